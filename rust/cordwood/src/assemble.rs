@@ -1,0 +1,286 @@
+//! Fragments to records: the FULL, FIRST, MIDDLE, LAST state machine.
+//!
+//! Source: LevelDB `db/log_reader.cc`, `ReadRecord`; `docs/format/reading.md`, "Fragments into records".
+
+use crate::error::{Reason, SkippedRegion};
+use crate::format::Kind;
+
+/// A fragment with its place in the file.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Fragment<'a> {
+    pub(crate) kind: Kind,
+    /// File offset of the header.
+    pub(crate) begin: u64,
+    /// File offset behind the payload.
+    pub(crate) end: u64,
+    pub(crate) payload: &'a [u8],
+}
+
+/// What a fragment leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// It begins a record or goes on with one.
+    Pending,
+    /// It completes the record that began at `begin`. If `is_joined`, the data is in [`Assembler::joined`]; otherwise it is the
+    /// fragment's own payload.
+    Record { begin: u64, is_joined: bool },
+    /// It is given up, with what was pending.
+    Skipped(SkippedRegion),
+}
+
+/// What comes where a pending record should go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Interruption {
+    /// FULL or FIRST.
+    NewRecord,
+    /// A region that is skipped.
+    Damage,
+    /// The end of the file, torn or not.
+    EndOfFile,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pending {
+    Nothing,
+    /// FIRST and MIDDLEs of a record, their payloads in `joined`.
+    Record {
+        begin: u64,
+        end: u64,
+    },
+    /// Behind a record that was refused as too large: the fragments of it that follow, none at first. Nothing is kept of them.
+    Rest {
+        begin: u64,
+        end: u64,
+    },
+}
+
+/// The state between two fragments.
+#[derive(Debug)]
+pub(crate) struct Assembler {
+    pending: Pending,
+    joined: Vec<u8>,
+    record_len_max: u64,
+}
+
+impl Assembler {
+    pub(crate) fn new(record_len_max: u64) -> Self {
+        Assembler {
+            pending: Pending::Nothing,
+            joined: Vec::new(),
+            record_len_max,
+        }
+    }
+
+    /// Whether no record has begun that could go on.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.pending == Pending::Nothing
+    }
+
+    /// The data of the last record that had several fragments, until the next fragment is pushed.
+    pub(crate) fn joined(&self) -> &[u8] {
+        &self.joined
+    }
+
+    /// Gives up what is pending, because of what comes next. Call it before all that is not MIDDLE or LAST.
+    pub(crate) fn give_up(&mut self, interruption: Interruption) -> Option<SkippedRegion> {
+        let pending = std::mem::replace(&mut self.pending, Pending::Nothing);
+        let len = Some(self.joined.len() as u64);
+        match pending {
+            Pending::Nothing => None,
+            Pending::Rest { begin, end } => (begin < end).then_some(SkippedRegion {
+                begin,
+                end,
+                reason: Reason::TooLargeRest,
+                leveldb_len: None,
+            }),
+            Pending::Record { begin, end } => {
+                let (reason, leveldb_len) = match interruption {
+                    Interruption::EndOfFile => (Reason::TornTail, None),
+                    Interruption::Damage => (Reason::InterruptedRecord, len),
+                    Interruption::NewRecord if self.joined.is_empty() => (Reason::EmptyFirst, None),
+                    Interruption::NewRecord => (Reason::MissingEnd, len),
+                };
+                Some(SkippedRegion {
+                    begin,
+                    end,
+                    reason,
+                    leveldb_len,
+                })
+            }
+        }
+    }
+
+    /// Takes the next fragment. If it is FULL or FIRST, nothing may be pending.
+    #[inline]
+    pub(crate) fn push(&mut self, fragment: Fragment<'_>) -> Outcome {
+        debug_assert!(self.is_idle() || matches!(fragment.kind, Kind::Middle | Kind::Last));
+        if fragment.kind == Kind::Full && fragment.payload.len() as u64 <= self.record_len_max {
+            return Outcome::Record {
+                begin: fragment.begin,
+                is_joined: false,
+            };
+        }
+        self.push_part(fragment)
+    }
+
+    fn push_part(
+        &mut self,
+        Fragment {
+            kind,
+            begin,
+            end,
+            payload,
+        }: Fragment<'_>,
+    ) -> Outcome {
+        let is_end = matches!(kind, Kind::Full | Kind::Last);
+        let begin = match (kind, self.pending) {
+            (Kind::Full | Kind::First, _) => {
+                self.joined.clear();
+                begin
+            }
+            (_, Pending::Record { begin, .. }) => begin,
+            (_, Pending::Nothing) => {
+                let leveldb_len = Some(payload.len() as u64);
+                return Outcome::Skipped(SkippedRegion {
+                    begin,
+                    end,
+                    reason: Reason::MissingStart,
+                    leveldb_len,
+                });
+            }
+            (
+                _,
+                Pending::Rest {
+                    begin: rest,
+                    end: rest_end,
+                },
+            ) => {
+                let begin = if rest == rest_end { begin } else { rest };
+                self.pending = Pending::Rest { begin, end };
+                return match is_end {
+                    true => self
+                        .give_up(Interruption::EndOfFile)
+                        .map_or(Outcome::Pending, Outcome::Skipped),
+                    false => Outcome::Pending,
+                };
+            }
+        };
+        if (self.joined.len() + payload.len()) as u64 > self.record_len_max {
+            self.joined = Vec::new();
+            self.pending = if is_end {
+                Pending::Nothing
+            } else {
+                Pending::Rest { begin: end, end }
+            };
+            return Outcome::Skipped(SkippedRegion {
+                begin,
+                end,
+                reason: Reason::RecordTooLarge,
+                leveldb_len: None,
+            });
+        }
+        self.joined.extend_from_slice(payload);
+        self.pending = if is_end {
+            Pending::Nothing
+        } else {
+            Pending::Record { begin, end }
+        };
+        if is_end {
+            Outcome::Record { begin, is_joined: true }
+        } else {
+            Outcome::Pending
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn push(assembler: &mut Assembler, kind: Kind, begin: u64, payload: &[u8]) -> Outcome {
+        assembler.push(Fragment {
+            kind,
+            begin,
+            end: begin + 7 + payload.len() as u64,
+            payload,
+        })
+    }
+
+    #[test]
+    fn pieces_are_joined_in_order() {
+        let mut assembler = Assembler::new(100);
+        assert_eq!(push(&mut assembler, Kind::First, 0, b"ab"), Outcome::Pending);
+        assert_eq!(push(&mut assembler, Kind::Middle, 9, b""), Outcome::Pending);
+        assert_eq!(
+            push(&mut assembler, Kind::Last, 16, b"c"),
+            Outcome::Record {
+                begin: 0,
+                is_joined: true
+            }
+        );
+        assert_eq!(assembler.joined(), b"abc");
+        assert!(assembler.is_idle());
+        assert_eq!(
+            push(&mut assembler, Kind::Full, 24, b"d"),
+            Outcome::Record {
+                begin: 24,
+                is_joined: false
+            }
+        );
+    }
+
+    #[test]
+    fn what_interrupts_a_record_gives_the_reason() {
+        for (interruption, payload, reason) in [
+            (Interruption::NewRecord, b"a".as_slice(), Reason::MissingEnd),
+            (Interruption::NewRecord, b"", Reason::EmptyFirst),
+            (Interruption::Damage, b"a", Reason::InterruptedRecord),
+            (Interruption::Damage, b"", Reason::InterruptedRecord),
+            (Interruption::EndOfFile, b"a", Reason::TornTail),
+        ] {
+            let mut assembler = Assembler::new(100);
+            push(&mut assembler, Kind::First, 7, payload);
+            let region = assembler.give_up(interruption).unwrap();
+            assert_eq!(
+                (region.begin, region.end, region.reason),
+                (7, 14 + payload.len() as u64, reason)
+            );
+            assert_eq!(assembler.give_up(interruption), None);
+        }
+    }
+
+    #[test]
+    fn nothing_is_kept_of_a_record_that_is_too_large() {
+        let mut assembler = Assembler::new(3);
+        let region = |begin, end, reason| {
+            Outcome::Skipped(SkippedRegion {
+                begin,
+                end,
+                reason,
+                leveldb_len: None,
+            })
+        };
+        assert_eq!(push(&mut assembler, Kind::First, 0, b"abc"), Outcome::Pending);
+        assert_eq!(
+            push(&mut assembler, Kind::Middle, 10, b"d"),
+            region(0, 18, Reason::RecordTooLarge)
+        );
+        assert_eq!(assembler.joined.capacity(), 0);
+        assert_eq!(push(&mut assembler, Kind::Middle, 18, b"ef"), Outcome::Pending);
+        assert_eq!(
+            push(&mut assembler, Kind::Last, 27, b"g"),
+            region(18, 35, Reason::TooLargeRest)
+        );
+        assert_eq!(
+            push(&mut assembler, Kind::Full, 35, b"abcd"),
+            region(35, 46, Reason::RecordTooLarge)
+        );
+        assert_eq!(
+            push(&mut assembler, Kind::Full, 46, b"abc"),
+            Outcome::Record {
+                begin: 46,
+                is_joined: false
+            }
+        );
+    }
+}

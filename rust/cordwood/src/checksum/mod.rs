@@ -1,0 +1,80 @@
+//! CRC-32C (Castagnoli) and the mask under which the format stores it.
+//!
+//! [`crc32c`] and [`extend`] pick the fastest kernel that the machine has, once per process. Each kernel is held to a naive
+//! bit-by-bit oracle by the tests in this folder.
+//!
+//! Inside this folder a checksum is a *state*, the register before the final inversion; outside it is the finished value.
+
+mod arch;
+mod dispatch;
+#[cfg(test)]
+mod naive;
+mod polynomial;
+mod portable;
+
+/// The CRC-32C of `data`.
+///
+/// ```
+/// assert_eq!(cordwood::crc32c(b"123456789"), 0xe306_9283);
+/// ```
+#[inline]
+pub fn crc32c(data: &[u8]) -> u32 {
+    extend(0, data)
+}
+
+/// The CRC-32C of some bytes followed by `data`, from `crc`, the CRC-32C of those bytes alone. The CRC of no bytes is 0.
+///
+/// ```
+/// use cordwood::{crc32c, extend};
+/// assert_eq!(extend(crc32c(b"hello "), b"world"), crc32c(b"hello world"));
+/// ```
+#[inline]
+pub fn extend(crc: u32, data: &[u8]) -> u32 {
+    !(dispatch::best().update)(!crc, data)
+}
+
+/// The CRC-32C of two pieces one after the other, from the CRC of each and the length of the second in bytes.
+///
+/// Takes time logarithmic in `second_len`.
+///
+/// ```
+/// use cordwood::{combine, crc32c};
+/// assert_eq!(combine(crc32c(b"hello "), crc32c(b"world"), 5), crc32c(b"hello world"));
+/// ```
+pub fn combine(first: u32, second: u32, second_len: u64) -> u32 {
+    polynomial::multiply(first, polynomial::x_to_bytes(second_len)) ^ second
+}
+
+/// What the kernel that this process computes CRC-32C with is made of, such as `"sse4.2 + pclmulqdq"`: for reports of speed or bugs.
+pub fn crc32c_kernel() -> &'static str {
+    dispatch::best().name
+}
+
+/// Added to the rotated checksum. Source: LevelDB `util/crc32c.h`, `kMaskDelta`.
+const MASK_DELTA: u32 = 0xa282_ead8;
+
+/// The form in which the format stores a checksum: rotated right by 15 bits, plus a constant.
+///
+/// A payload may itself hold log fragments with their checksums, and the CRC of data that holds its own CRC
+/// is a bad check; hence the mask. The format page leaves it out, every engine applies it.
+///
+/// Source: LevelDB `util/crc32c.h`.
+///
+/// ```
+/// use cordwood::{crc32c, mask, unmask};
+/// assert_eq!(mask(crc32c(b"foo")), 0xfebe_8a61);
+/// assert_eq!(unmask(0xfebe_8a61), crc32c(b"foo"));
+/// ```
+#[inline]
+pub const fn mask(crc: u32) -> u32 {
+    crc.rotate_right(15).wrapping_add(MASK_DELTA)
+}
+
+/// Undoes [`mask`].
+#[inline]
+pub const fn unmask(masked: u32) -> u32 {
+    masked.wrapping_sub(MASK_DELTA).rotate_left(15)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,51 @@
+//! The kernel for any machine: sixteen table look-ups for sixteen bytes ("slicing by 16").
+
+use super::polynomial::POLY;
+
+/// `TABLES[k][b]`: the state 0 moved over the byte `b` and `k` zero bytes.
+static TABLES: [[u32; 256]; 16] = tables();
+
+const fn tables() -> [[u32; 256]; 16] {
+    let mut tables = [[0; 256]; 16];
+    let mut byte = 0;
+    while byte < 256 {
+        let mut state = byte as u32;
+        let mut bit = 0;
+        while bit < 8 {
+            state = (state >> 1) ^ if state & 1 != 0 { POLY } else { 0 };
+            bit += 1;
+        }
+        tables[0][byte] = state;
+        byte += 1;
+    }
+    let mut k = 1;
+    while k < 16 {
+        let mut byte = 0;
+        while byte < 256 {
+            let before = tables[k - 1][byte];
+            tables[k][byte] = tables[0][(before & 0xff) as usize] ^ (before >> 8);
+            byte += 1;
+        }
+        k += 1;
+    }
+    tables
+}
+
+/// `state` moved over `data`.
+pub(super) fn update(mut state: u32, data: &[u8]) -> u32 {
+    let (chunks, rest) = data.as_chunks::<16>();
+    for chunk in chunks {
+        let mut mixed = *chunk;
+        for (byte, of_state) in mixed.iter_mut().zip(state.to_le_bytes()) {
+            *byte ^= of_state;
+        }
+        state = 0;
+        for (i, &byte) in mixed.iter().enumerate() {
+            state ^= TABLES[15 - i][byte as usize];
+        }
+    }
+    for &byte in rest {
+        state = TABLES[0][((state ^ u32::from(byte)) & 0xff) as usize] ^ (state >> 8);
+    }
+    state
+}

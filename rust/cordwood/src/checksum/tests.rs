@@ -1,0 +1,102 @@
+use super::*;
+
+/// A fixed stretch of bytes without structure (xorshift).
+fn noise(len: usize) -> Vec<u8> {
+    let mut x = 0x9e37_79b9_u32;
+    let next = move || {
+        x ^= x << 13;
+        x ^= x >> 17;
+        x ^= x << 5;
+        (x >> 9) as u8
+    };
+    std::iter::repeat_with(next).take(len).collect()
+}
+
+#[test]
+fn each_kernel_agrees_with_the_oracle_for_each_short_length() {
+    let data = noise(1024 + 64);
+    for kernel in dispatch::available() {
+        for len in 0..=1024 {
+            let data = &data[len % 64..][..len];
+            for state in [0, !0, 0x1234_5678] {
+                assert_eq!(
+                    (kernel.update)(state, data),
+                    naive::update(state, data),
+                    "{}, {len} bytes",
+                    kernel.name
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn each_kernel_agrees_with_the_oracle_for_each_alignment() {
+    let data = noise(5000 + 64);
+    for kernel in dispatch::available() {
+        for start in 0..64 {
+            for len in [15, 100, 383, 384, 385, 3071, 3072, 3073, 5000] {
+                let data = &data[start..][..len];
+                assert_eq!(
+                    (kernel.update)(!0, data),
+                    naive::update(!0, data),
+                    "{}, {start} + {len}",
+                    kernel.name
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn each_kernel_agrees_with_the_crc32c_crate_for_long_data() {
+    let data = noise(3 << 20);
+    for kernel in dispatch::available() {
+        for len in [32_761, 65_536, 1_000_003, data.len()] {
+            let data = &data[1..][..len - 1];
+            assert_eq!(
+                !(kernel.update)(!0, data),
+                ::crc32c::crc32c(data),
+                "{}, {len} bytes",
+                kernel.name
+            );
+        }
+    }
+}
+
+/// RFC 3720 B.4, and LevelDB `util/crc32c_test.cc` StandardResults.
+#[test]
+fn standard_results() {
+    let ascending: Vec<u8> = (0..32).collect();
+    let descending: Vec<u8> = (0..32).rev().collect();
+    assert_eq!(crc32c(&[0; 32]), 0x8a91_36aa);
+    assert_eq!(crc32c(&[0xff; 32]), 0x62a8_ab43);
+    assert_eq!(crc32c(&ascending), 0x46dd_794e);
+    assert_eq!(crc32c(&descending), 0x113f_db5c);
+    assert_eq!(crc32c(b""), 0);
+}
+
+/// LevelDB `util/crc32c_test.cc` Mask.
+#[test]
+fn mask_round_trips() {
+    let crc = crc32c(b"foo");
+    assert_eq!(
+        (crc, mask(crc), mask(mask(crc))),
+        (0xcfc4_ae1d, 0xfebe_8a61, 0xb746_e855)
+    );
+    assert_eq!(unmask(unmask(mask(mask(crc)))), crc);
+    assert_eq!((mask(0), unmask(0)), (0xa282_ead8, 0x8a94_2ebe));
+}
+
+#[test]
+fn combine_agrees_with_one_pass() {
+    let data = noise(70_000);
+    for cut in [0, 1, 7, 4096, 69_999, 70_000] {
+        let (first, second) = data.split_at(cut);
+        assert_eq!(
+            combine(crc32c(first), crc32c(second), second.len() as u64),
+            crc32c(&data),
+            "{cut}"
+        );
+    }
+}

@@ -1,0 +1,403 @@
+//! The decoder: a window of the file in, one event out. It does no I/O and holds no bytes but those of a record in pieces.
+
+use crate::assemble::{Assembler, Fragment, Interruption, Outcome};
+use crate::error::{Reason, Severity, SkippedRegion};
+use crate::format::{HEADER_LEN, Kind, block_begin, block_left};
+use crate::fragment::{Found, find};
+
+/// What a reader does with damage: a [`SkippedRegion`] of [`Severity::Corruption`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnCorruption {
+    /// It is an [`Error::Corruption`](crate::Error::Corruption); the next call goes on behind it.
+    #[default]
+    Raise,
+    /// It is an event like any other. LevelDB's behaviour.
+    Skip,
+    /// It is the end: [`End::Stopped`]. RocksDB's "point in time".
+    Stop,
+}
+
+/// How to read.
+///
+/// ```
+/// use cordwood::{OnCorruption, ReadOptions};
+/// let options = ReadOptions::default().with_on_corruption(OnCorruption::Skip).with_range(0, Some(1 << 20));
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ReadOptions {
+    /// What to do with damage. Default: [`OnCorruption::Raise`].
+    pub on_corruption: OnCorruption,
+    /// Return only what begins at this file offset or behind it. Default: 0.
+    pub start: u64,
+    /// Return only what begins before this file offset; its last record is finished beyond it. Default: `None`, all.
+    pub end: Option<u64>,
+    /// Refuse a record with more bytes than this: [`Reason::RecordTooLarge`]. It bounds what a reader holds. Default: 1 GiB.
+    pub record_len_max: u64,
+    /// Check each fragment's checksum. Default: `true`. Without it damaged data is returned as good.
+    pub verify_checksums: bool,
+}
+
+impl Default for ReadOptions {
+    fn default() -> Self {
+        ReadOptions {
+            on_corruption: OnCorruption::Raise,
+            start: 0,
+            end: None,
+            record_len_max: 1 << 30,
+            verify_checksums: true,
+        }
+    }
+}
+
+impl ReadOptions {
+    /// Sets [`on_corruption`](Self::on_corruption).
+    #[must_use]
+    pub fn with_on_corruption(mut self, on_corruption: OnCorruption) -> Self {
+        self.on_corruption = on_corruption;
+        self
+    }
+
+    /// Reads the events that begin in `[start, end)`; `None` is the end of the file.
+    ///
+    /// A record belongs to the range in which its first fragment's header begins, so adjacent ranges together give each record once,
+    /// wherever they are cut.
+    #[must_use]
+    pub fn with_range(mut self, start: u64, end: Option<u64>) -> Self {
+        self.start = start;
+        self.end = end;
+        self
+    }
+
+    /// Sets [`record_len_max`](Self::record_len_max), in bytes.
+    #[must_use]
+    pub fn with_record_len_max(mut self, record_len_max: u64) -> Self {
+        self.record_len_max = record_len_max;
+        self
+    }
+
+    /// Sets [`verify_checksums`](Self::verify_checksums).
+    #[must_use]
+    pub fn with_verify_checksums(mut self, verify_checksums: bool) -> Self {
+        self.verify_checksums = verify_checksums;
+        self
+    }
+}
+
+/// A stretch of the file that is in memory.
+#[derive(Debug, Clone, Copy)]
+pub struct Window<'a> {
+    /// File offset of the first byte.
+    pub offset: u64,
+    /// The bytes.
+    pub bytes: &'a [u8],
+    /// Whether the file ends where the bytes end.
+    pub is_last: bool,
+}
+
+impl<'a> Window<'a> {
+    /// The bytes from the file offset `begin` on, at most `len`; none if the window does not hold `begin`.
+    #[inline]
+    fn at(self, begin: u64, len: usize) -> &'a [u8] {
+        let skip = begin
+            .checked_sub(self.offset)
+            .and_then(|skip| usize::try_from(skip).ok());
+        let bytes = skip.and_then(|skip| self.bytes.get(skip..)).unwrap_or_default();
+        &bytes[..bytes.len().min(len)]
+    }
+}
+
+/// Where a record stands in the file. [`Decoder::data`] gives its bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RecordSpan {
+    /// File offset of the first fragment's header.
+    pub offset: u64,
+    /// File offset behind the last fragment's payload.
+    pub end_offset: u64,
+    /// Whether the record has several fragments, so that its bytes are held by the decoder and not by the window.
+    pub is_joined: bool,
+}
+
+/// How the events end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// Between two records: at the end of the file, or where the range ended.
+    Clean {
+        /// That file offset.
+        offset: u64,
+    },
+    /// In an incomplete record, as a crash leaves it. Not damage.
+    TornTail {
+        /// File offset at which the incomplete part begins.
+        offset: u64,
+    },
+    /// At damage, under [`OnCorruption::Stop`].
+    Stopped {
+        /// File offset at which the damage begins.
+        offset: u64,
+    },
+}
+
+impl End {
+    /// The file offset, whichever way it ended.
+    pub const fn offset(self) -> u64 {
+        match self {
+            End::Clean { offset } | End::TornTail { offset } | End::Stopped { offset } => offset,
+        }
+    }
+}
+
+/// What a [`Decoder`] answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// A record.
+    Record(RecordSpan),
+    /// Bytes that are not returned.
+    Skipped(SkippedRegion),
+    /// Call again with a window that holds the bytes from [`Decoder::offset`] on and goes farther than this one.
+    NeedMore,
+    /// All has been said. Every further call says the same.
+    End(End),
+}
+
+/// Finds the records in the bytes of a file, one event a call, without I/O.
+///
+/// A window may be of any length, but none is long enough for some answers until it holds the rest of a block; 1 MiB at a time is
+/// a good measure. Memory: the bytes of one record in pieces, at most [`ReadOptions::record_len_max`]; nothing otherwise.
+///
+/// ```
+/// use cordwood::{Decoder, End, ReadOptions, Step, Window};
+/// let file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo";
+/// let window = Window { offset: 0, bytes: file, is_last: true };
+/// let mut decoder = Decoder::new(&ReadOptions::default());
+/// let Step::Record(span) = decoder.step(window) else { panic!() };
+/// assert_eq!(decoder.data(window, span), b"foo");
+/// assert_eq!(decoder.step(window), Step::End(End::Clean { offset: 10 }));
+/// ```
+#[derive(Debug)]
+pub struct Decoder {
+    assembler: Assembler,
+    verify_checksums: bool,
+    stops_at_corruption: bool,
+    start: u64,
+    end: u64,
+    /// The next byte to look at.
+    offset: u64,
+    /// At the start of a range: MIDDLE and LAST belong to the range before.
+    is_before_first: bool,
+    /// FIRST or MIDDLE stands before `offset`: a trailer here is part of a record.
+    is_inside: bool,
+    /// Where the run of torn regions began that the events so far end with.
+    torn_since: Option<u64>,
+    /// Set when there is nothing more to find.
+    finish: Option<End>,
+}
+
+impl Decoder {
+    /// A decoder at the start of the range that `options` name.
+    pub fn new(options: &ReadOptions) -> Self {
+        Decoder {
+            assembler: Assembler::new(options.record_len_max),
+            verify_checksums: options.verify_checksums,
+            stops_at_corruption: options.on_corruption == OnCorruption::Stop,
+            start: options.start,
+            end: options.end.unwrap_or(u64::MAX),
+            offset: block_begin(options.start),
+            is_before_first: options.start > 0 || options.end == Some(0),
+            is_inside: false,
+            torn_since: None,
+            finish: None,
+        }
+    }
+
+    /// The file offset of the next byte that the decoder will look at. Bytes before it are no longer needed.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Goes to `offset`, which must be where a record begins or ended: [`RecordSpan::offset`] or [`RecordSpan::end_offset`].
+    /// At any other place what is found is reported as damage.
+    ///
+    /// The start of the range is now there: nothing before `offset` is returned, and all behind it is reported.
+    pub fn seek(&mut self, offset: u64) {
+        self.assembler.give_up(Interruption::Damage);
+        self.start = offset;
+        self.offset = offset;
+        self.is_before_first = false;
+        self.is_inside = false;
+        self.torn_since = None;
+        self.finish = None;
+    }
+
+    /// The bytes of the record that the last call to [`step`](Self::step) returned, from the window of that call.
+    #[inline]
+    pub fn data<'a>(&'a self, window: Window<'a>, span: RecordSpan) -> &'a [u8] {
+        if span.is_joined {
+            self.assembler.joined()
+        } else {
+            let begin = span.offset + HEADER_LEN as u64;
+            window.at(begin, (span.end_offset - begin) as usize)
+        }
+    }
+
+    /// The next event in `window`, or the wish for more.
+    #[inline]
+    pub fn step(&mut self, window: Window<'_>) -> Step {
+        loop {
+            if let Some(end) = self.finish {
+                return Step::End(end);
+            }
+            let left = block_left(self.offset);
+            let bytes = window.at(self.offset, left);
+            let found = find(bytes, left, window.is_last, self.verify_checksums);
+            if let Found::Fragment { kind, payload_len } = found
+                && self.offset >= self.start
+                && self.offset < self.end
+                && !(self.is_before_first && matches!(kind, Kind::Middle | Kind::Last))
+            {
+                if let Some(step) = self.fragment(kind, &bytes[HEADER_LEN..][..payload_len]) {
+                    return step;
+                }
+            } else if found == Found::Incomplete {
+                return Step::NeedMore;
+            } else if let Some(step) = self.other(found, bytes, window) {
+                return step;
+            }
+        }
+    }
+
+    /// A fragment inside the range.
+    #[inline]
+    fn fragment(&mut self, kind: Kind, payload: &[u8]) -> Option<Step> {
+        self.is_before_first = false;
+        if matches!(kind, Kind::Full | Kind::First) && !self.assembler.is_idle() {
+            // The fragment itself is looked at again by the next call.
+            return self
+                .assembler
+                .give_up(Interruption::NewRecord)
+                .map(|region| self.skip(region));
+        }
+        let begin = self.offset;
+        let end = begin + (HEADER_LEN + payload.len()) as u64;
+        self.offset = end;
+        self.is_inside = matches!(kind, Kind::First | Kind::Middle);
+        match self.assembler.push(Fragment {
+            kind,
+            begin,
+            end,
+            payload,
+        }) {
+            Outcome::Pending => None,
+            Outcome::Record { begin, is_joined } => {
+                self.torn_since = None;
+                Some(Step::Record(RecordSpan {
+                    offset: begin,
+                    end_offset: end,
+                    is_joined,
+                }))
+            }
+            Outcome::Skipped(region) => Some(self.skip(region)),
+        }
+    }
+
+    /// All but the usual: the edges of the range, trailers, faults and the end of the file.
+    fn other(&mut self, found: Found, bytes: &[u8], window: Window<'_>) -> Option<Step> {
+        let begin = self.offset;
+        let (continues, len) = match found {
+            Found::Fragment { kind, payload_len } => {
+                (matches!(kind, Kind::Middle | Kind::Last), HEADER_LEN + payload_len)
+            }
+            Found::Trailer { is_zero } if is_zero || self.is_inside => {
+                self.offset += bytes.len() as u64;
+                return None;
+            }
+            Found::Trailer { .. } => (false, bytes.len()),
+            Found::Fault { len, .. } => (false, len),
+            Found::Nothing | Found::Incomplete => (false, 0),
+        };
+        if begin >= self.end {
+            if self.is_before_first {
+                self.finish = Some(End::Clean { offset: self.end });
+                return None;
+            }
+            if !continues {
+                return self.finish(found, begin);
+            }
+        }
+        let is_ours = begin >= self.start && !(self.is_before_first && continues);
+        match found {
+            Found::Nothing => return self.finish(found, window.offset + window.bytes.len() as u64),
+            Found::Fragment { kind, payload_len } if is_ours => {
+                return self.fragment(kind, &bytes[HEADER_LEN..][..payload_len]);
+            }
+            _ => {}
+        }
+        if is_ours {
+            self.is_before_first = false;
+            if !self.assembler.is_idle() {
+                // What stands here is looked at again by the next call.
+                return self.give_up(found);
+            }
+        }
+        self.offset += len as u64;
+        self.is_inside = matches!(
+            found,
+            Found::Fragment {
+                kind: Kind::First | Kind::Middle,
+                ..
+            }
+        );
+        let (reason, leveldb_len) = match found {
+            Found::Fault {
+                reason, leveldb_len, ..
+            } => (reason, leveldb_len),
+            _ => (Reason::NonzeroTrailer, None),
+        };
+        let region = SkippedRegion {
+            begin,
+            end: self.offset,
+            reason,
+            leveldb_len,
+        };
+        is_ours.then(|| self.skip(region))
+    }
+
+    /// Gives up the pending record, since `next` does not continue it.
+    fn give_up(&mut self, next: Found) -> Option<Step> {
+        let interruption = match next {
+            Found::Nothing
+            | Found::Fault {
+                reason: Reason::TornTail,
+                ..
+            } => Interruption::EndOfFile,
+            Found::Fragment { .. } => Interruption::NewRecord,
+            _ => Interruption::Damage,
+        };
+        self.assembler.give_up(interruption).map(|region| self.skip(region))
+    }
+
+    /// Ends the events at `offset`, where `next` stands, after giving up what is pending.
+    fn finish(&mut self, next: Found, offset: u64) -> Option<Step> {
+        if let Some(step) = self.give_up(next) {
+            return Some(step);
+        }
+        self.finish = Some(match self.torn_since {
+            Some(offset) => End::TornTail { offset },
+            None => End::Clean { offset },
+        });
+        None
+    }
+
+    /// Reports `region`, and ends there if the policy says so.
+    fn skip(&mut self, region: SkippedRegion) -> Step {
+        match region.reason.severity() {
+            Severity::TornTail => self.torn_since = self.torn_since.or(Some(region.begin)),
+            _ => self.torn_since = None,
+        }
+        if self.stops_at_corruption && region.reason.severity() == Severity::Corruption {
+            self.offset = region.end;
+            self.finish = Some(End::Stopped { offset: region.begin });
+        }
+        Step::Skipped(region)
+    }
+}

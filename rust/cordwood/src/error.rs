@@ -1,0 +1,260 @@
+//! What a reader did not return and why, and the errors: values with offsets and lengths; text only in `Display`.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+/// Why a region of a file was not returned.
+///
+/// `docs/format/reading.md` has the rule behind each. [`as_str`](Reason::as_str) gives the stable name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Reason {
+    /// A header's length passes the end of its block, or is proved wrong at the end of the file.
+    BadLength {
+        /// The length that the header states, in bytes.
+        len: u16,
+    },
+    /// A fragment's checksum is not that of its type and payload. The length may be what is damaged, so the rest of the
+    /// block is not trusted.
+    ChecksumMismatch {
+        /// The CRC-32C that the header states, unmasked.
+        stored: u32,
+        /// The CRC-32C of the type byte and the payload.
+        computed: u32,
+    },
+    /// A fragment with a right checksum and a type that this dialect does not know.
+    UnknownKind {
+        /// The type byte.
+        kind: u8,
+    },
+    /// MIDDLE or LAST fragments of a record whose FIRST is not there.
+    MissingStart,
+    /// A record without its LAST: FULL or FIRST came instead.
+    MissingEnd,
+    /// A record in the middle of which something else was skipped.
+    InterruptedRecord,
+    /// A header of type 0 and length 0, which means zeros up to the end of the block, in front of something that is not zero.
+    ZeroHeader,
+    /// A record longer than [`record_len_max`](crate::ReadOptions::record_len_max), as far as it was read when that was clear.
+    RecordTooLarge,
+    /// The rest of a record that was skipped as [`RecordTooLarge`](Reason::RecordTooLarge).
+    TooLargeRest,
+    /// Zeros up to the end of the block or of the file: preallocated or padded.
+    ZeroFill,
+    /// A trailer that is not all zero. No engine looks at it.
+    NonzeroTrailer,
+    /// A FIRST fragment without payload that nothing continues. An old LevelDB wrote these at the end of a block; no data is
+    /// missing.
+    EmptyFirst,
+    /// The incomplete end that a crash leaves.
+    TornTail,
+    /// Not looked at: it lies behind the damage at which [`OnCorruption::Stop`](crate::OnCorruption::Stop) ended the file.
+    NotRead,
+}
+
+/// How bad a skipped region is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Severity {
+    /// No data is missing here, or the reader was told not to look.
+    Info,
+    /// The incomplete end of the file. A writer that was killed leaves one; what was synced before is not in it.
+    TornTail,
+    /// Bytes that a whole write cannot have left, or a limit that was passed. The policy
+    /// ([`OnCorruption`](crate::OnCorruption)) decides what follows.
+    Corruption,
+}
+
+impl Severity {
+    /// A stable name: `"info"`, `"torn_tail"` or `"corruption"`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Severity::Info => "info",
+            Severity::TornTail => "torn_tail",
+            Severity::Corruption => "corruption",
+        }
+    }
+}
+
+impl Reason {
+    /// A stable name, such as `"checksum_mismatch"`: part of the interface, the same in Python and on the command line.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Reason::BadLength { .. } => "bad_length",
+            Reason::ChecksumMismatch { .. } => "checksum_mismatch",
+            Reason::UnknownKind { .. } => "unknown_kind",
+            Reason::MissingStart => "missing_start",
+            Reason::MissingEnd => "missing_end",
+            Reason::InterruptedRecord => "interrupted_record",
+            Reason::ZeroHeader => "zero_header",
+            Reason::RecordTooLarge => "record_too_large",
+            Reason::TooLargeRest => "too_large_rest",
+            Reason::ZeroFill => "zero_fill",
+            Reason::NonzeroTrailer => "nonzero_trailer",
+            Reason::EmptyFirst => "empty_first",
+            Reason::TornTail => "torn_tail",
+            Reason::NotRead => "not_read",
+        }
+    }
+
+    /// How bad it is; each reason has one severity.
+    pub const fn severity(self) -> Severity {
+        match self {
+            Reason::BadLength { .. }
+            | Reason::ChecksumMismatch { .. }
+            | Reason::UnknownKind { .. }
+            | Reason::MissingStart
+            | Reason::MissingEnd
+            | Reason::InterruptedRecord
+            | Reason::ZeroHeader
+            | Reason::RecordTooLarge => Severity::Corruption,
+            Reason::TornTail => Severity::TornTail,
+            Reason::TooLargeRest | Reason::ZeroFill | Reason::NonzeroTrailer | Reason::EmptyFirst | Reason::NotRead => {
+                Severity::Info
+            }
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reason::BadLength { len } => write!(
+                f,
+                "the header states a length of {len} bytes, which cannot be right here"
+            ),
+            Reason::ChecksumMismatch { stored, computed } => {
+                write!(
+                    f,
+                    "checksum mismatch: the header states {stored:08x}, the data has {computed:08x}"
+                )
+            }
+            Reason::UnknownKind { kind } => {
+                write!(f, "unknown fragment type {kind}, with a right checksum")
+            }
+            Reason::MissingStart => {
+                write!(f, "a fragment of a record whose first fragment is missing")
+            }
+            Reason::MissingEnd => write!(f, "a record whose last fragment is missing"),
+            Reason::InterruptedRecord => {
+                write!(f, "a record that is interrupted by the damage behind it")
+            }
+            Reason::ZeroHeader => write!(f, "a header of zeros in front of data that is not zero"),
+            Reason::RecordTooLarge => {
+                write!(
+                    f,
+                    "a record longer than record_len_max; raise the limit if this file is trusted"
+                )
+            }
+            Reason::TooLargeRest => write!(f, "the rest of a record longer than record_len_max"),
+            Reason::ZeroFill => write!(f, "zeros up to the end of the block"),
+            Reason::NonzeroTrailer => write!(f, "a block trailer that is not zero"),
+            Reason::EmptyFirst => write!(f, "an empty first fragment that nothing continues"),
+            Reason::TornTail => write!(f, "an incomplete record at the end of the file"),
+            Reason::NotRead => write!(f, "behind the damage at which reading stopped"),
+        }
+    }
+}
+
+/// A region of a file that was not returned as a record: the bytes `[begin, end)` and why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct SkippedRegion {
+    /// File offset of the first byte.
+    pub begin: u64,
+    /// File offset behind the last byte.
+    pub end: u64,
+    /// Why these bytes were not returned.
+    pub reason: Reason,
+    /// The number of bytes that LevelDB's own reader reports for this region, `None` where it is silent. It leaves headers out
+    /// where the reason is about records, and knows nothing of the limit on a record's length.
+    pub leveldb_len: Option<u64>,
+}
+
+impl SkippedRegion {
+    /// Bytes in the region.
+    pub const fn len(&self) -> u64 {
+        self.end - self.begin
+    }
+
+    /// Whether it has no bytes. A reader returns no such region.
+    pub const fn is_empty(&self) -> bool {
+        self.begin == self.end
+    }
+
+    /// This region and `next` as one, if they touch and have the same reason.
+    #[must_use]
+    pub fn joined(self, next: SkippedRegion) -> Option<SkippedRegion> {
+        let leveldb_len = match (self.leveldb_len, next.leveldb_len) {
+            (Some(here), Some(there)) => Some(here + there),
+            (here, there) => here.or(there),
+        };
+        let touches = self.end == next.begin && self.reason == next.reason;
+        touches.then_some(SkippedRegion {
+            end: next.end,
+            leveldb_len,
+            ..self
+        })
+    }
+}
+
+impl fmt::Display for SkippedRegion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({} bytes at offset {})", self.reason, self.len(), self.begin)
+    }
+}
+
+/// Why a read did not return an event.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The source could not be read. The reader may be asked again.
+    Io {
+        /// The file, where the reader opened it itself.
+        path: Option<PathBuf>,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// Damage, under the policy [`OnCorruption::Raise`](crate::OnCorruption::Raise). The next call goes on behind it.
+    Corruption {
+        /// The file, where the reader opened it itself.
+        path: Option<PathBuf>,
+        /// What is damaged and how.
+        region: SkippedRegion,
+    },
+    /// A log that ends in an incomplete record or in zeros was to be appended to. Records behind such an end would be lost to every
+    /// reader up to the next block.
+    TornTail {
+        /// The file.
+        path: Option<PathBuf>,
+        /// The end.
+        region: SkippedRegion,
+    },
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Error::Io { path, .. } | Error::Corruption { path, .. } | Error::TornTail { path, .. }) = self;
+        if let Some(path) = path {
+            write!(f, "{}: ", path.display())?;
+        }
+        match self {
+            Error::Io { source, .. } => write!(f, "{source}"),
+            Error::Corruption { region, .. } => write!(f, "{region}"),
+            Error::TornTail { region, .. } => write!(
+                f,
+                "cannot append: the file ends with {region}; records behind it would be lost, so cut the file to {} bytes first",
+                region.begin
+            ),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Io { source, .. } => Some(source),
+            Error::Corruption { .. } | Error::TornTail { .. } => None,
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! The constants of the format, the header codec and block arithmetic: pure, no I/O.
+//!
+//! A file is cut into **blocks** of 32 KiB counted from offset 0. A block holds **fragments**: a 7-byte
+//! header and its payload. A **record** is one FULL fragment, or FIRST, MIDDLE..., LAST. A block's last
+//! bytes that cannot hold a header are its **trailer**.
+//!
+//! Source: LevelDB `doc/log_format.md` and `db/log_format.h`.
+
+/// Bytes in a block. Blocks are counted from file offset 0.
+pub const BLOCK_LEN: usize = 32_768;
+
+/// Bytes in a fragment's header: masked checksum (u32), payload length (u16), kind (u8), little endian.
+pub const HEADER_LEN: usize = 7;
+
+/// The longest payload that a fragment can carry: a block less one header, 32,761 bytes.
+pub const FRAGMENT_LEN_MAX: usize = BLOCK_LEN - HEADER_LEN;
+
+/// The longest trailer, 6 bytes: one more and a header fits.
+pub const TRAILER_LEN_MAX: usize = HEADER_LEN - 1;
+
+/// What place a fragment has in its record: the type byte of its header.
+///
+/// Only these four are kinds. A wire byte that is none of them stays a number
+/// ([`Reason::UnknownKind`](crate::Reason::UnknownKind)), so no byte of a file can be taken for an internal
+/// state: LevelDB encodes "end of file" and "bad record" as types 5 and 6, and a file that holds a valid type 5
+/// ends there for it.
+///
+/// ```
+/// use cordwood::Kind;
+/// assert_eq!(Kind::from_wire(1), Some(Kind::Full));
+/// assert_eq!(Kind::from_wire(5), None);
+/// assert_eq!(Kind::Last as u8, 4);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Kind {
+    /// A whole record.
+    Full = 1,
+    /// The first fragment of a record that goes on in the next block.
+    First = 2,
+    /// A fragment between the first and the last.
+    Middle = 3,
+    /// The last fragment of a record.
+    Last = 4,
+}
+
+impl Kind {
+    /// The kind that the wire byte `byte` means, or `None` for a byte that means none.
+    pub const fn from_wire(byte: u8) -> Option<Kind> {
+        match byte {
+            1 => Some(Kind::Full),
+            2 => Some(Kind::First),
+            3 => Some(Kind::Middle),
+            4 => Some(Kind::Last),
+            _ => None,
+        }
+    }
+
+    /// The kind of a fragment that is (or is not) its record's first and last.
+    pub(crate) const fn of_part(is_first: bool, is_last: bool) -> Kind {
+        match (is_first, is_last) {
+            (true, true) => Kind::Full,
+            (true, false) => Kind::First,
+            (false, false) => Kind::Middle,
+            (false, true) => Kind::Last,
+        }
+    }
+}
+
+/// A fragment's header as it stands in the file; nothing about it has been checked.
+///
+/// ```
+/// use cordwood::Header;
+/// let header = Header::decode(b"\xdd\x5f\xb3\x7a\x03\x00\x01");
+/// assert_eq!((header.len, header.kind), (3, 1));
+/// assert_eq!(&header.encode(), b"\xdd\x5f\xb3\x7a\x03\x00\x01");
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Header {
+    /// The masked CRC-32C of the type byte and the payload. See [`mask`](crate::mask).
+    pub masked_crc: u32,
+    /// Bytes of payload that follow the header.
+    pub len: u16,
+    /// The type byte; [`Kind::from_wire`] says what it means.
+    pub kind: u8,
+}
+
+impl Header {
+    /// Reads a header from its 7 bytes.
+    #[inline]
+    pub const fn decode(bytes: &[u8; HEADER_LEN]) -> Header {
+        let [c0, c1, c2, c3, l0, l1, kind] = *bytes;
+        Header {
+            masked_crc: u32::from_le_bytes([c0, c1, c2, c3]),
+            len: u16::from_le_bytes([l0, l1]),
+            kind,
+        }
+    }
+
+    /// The header's 7 bytes.
+    #[inline]
+    pub const fn encode(self) -> [u8; HEADER_LEN] {
+        let [c0, c1, c2, c3] = self.masked_crc.to_le_bytes();
+        let [l0, l1] = self.len.to_le_bytes();
+        [c0, c1, c2, c3, l0, l1, self.kind]
+    }
+}
+
+/// The file offset at which the block that holds `offset` begins.
+#[inline]
+pub const fn block_begin(offset: u64) -> u64 {
+    offset - offset % BLOCK_LEN as u64
+}
+
+/// Bytes from `offset` to the end of its block, 1 to [`BLOCK_LEN`].
+#[inline]
+pub const fn block_left(offset: u64) -> usize {
+    BLOCK_LEN - (offset % BLOCK_LEN as u64) as usize
+}
+
+/// Bytes of trailer that a writer puts at `offset` before the next header: 0 to [`TRAILER_LEN_MAX`].
+#[inline]
+pub const fn trailer_len(offset: u64) -> usize {
+    let left = block_left(offset);
+    if left < HEADER_LEN { left } else { 0 }
+}
+
+/// Bytes that a record of `record_len` bytes takes in a file of `offset` bytes: its trailer in front, headers and payload.
+///
+/// Saturates at `u64::MAX`.
+///
+/// ```
+/// use cordwood::encoded_len;
+/// assert_eq!(encoded_len(0, 3), 7 + 3);
+/// // Seven bytes left: an empty FIRST fills the block, all data follows in the next.
+/// assert_eq!(encoded_len(32_761, 3), 7 + 7 + 3);
+/// // Six bytes left: they become a trailer of zeros.
+/// assert_eq!(encoded_len(32_762, 3), 6 + 7 + 3);
+/// ```
+pub const fn encoded_len(offset: u64, record_len: u64) -> u64 {
+    let trailer = trailer_len(offset) as u64;
+    let first_room = block_left(offset + trailer) as u64 - HEADER_LEN as u64;
+    let later = record_len.saturating_sub(first_room).div_ceil(FRAGMENT_LEN_MAX as u64);
+    (trailer + HEADER_LEN as u64)
+        .saturating_add(record_len)
+        .saturating_add(later.saturating_mul(HEADER_LEN as u64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn header_round_trips() {
+        let header = Header {
+            masked_crc: 0x7ab3_5fdd,
+            len: 0x0304,
+            kind: 0xfe,
+        };
+        assert_eq!(Header::decode(&header.encode()), header);
+    }
+
+    #[test]
+    fn block_arithmetic_at_the_edges() {
+        assert_eq!((block_begin(0), block_left(0), trailer_len(0)), (0, 32_768, 0));
+        assert_eq!(
+            (block_begin(32_767), block_left(32_767), trailer_len(32_767)),
+            (0, 1, 1)
+        );
+        assert_eq!((block_begin(32_768), block_left(32_768)), (32_768, 32_768));
+        assert_eq!((trailer_len(32_761), trailer_len(32_762)), (0, 6));
+    }
+
+    #[test]
+    fn every_wire_byte_has_at_most_one_kind() {
+        let kinds: Vec<u8> = (0..=255).filter(|&b| Kind::from_wire(b).is_some()).collect();
+        assert_eq!(kinds, [1, 2, 3, 4]);
+        assert!(kinds.iter().all(|&b| Kind::from_wire(b).unwrap() as u8 == b));
+    }
+
+    #[test]
+    fn encoded_len_does_not_overflow() {
+        assert_eq!(encoded_len(0, u64::MAX), u64::MAX);
+    }
+}

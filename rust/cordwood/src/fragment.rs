@@ -1,0 +1,246 @@
+//! The bytes of a block to a fragment or to what is wrong with them: pure, no I/O, no state.
+//!
+//! The order of the checks is LevelDB's (`db/log_reader.cc`, `ReadPhysicalRecord`); `docs/format/reading.md` numbers them.
+
+use crate::checksum::{crc32c, extend, mask, unmask};
+use crate::error::Reason;
+use crate::format::{HEADER_LEN, Header, Kind};
+
+/// What stands at an offset of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// A fragment: its header and `payload_len` bytes.
+    Fragment { kind: Kind, payload_len: usize },
+    /// Too little of the block is left for a header.
+    Trailer { is_zero: bool },
+    /// `len` bytes that are no fragment. `leveldb_len` is what LevelDB reports for them, if anything.
+    Fault {
+        len: usize,
+        reason: Reason,
+        leveldb_len: Option<u64>,
+    },
+    /// The end of the file.
+    Nothing,
+    /// More bytes of the block must be there to tell.
+    Incomplete,
+}
+
+/// Says what stands at the beginning of `bytes`, which go on to the end of the block or as far as the file is known.
+///
+/// `left` is the number of bytes to the end of the block; `is_last` says that the file ends where `bytes` end.
+#[inline]
+pub(crate) fn find(bytes: &[u8], left: usize, is_last: bool, verify_checksums: bool) -> Found {
+    if left >= HEADER_LEN
+        && let Some((header, rest)) = bytes.split_first_chunk()
+    {
+        let header = Header::decode(header);
+        if let Some(payload) = rest.get(..usize::from(header.len))
+            && let Some(kind) = Kind::from_wire(header.kind)
+            && (!verify_checksums || header.masked_crc == mask(checksum_of(header.kind, payload)))
+        {
+            return Found::Fragment {
+                kind,
+                payload_len: payload.len(),
+            };
+        }
+    }
+    if bytes.len() < left && !is_last {
+        return Found::Incomplete;
+    }
+    fault(bytes, left, verify_checksums)
+}
+
+/// The slow half of [`find`]: `bytes` are all there will ever be of the block, and no good fragment begins here.
+#[cold]
+fn fault(bytes: &[u8], left: usize, verify_checksums: bool) -> Found {
+    let is_zero = bytes.iter().all(|&byte| byte == 0);
+    let rest = |reason, leveldb_len| Found::Fault {
+        len: bytes.len(),
+        reason,
+        leveldb_len,
+    };
+    let rest_len = Some(bytes.len() as u64);
+
+    if bytes.is_empty() {
+        return Found::Nothing;
+    }
+    if left < HEADER_LEN {
+        return Found::Trailer { is_zero };
+    }
+    let Some((header, behind)) = bytes.split_first_chunk() else {
+        return rest(if is_zero { Reason::ZeroFill } else { Reason::TornTail }, None);
+    };
+    let header = Header::decode(header);
+    let bad_length = Reason::BadLength { len: header.len };
+    let Some(payload) = behind.get(..usize::from(header.len)) else {
+        // LevelDB takes any length that passes the end of the file for a torn write and ends there in silence.
+        let is_at_end = bytes.len() < left;
+        let passes_block = HEADER_LEN + usize::from(header.len) > left;
+        return if !is_at_end {
+            rest(bad_length, rest_len)
+        } else if passes_block || length_is_proved_wrong(header, behind) {
+            rest(bad_length, None)
+        } else {
+            rest(Reason::TornTail, None)
+        };
+    };
+    if header.kind == 0 && header.len == 0 {
+        return rest(if is_zero { Reason::ZeroFill } else { Reason::ZeroHeader }, None);
+    }
+    let (stored, computed) = (unmask(header.masked_crc), checksum_of(header.kind, payload));
+    if verify_checksums && stored != computed {
+        return rest(Reason::ChecksumMismatch { stored, computed }, rest_len);
+    }
+    Found::Fault {
+        len: HEADER_LEN + payload.len(),
+        reason: Reason::UnknownKind { kind: header.kind },
+        leveldb_len: Some(payload.len() as u64),
+    }
+}
+
+/// The CRC-32C that a fragment stores, before the mask: of the type byte and the payload. The length is not covered.
+#[inline]
+pub(crate) fn checksum_of(kind: u8, payload: &[u8]) -> u32 {
+    extend(crc32c(&[kind]), payload)
+}
+
+/// Whether a header whose length passes the end of the file cannot have come from a torn write, given what follows it.
+///
+/// (a) The checksum does not cover the length: if it is right for a shorter payload, the length is what was damaged.
+/// (b) A whole, valid fragment follows: more was written after this header, so its own payload had been written.
+///
+/// A payload that holds log fragments itself can make (b) call a torn tail damage: rather a false alarm than a silent loss.
+fn length_is_proved_wrong(header: Header, behind: &[u8]) -> bool {
+    let mut crc = crc32c(&[header.kind]);
+    if header.masked_crc == mask(crc) {
+        return true;
+    }
+    for byte in behind {
+        crc = extend(crc, std::slice::from_ref(byte));
+        if header.masked_crc == mask(crc) {
+            return true;
+        }
+    }
+    (0..behind.len()).any(|begin| {
+        // The length plays no part: a fragment that passes the end of the file is not whole.
+        matches!(find(&behind[begin..], usize::MAX, false, true), Found::Fragment { .. })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::BLOCK_LEN;
+
+    /// A fragment of any type with a right checksum.
+    fn fragment(kind: u8, payload: &[u8]) -> Vec<u8> {
+        let masked_crc = mask(checksum_of(kind, payload));
+        let header = Header {
+            masked_crc,
+            len: payload.len() as u16,
+            kind,
+        };
+        [&header.encode(), payload].concat()
+    }
+
+    fn find_at_end(bytes: &[u8]) -> Found {
+        find(bytes, BLOCK_LEN, true, true)
+    }
+
+    fn reason(found: Found) -> Option<Reason> {
+        match found {
+            Found::Fault { reason, .. } => Some(reason),
+            _ => None,
+        }
+    }
+
+    /// `docs/format`, golden vectors.
+    #[test]
+    fn golden_fragments() {
+        for (kind, payload, bytes) in [
+            (1, "", b"\x05\x2b\x28\x43\x00\x00\x01".as_slice()),
+            (2, "", b"\x64\x51\xd0\xe9\x00\x00\x02"),
+            (3, "", b"\x33\x6d\xcd\xe3\x00\x00\x03"),
+            (4, "", b"\xa7\x16\x20\x2b\x00\x00\x04"),
+            (1, "foo", b"\xdd\x5f\xb3\x7a\x03\x00\x01foo"),
+            (4, "bar", b"\x05\x9e\x81\x37\x03\x00\x04bar"),
+            (1, "bar", b"\xba\xea\xec\x44\x03\x00\x01bar"),
+        ] {
+            assert_eq!(fragment(kind, payload.as_bytes()), bytes);
+            let kind = Kind::from_wire(kind).unwrap();
+            assert_eq!(
+                find_at_end(bytes),
+                Found::Fragment {
+                    kind,
+                    payload_len: payload.len()
+                }
+            );
+        }
+    }
+
+    /// The trap of LevelDB's internal codes 5 and 6: no type byte may end a read or pass unreported.
+    #[test]
+    fn each_type_byte_with_a_right_and_a_wrong_checksum() {
+        for kind in 0..=255 {
+            let mut bytes = fragment(kind, b"abc");
+            match Kind::from_wire(kind) {
+                Some(kind) => assert_eq!(find_at_end(&bytes), Found::Fragment { kind, payload_len: 3 }),
+                None => assert_eq!(reason(find_at_end(&bytes)), Some(Reason::UnknownKind { kind })),
+            }
+            bytes[0] ^= 1;
+            assert!(
+                matches!(reason(find_at_end(&bytes)), Some(Reason::ChecksumMismatch { .. })),
+                "{kind}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_header_of_type_and_length_zero_ends_the_block_whatever_its_checksum() {
+        let zeros = [0; 100];
+        assert_eq!(reason(find_at_end(&zeros)), Some(Reason::ZeroFill));
+        let mut hidden = zeros.to_vec();
+        hidden[7..17].copy_from_slice(&fragment(1, b"foo"));
+        assert_eq!(reason(find_at_end(&hidden)), Some(Reason::ZeroHeader));
+        assert_eq!(reason(find_at_end(b"\x01\0\0\0\0\0\0")), Some(Reason::ZeroHeader));
+    }
+
+    #[test]
+    fn a_length_beyond_the_file_is_torn_but_beyond_the_block_is_damage() {
+        let whole = fragment(1, &[b'x'; 200]);
+        assert_eq!(reason(find_at_end(&whole[..150])), Some(Reason::TornTail));
+        let mut damaged = whole.clone();
+        damaged[5] = 0xff; // 65,480 bytes
+        assert_eq!(
+            reason(find_at_end(&damaged[..150])),
+            Some(Reason::BadLength { len: 0xffc8 })
+        );
+        // The same bytes in a block that is full are damage in any case.
+        assert_eq!(
+            reason(find(&whole[..150], 150, false, true)),
+            Some(Reason::BadLength { len: 200 })
+        );
+    }
+
+    /// LevelDB loses what follows a flipped bit in a length of the last block in silence.
+    #[test]
+    fn a_length_that_the_rest_proves_wrong_is_damage() {
+        let mut flipped = fragment(1, b"foo");
+        flipped[4] |= 0x40; // 67 bytes, of which there are 3: the checksum fits 3
+        assert_eq!(reason(find_at_end(&flipped)), Some(Reason::BadLength { len: 67 }));
+        flipped[0] ^= 1; // now it fits nothing, but a good fragment follows
+        assert_eq!(reason(find_at_end(&flipped)), Some(Reason::TornTail));
+        flipped.extend(fragment(1, b"bar"));
+        assert_eq!(reason(find_at_end(&flipped)), Some(Reason::BadLength { len: 67 }));
+    }
+
+    #[test]
+    fn without_all_of_the_block_only_a_good_fragment_is_told() {
+        let whole = fragment(1, b"foo");
+        assert!(matches!(find(&whole, BLOCK_LEN, false, true), Found::Fragment { .. }));
+        for len in 0..whole.len() {
+            assert_eq!(find(&whole[..len], BLOCK_LEN, false, true), Found::Incomplete, "{len}");
+        }
+        assert_eq!(find(&[0; 100], BLOCK_LEN, false, true), Found::Incomplete);
+    }
+}

@@ -1,0 +1,59 @@
+//! Reads and writes the **LevelDB log format**: the write-ahead logs and MANIFESTs of LevelDB and its relatives, and any file
+//! that a program wants to append records to and still read after a crash.
+//!
+//! A file is cut into **blocks** of 32 KiB; a block holds **fragments**, a 7-byte header and a payload; a **record** is one
+//! fragment or several. Each fragment has a checksum, and after damage a reader goes on at the next block.
+//!
+//! # Writing and reading
+//!
+//! ```
+//! use cordwood::{ReadOptions, Reader, Writer};
+//!
+//! let mut writer = Writer::new(Vec::new());
+//! assert_eq!(writer.append(b"one")?, 0);
+//! assert_eq!(writer.append(b"two")?, 10); // the offset of the record's first header
+//! let file = writer.into_inner()?;
+//!
+//! let mut reader = Reader::from_slice(&file, ReadOptions::default());
+//! let mut records = Vec::new();
+//! while let Some(record) = reader.next_record()? {
+//!     records.push((record.offset, record.data.to_vec()));
+//! }
+//! assert_eq!(records, [(0, b"one".to_vec()), (10, b"two".to_vec())]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Damage
+//!
+//! A reader returns *events*: records, and the [`SkippedRegion`]s between them, each with the bytes it spans and the reason.
+//! No byte of a file goes unaccounted for. [`OnCorruption`] says whether damage is an error (the default), is skipped (LevelDB's
+//! behaviour), or is taken for the end. A torn tail, the incomplete end that a crash leaves, is not damage: it ends the file, and
+//! [`Reader::end`] says so.
+//!
+//! No input makes this crate panic, loop or hold more than [`ReadOptions::record_len_max`] bytes of a record.
+//!
+//! # Layers
+//!
+//! [`Decoder`] does no I/O: it takes a [`Window`] of the file and says what stands there, or that it needs more. [`Reader`] is the
+//! loop around it over a slice, any [`std::io::Read`] or a file. [`Encoder`] and [`Writer`] are the same on the way out.
+
+mod assemble;
+mod checksum;
+mod decode;
+mod encode;
+mod error;
+mod format;
+mod fragment;
+mod reader;
+mod writer;
+
+pub use checksum::{combine, crc32c, crc32c_kernel, extend, mask, unmask};
+pub use decode::{Decoder, End, OnCorruption, ReadOptions, RecordSpan, Step, Window};
+pub use encode::Encoder;
+pub use error::{Error, Reason, Severity, SkippedRegion};
+pub use format::{
+    BLOCK_LEN, FRAGMENT_LEN_MAX, HEADER_LEN, Header, Kind, TRAILER_LEN_MAX, block_begin, block_left, encoded_len,
+    trailer_len,
+};
+pub use reader::{Event, Reader, Record, SliceSource, Source, StreamSource};
+pub use writer::{Writer, append_offset};

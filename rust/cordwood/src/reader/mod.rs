@@ -1,0 +1,248 @@
+//! Readers: one loop around the [`Decoder`], over anything that gives windows of a file.
+
+mod source;
+
+use std::fs::File;
+use std::io::{Read, Seek};
+use std::path::{Path, PathBuf};
+
+pub use source::{SliceSource, Source, StreamSource};
+
+use crate::decode::{Decoder, End, OnCorruption, ReadOptions, RecordSpan, Step};
+use crate::error::{Error, Reason, Severity, SkippedRegion};
+
+/// A record: its bytes and where it stands in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Record<'a> {
+    /// File offset of the first fragment's header.
+    pub offset: u64,
+    /// File offset behind the last fragment's payload.
+    pub end_offset: u64,
+    /// The bytes that were written.
+    pub data: &'a [u8],
+}
+
+/// What stands in a file, in the order of the offsets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event<'a> {
+    /// A record.
+    Record(Record<'a>),
+    /// Bytes that are not returned, and why.
+    Skipped(SkippedRegion),
+}
+
+/// Reads records.
+///
+/// * [`from_slice`](Reader::from_slice) for bytes in memory, a memory map among them; records of one fragment are not copied.
+/// * [`open`](Reader::open) for a file.
+/// * [`new`](Reader::new) for anything that implements [`Read`].
+///
+/// [`next_record`](Reader::next_record) gives the records, [`next_event`](Reader::next_event) also what lies between them. Neither writes to
+/// what it reads.
+///
+/// ```
+/// use cordwood::{End, Event, OnCorruption, ReadOptions, Reader, Reason};
+///
+/// let mut file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo".to_vec();
+/// file[9] ^= 1;
+/// let options = ReadOptions::default().with_on_corruption(OnCorruption::Skip);
+/// let mut reader = Reader::from_slice(&file, options);
+/// let Some(Event::Skipped(region)) = reader.next_event()? else { panic!() };
+/// assert_eq!((region.begin, region.end), (0, 10));
+/// assert!(matches!(region.reason, Reason::ChecksumMismatch { .. }));
+/// assert_eq!(reader.next_event()?, None);
+/// assert_eq!(reader.end(), Some(End::Clean { offset: 10 }));
+/// # Ok::<(), cordwood::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Reader<S> {
+    source: S,
+    decoder: Decoder,
+    raises: bool,
+    range_end: Option<u64>,
+    end: Option<End>,
+    path: Option<PathBuf>,
+}
+
+impl<'a> Reader<SliceSource<'a>> {
+    /// Reads bytes in memory. `file[0]` is file offset 0, whatever the range in `options`.
+    pub fn from_slice(file: &'a [u8], options: ReadOptions) -> Self {
+        Reader::with_source(SliceSource::new(file), options)
+    }
+}
+
+impl<R: Read> Reader<StreamSource<R>> {
+    /// Reads from `read`, which must stand at file offset 0, about 1 MiB at a time. If the range begins later, what comes
+    /// before is read and thrown away. A short read is not the end of the file; only a read of no bytes is.
+    pub fn new(read: R, options: ReadOptions) -> Self {
+        Reader::with_source(StreamSource::new(read, 0), options)
+    }
+}
+
+impl Reader<StreamSource<File>> {
+    /// Opens and reads a file.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] with the path, if it cannot be opened.
+    pub fn open(path: impl AsRef<Path>, options: ReadOptions) -> Result<Self, Error> {
+        let path = path.as_ref();
+        let source = StreamSource::open(path, crate::block_begin(options.start)).map_err(|source| Error::Io {
+            path: Some(path.to_owned()),
+            source,
+        })?;
+        let mut reader = Reader::with_source(source, options);
+        reader.path = Some(path.to_owned());
+        Ok(reader)
+    }
+}
+
+impl<R: Read + Seek> Reader<StreamSource<R>> {
+    /// Goes to `offset`, which must be where a record begins or ended. See [`Decoder::seek`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] if the source cannot seek there; the reader is then where it was.
+    pub fn seek(&mut self, offset: u64) -> Result<(), Error> {
+        let moved = self.source.seek(offset);
+        moved.map_err(|source| Error::Io {
+            path: self.path.clone(),
+            source,
+        })?;
+        self.decoder.seek(offset);
+        self.end = None;
+        Ok(())
+    }
+}
+
+impl Reader<SliceSource<'_>> {
+    /// Goes to `offset`, which must be where a record begins or ended. See [`Decoder::seek`].
+    pub fn seek(&mut self, offset: u64) {
+        self.decoder.seek(offset);
+        self.end = None;
+    }
+}
+
+impl<S: Source> Reader<S> {
+    /// Reads a source of your own.
+    pub fn with_source(source: S, options: ReadOptions) -> Self {
+        Reader {
+            source,
+            decoder: Decoder::new(&options),
+            raises: options.on_corruption == OnCorruption::Raise,
+            range_end: options.end,
+            end: None,
+            path: None,
+        }
+    }
+
+    /// How the events ended; `None` before they have.
+    pub fn end(&self) -> Option<End> {
+        self.end
+    }
+
+    /// The next event, or `None` at the end.
+    ///
+    /// # Errors
+    ///
+    /// * [`Error::Io`] if the source cannot be read; a further call tries again.
+    /// * [`Error::Corruption`] in place of an event that is damage, under [`OnCorruption::Raise`]; a further call goes on behind it.
+    pub fn next_event(&mut self) -> Result<Option<Event<'_>>, Error> {
+        match self.step()? {
+            Step::Record(span) => Ok(Some(Event::Record(self.record(span)))),
+            Step::Skipped(region) => Ok(Some(Event::Skipped(region))),
+            Step::NeedMore | Step::End(_) => Ok(None),
+        }
+    }
+
+    /// The next record, or `None` at the end. What lies before it unreturned is passed over; [`next_event`](Self::next_event) tells of it.
+    ///
+    /// # Errors
+    ///
+    /// As [`next_event`](Self::next_event).
+    pub fn next_record(&mut self) -> Result<Option<Record<'_>>, Error> {
+        loop {
+            match self.step()? {
+                Step::Record(span) => return Ok(Some(self.record(span))),
+                Step::Skipped(_) => {}
+                Step::NeedMore | Step::End(_) => return Ok(None),
+            }
+        }
+    }
+
+    fn record(&self, span: RecordSpan) -> Record<'_> {
+        let data = self.decoder.data(self.source.window(), span);
+        Record {
+            offset: span.offset,
+            end_offset: span.end_offset,
+            data,
+        }
+    }
+
+    /// The next step that is not [`Step::NeedMore`].
+    fn step(&mut self) -> Result<Step, Error> {
+        loop {
+            match self.step_buffered()? {
+                Step::NeedMore => self.fill()?,
+                step => return Ok(step),
+            }
+        }
+    }
+
+    /// What [`next_event`](Self::next_event) does, without I/O and with positions in place of bytes: for a caller that
+    /// takes many records at a time. [`Step::NeedMore`] asks for a call of [`fill`](Self::fill).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Corruption`], as [`next_event`](Self::next_event).
+    #[inline]
+    pub fn step_buffered(&mut self) -> Result<Step, Error> {
+        match self.decoder.step(self.source.window()) {
+            Step::Skipped(region) if self.raises && region.reason.severity() == Severity::Corruption => {
+                Err(Error::Corruption {
+                    path: self.path.clone(),
+                    region,
+                })
+            }
+            Step::End(end) if self.end.is_none() => {
+                self.end = Some(end);
+                Ok(self.not_read(end).map_or(Step::End(end), Step::Skipped))
+            }
+            step => Ok(step),
+        }
+    }
+
+    /// Reads on from the source.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`]; a further call tries again.
+    pub fn fill(&mut self) -> Result<(), Error> {
+        let filled = self.source.fill(self.decoder.offset());
+        filled.map_err(|source| Error::Io {
+            path: self.path.clone(),
+            source,
+        })
+    }
+
+    /// The bytes of a record that [`step_buffered`](Self::step_buffered) returned since the last [`fill`](Self::fill); of a record with
+    /// [`is_joined`](RecordSpan::is_joined) only until the next step.
+    #[inline]
+    pub fn data(&self, span: RecordSpan) -> &[u8] {
+        self.decoder.data(self.source.window(), span)
+    }
+
+    /// What is left of the range behind the damage that stopped the reader, where the length of the file is known.
+    fn not_read(&self, end: End) -> Option<SkippedRegion> {
+        let (End::Stopped { .. }, Some(file_len)) = (end, self.source.file_len()) else {
+            return None;
+        };
+        let (begin, end) = (self.decoder.offset(), self.range_end.unwrap_or(u64::MAX).min(file_len));
+        (begin < end).then_some(SkippedRegion {
+            begin,
+            end,
+            reason: Reason::NotRead,
+            leveldb_len: None,
+        })
+    }
+}

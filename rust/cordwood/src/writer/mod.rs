@@ -1,0 +1,146 @@
+//! Writers: loops around the [`Encoder`].
+
+mod append;
+
+use std::io::{self, Write};
+
+use crate::encode::Encoder;
+
+pub use append::append_offset;
+
+/// Bytes that are gathered before they are written.
+const BUFFER_LEN: usize = 1 << 20;
+
+/// Writes records to any [`Write`].
+///
+/// Records are gathered in a buffer and written about 1 MiB at a time; [`flush`](Writer::flush) and
+/// [`into_inner`](Writer::into_inner) write the rest. **A writer that is dropped without either loses what is in its buffer**: drop cannot
+/// report that a write failed, so it does not try.
+///
+/// After a failed write nobody knows how much of the buffer arrived, so every later call fails too.
+///
+/// ```
+/// use cordwood::Writer;
+/// let mut writer = Writer::new(Vec::new());
+/// writer.append(b"hello")?;
+/// assert_eq!(writer.offset(), 7 + 5);
+/// let file = writer.into_inner()?;
+/// assert_eq!(file.len(), 12);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Writer<W: Write> {
+    sink: W,
+    encoder: Encoder,
+    buffer: Vec<u8>,
+    has_failed: bool,
+}
+
+impl<W: Write> Writer<W> {
+    /// A writer of a new file.
+    pub fn new(sink: W) -> Self {
+        Writer::with_len(sink, 0)
+    }
+
+    /// A writer that appends to a file of `file_len` bytes, at whose end `sink` writes. The last record of the file must be whole:
+    /// records that follow a torn one are lost to every reader until the next block.
+    pub fn with_len(sink: W, file_len: u64) -> Self {
+        Writer {
+            sink,
+            encoder: Encoder::new(file_len),
+            buffer: Vec::new(),
+            has_failed: false,
+        }
+    }
+
+    /// The length of the file with all records so far, in bytes, whether they have been written out yet or not.
+    pub fn offset(&self) -> u64 {
+        self.encoder.offset()
+    }
+
+    /// Appends a record and returns the file offset of its first header. The record may be empty and of any length.
+    ///
+    /// # Errors
+    ///
+    /// What the sink says, if the buffer is full and has to be written.
+    pub fn append(&mut self, record: &[u8]) -> io::Result<u64> {
+        self.check()?;
+        let offset = self.encoder.encode(record, &mut self.buffer);
+        if self.buffer.len() >= BUFFER_LEN {
+            self.write_out()?;
+        }
+        Ok(offset)
+    }
+
+    /// Writes out all records so far and flushes the sink. It does not sync: the data may still be lost if the machine stops.
+    ///
+    /// # Errors
+    ///
+    /// What the sink says.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.check()?;
+        self.write_out()?;
+        self.has_failed = true;
+        self.sink.flush()?;
+        self.has_failed = false;
+        Ok(())
+    }
+
+    /// Bytes that have been appended and not yet been written to the sink.
+    pub fn buffered_len(&self) -> usize {
+        self.buffer.len()
+    }
+
+    /// Writes out all records so far and lets `sync` make the sink put them on the disk.
+    ///
+    /// A sync that failed cannot be repeated: the system may have dropped what it could not write, and say so only once. So every
+    /// later call fails too.
+    ///
+    /// ```
+    /// # let mut file = tempfile::tempfile()?;
+    /// let mut writer = cordwood::Writer::new(file);
+    /// writer.append(b"one")?;
+    /// writer.sync_with(|file| file.sync_data())?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// What the sink or `sync` says.
+    pub fn sync_with(&mut self, sync: impl FnOnce(&mut W) -> io::Result<()>) -> io::Result<()> {
+        self.flush()?;
+        self.has_failed = true;
+        sync(&mut self.sink)?;
+        self.has_failed = false;
+        Ok(())
+    }
+
+    /// Flushes and gives the sink back.
+    ///
+    /// # Errors
+    ///
+    /// What the sink says; the sink is then lost.
+    pub fn into_inner(mut self) -> io::Result<W> {
+        self.flush()?;
+        Ok(self.sink)
+    }
+
+    fn check(&self) -> io::Result<()> {
+        if self.has_failed {
+            return Err(io::Error::other(
+                "an earlier write failed, so the end of the file is not known; read the file and open it anew",
+            ));
+        }
+        Ok(())
+    }
+
+    fn write_out(&mut self) -> io::Result<()> {
+        self.has_failed = true;
+        self.sink.write_all(&self.buffer)?;
+        self.has_failed = false;
+        self.buffer.clear();
+        // One huge record must not keep its memory for the life of the writer.
+        self.buffer.shrink_to(2 * BUFFER_LEN);
+        Ok(())
+    }
+}
