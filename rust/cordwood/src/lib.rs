@@ -37,6 +37,11 @@
 //! [`Decoder`] does no I/O: it takes a [`Window`] of the file and says what stands there, or that it needs more. [`Reader`] is the
 //! loop around it over a slice, any [`std::io::Read`] or a file. [`Encoder`] and [`Writer`] are the same on the way out.
 
+// The README's example runs as a test of the documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+mod readme {}
+
 mod assemble;
 mod checksum;
 mod decode;

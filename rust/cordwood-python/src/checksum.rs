@@ -1,0 +1,38 @@
+//! The functions `crc32c`, `mask` and `unmask`.
+
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::source::bytes_of;
+
+/// Longer data is summed with the interpreter released; for less, releasing it costs more than the sum.
+const DETACH_LEN: usize = 1 << 16;
+
+/// The CRC-32C of some bytes.
+#[pyfunction]
+#[pyo3(signature = (data, crc = 0))]
+pub(crate) fn crc32c(data: &Bound<'_, PyAny>, crc: u32) -> PyResult<u32> {
+    // Only bytes cannot change under our feet once the interpreter is released.
+    match data.cast_exact::<PyBytes>() {
+        Ok(bytes) if bytes.as_bytes().len() >= DETACH_LEN => {
+            let bytes = bytes.as_bytes();
+            Ok(data.py().detach(|| cordwood::extend(crc, bytes)))
+        }
+        Ok(bytes) => Ok(cordwood::extend(crc, bytes.as_bytes())),
+        Err(_) => Ok(cordwood::extend(crc, &bytes_of(data)?)),
+    }
+}
+
+/// The form in which the format stores a CRC-32C.
+#[pyfunction]
+#[pyo3(signature = (crc, /))]
+pub(crate) fn mask(crc: u32) -> u32 {
+    cordwood::mask(crc)
+}
+
+/// Undoes `mask`.
+#[pyfunction]
+#[pyo3(signature = (masked, /))]
+pub(crate) fn unmask(masked: u32) -> u32 {
+    cordwood::unmask(masked)
+}

@@ -1,0 +1,91 @@
+//! Errors of the core as Python exceptions. The classes are written in Python, `cordwood.errors`.
+
+use std::io;
+use std::path::Path;
+
+use pyo3::PyTypeInfo;
+use pyo3::exceptions::{PyOSError, PyRuntimeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyType};
+
+use crate::event::reason_object;
+
+mod classes {
+    use pyo3::import_exception;
+
+    import_exception!(cordwood.errors, CorruptionError);
+    import_exception!(cordwood.errors, RecordTooLargeError);
+    import_exception!(cordwood.errors, TornTailError);
+}
+
+/// The exception for an error of the core; `path` is the one that the user gave, if any.
+pub(crate) fn to_python(py: Python<'_>, error: cordwood::Error, path: Option<&str>) -> PyErr {
+    let message = error.to_string();
+    match error {
+        cordwood::Error::Io { source, .. } => os_error(source, path),
+        cordwood::Error::Corruption { region, .. } => {
+            let class = match region.reason {
+                cordwood::Reason::RecordTooLarge => classes::RecordTooLargeError::type_object(py),
+                _ => classes::CorruptionError::type_object(py),
+            };
+            about_region(&class, message, region, path)
+        }
+        cordwood::Error::TornTail { region, .. } => {
+            about_region(&classes::TornTailError::type_object(py), message, region, path)
+        }
+        // Errors that a later core adds.
+        _ => PyRuntimeError::new_err(message),
+    }
+}
+
+fn about_region(
+    class: &Bound<'_, PyType>,
+    message: String,
+    region: cordwood::SkippedRegion,
+    path: Option<&str>,
+) -> PyErr {
+    // The core names the path only where it opened the file itself.
+    let message = match path {
+        Some(path) if !message.starts_with(path) => format!("{path}: {message}"),
+        _ => message,
+    };
+    let attributes = attributes(class.py(), region, path);
+    let error = attributes.and_then(|attributes| class.call((message,), Some(&attributes)));
+    error.map_or_else(|error| error, PyErr::from_value)
+}
+
+fn attributes<'py>(
+    py: Python<'py>,
+    region: cordwood::SkippedRegion,
+    path: Option<&str>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let attributes = PyDict::new(py);
+    attributes.set_item("path", path)?;
+    attributes.set_item("offset", region.begin)?;
+    attributes.set_item("length", region.len())?;
+    attributes.set_item("reason", reason_object(py, region.reason)?)?;
+    if let cordwood::Reason::ChecksumMismatch { stored, computed } = region.reason {
+        attributes.set_item("stored", stored)?;
+        attributes.set_item("computed", computed)?;
+    }
+    Ok(attributes)
+}
+
+/// An `OSError` of the right subclass with the path, or the exception that a Python object raised inside of the read or write.
+pub(crate) fn os_error(error: io::Error, path: Option<&str>) -> PyErr {
+    match (error.raw_os_error(), path) {
+        (Some(errno), Some(path)) => PyOSError::new_err((errno, strerror(&error), path.to_owned())),
+        _ => error.into(),
+    }
+}
+
+/// The text alone: Rust adds "(os error 2)", Python adds its own number.
+fn strerror(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or(&text).to_owned()
+}
+
+/// The path as text, for attributes and messages.
+pub(crate) fn display(path: &Path) -> String {
+    path.display().to_string()
+}

@@ -1,0 +1,162 @@
+//! The classes `Record`, `SkippedRegion` and `End`.
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyType};
+
+/// A record and where it stands in the file.
+#[pyclass(frozen, module = "cordwood", get_all)]
+pub(crate) struct Record {
+    pub(crate) offset: u64,
+    pub(crate) end_offset: u64,
+    pub(crate) data: Py<PyBytes>,
+}
+
+#[pymethods]
+impl Record {
+    #[classattr]
+    fn __match_args__() -> (&'static str, &'static str, &'static str) {
+        ("offset", "end_offset", "data")
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let data = self.data.bind(py).repr()?;
+        Ok(format!(
+            "Record(offset={}, end_offset={}, data={data})",
+            self.offset, self.end_offset
+        ))
+    }
+
+    fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> bool {
+        other.cast::<Record>().is_ok_and(|other| {
+            let other = other.get();
+            (self.offset, self.end_offset) == (other.offset, other.end_offset)
+                && self.data.as_bytes(py) == other.data.as_bytes(py)
+        })
+    }
+
+    fn __hash__(&self, py: Python<'_>) -> PyResult<isize> {
+        (self.offset, self.end_offset, &self.data).into_pyobject(py)?.hash()
+    }
+}
+
+/// A region of a file that was not returned, and why.
+#[pyclass(frozen, module = "cordwood", eq, hash)]
+#[derive(PartialEq, Eq, Hash)]
+pub(crate) struct SkippedRegion(pub(crate) cordwood::SkippedRegion);
+
+#[pymethods]
+impl SkippedRegion {
+    #[classattr]
+    fn __match_args__() -> (&'static str, &'static str, &'static str) {
+        ("begin", "end", "reason")
+    }
+
+    #[getter]
+    fn begin(&self) -> u64 {
+        self.0.begin
+    }
+
+    #[getter]
+    fn end(&self) -> u64 {
+        self.0.end
+    }
+
+    #[getter]
+    fn reason<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        reason_object(py, self.0.reason)
+    }
+
+    #[getter]
+    fn severity<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        static SEVERITY: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+        SEVERITY
+            .import(py, "cordwood.types", "Severity")?
+            .call1((self.0.reason.severity().as_str(),))
+    }
+
+    #[getter]
+    fn stored(&self) -> Option<u32> {
+        match self.0.reason {
+            cordwood::Reason::ChecksumMismatch { stored, .. } => Some(stored),
+            _ => None,
+        }
+    }
+
+    #[getter]
+    fn computed(&self) -> Option<u32> {
+        match self.0.reason {
+            cordwood::Reason::ChecksumMismatch { computed, .. } => Some(computed),
+            _ => None,
+        }
+    }
+
+    #[getter]
+    fn leveldb_len(&self) -> Option<u64> {
+        self.0.leveldb_len
+    }
+
+    fn __len__(&self) -> usize {
+        usize::try_from(self.0.len()).unwrap_or(usize::MAX)
+    }
+
+    fn __str__(&self) -> String {
+        self.0.to_string()
+    }
+
+    fn __repr__(&self) -> String {
+        let cordwood::SkippedRegion { begin, end, reason, .. } = self.0;
+        format!("SkippedRegion(begin={begin}, end={end}, reason='{}')", reason.as_str())
+    }
+}
+
+/// How the records of a file ended.
+#[pyclass(frozen, module = "cordwood", eq, hash)]
+#[derive(PartialEq, Eq, Hash)]
+pub(crate) struct End {
+    kind: &'static str,
+    offset: u64,
+}
+
+impl From<cordwood::End> for End {
+    fn from(end: cordwood::End) -> Self {
+        let kind = match end {
+            cordwood::End::Clean { .. } => "clean",
+            cordwood::End::TornTail { .. } => "torn_tail",
+            cordwood::End::Stopped { .. } => "stopped",
+        };
+        End {
+            kind,
+            offset: end.offset(),
+        }
+    }
+}
+
+#[pymethods]
+impl End {
+    #[classattr]
+    fn __match_args__() -> (&'static str, &'static str) {
+        ("kind", "offset")
+    }
+
+    #[getter]
+    fn kind<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        static KIND: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+        KIND.import(py, "cordwood.types", "EndKind")?.call1((self.kind,))
+    }
+
+    #[getter]
+    fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    fn __repr__(&self) -> String {
+        format!("End(kind='{}', offset={})", self.kind, self.offset)
+    }
+}
+
+/// The member of `cordwood.types.Reason`.
+pub(crate) fn reason_object(py: Python<'_>, reason: cordwood::Reason) -> PyResult<Bound<'_, PyAny>> {
+    static REASON: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    REASON.import(py, "cordwood.types", "Reason")?.call1((reason.as_str(),))
+}

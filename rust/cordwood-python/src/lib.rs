@@ -1,0 +1,28 @@
+//! `cordwood._native`: the crate `cordwood` as a Python module. One file for each class; the documentation of each item is in
+//! `python/cordwood/_native.pyi`.
+
+mod bytes;
+mod checksum;
+mod error;
+mod event;
+mod exclusive;
+mod reader;
+mod source;
+mod writer;
+
+use pyo3::prelude::*;
+
+#[pymodule(name = "_native")]
+mod native {
+    #[pymodule_export]
+    use crate::checksum::{crc32c, mask, unmask};
+    #[pymodule_export]
+    use crate::event::{End, Record, SkippedRegion};
+    #[pymodule_export]
+    use crate::reader::Reader;
+    #[pymodule_export]
+    use crate::writer::Writer;
+    #[pymodule_export]
+    #[expect(non_upper_case_globals, reason = "the Python name")]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
+}

@@ -1,0 +1,339 @@
+//! What Python users read from and write to, as [`Read`], [`Seek`] and [`Write`].
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::PathBuf;
+
+use cordwood::{StreamSource, block_begin};
+use pyo3::buffer::PyBuffer;
+use pyo3::exceptions::{PyBlockingIOError, PyTypeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyByteArray, PyBytes, PyMemoryView, PyType};
+
+use crate::bytes::copy_from_buffer;
+use crate::error::{display, os_error};
+
+/// A file, a buffer or a Python object.
+pub(crate) trait Input: Read + Seek + Send + Sync {}
+
+impl<T: Read + Seek + Send + Sync> Input for T {}
+
+/// A source that is open, and its path if it has one.
+pub(crate) struct Opened {
+    pub(crate) source: StreamSource<Box<dyn Input>>,
+    pub(crate) path: Option<String>,
+}
+
+/// Opens what the user passed to `Reader`, at the block of `start`.
+pub(crate) fn open(source: &Bound<'_, PyAny>, start: u64) -> PyResult<Opened> {
+    let py = source.py();
+    let begin = block_begin(start);
+    let opened = |input, len| Opened {
+        source: StreamSource::new(input, begin).with_len(len),
+        path: None,
+    };
+    if let Some(path) = path_of(source)? {
+        let text = display(&path);
+        let opened = py
+            .detach(|| open_file(path, begin))
+            .map_err(|error| os_error(error, Some(&text)))?;
+        return Ok(Opened {
+            source: opened,
+            path: Some(text),
+        });
+    }
+    if let Ok(bytes) = source.cast::<PyBytes>() {
+        let len = bytes.as_bytes().len() as u64;
+        return Ok(opened(
+            Box::new(BytesInput {
+                bytes: bytes.clone().unbind(),
+                position: begin,
+            }),
+            len,
+        ));
+    }
+    if let Ok(view) = PyMemoryView::from(source) {
+        let buffer = byte_buffer(&view)?;
+        let len = buffer.len_bytes() as u64;
+        return Ok(opened(
+            Box::new(BufferInput {
+                buffer,
+                position: begin,
+            }),
+            len,
+        ));
+    }
+    if source.hasattr(intern!(py, "read"))? {
+        return open_object(source, begin);
+    }
+    Err(PyTypeError::new_err(format!(
+        "source must be a path, bytes or another buffer, or an object with read(size), not {}",
+        source.get_type().name()?
+    )))
+}
+
+fn open_file(path: PathBuf, begin: u64) -> io::Result<StreamSource<Box<dyn Input>>> {
+    let file = File::open(path)?;
+    let metadata = file.metadata()?;
+    if metadata.is_dir() {
+        // Opening a directory succeeds; reading it would fail with the same error later.
+        return Err(io::Error::from_raw_os_error(EISDIR));
+    }
+    let mut input: Box<dyn Input> = Box::new(file);
+    // A pipe or a device has no length, and cannot seek.
+    if !metadata.is_file() {
+        return Ok(StreamSource::new(input, 0));
+    }
+    input.seek(SeekFrom::Start(begin))?;
+    Ok(StreamSource::new(input, begin).with_len(metadata.len()))
+}
+
+/// "Is a directory", the same number on every system that Python runs on.
+const EISDIR: i32 = 21;
+
+fn open_object(object: &Bound<'_, PyAny>, begin: u64) -> PyResult<Opened> {
+    let py = object.py();
+    static TEXT: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    if object.is_instance(TEXT.import(py, "io", "TextIOBase")?)? {
+        return Err(PyTypeError::new_err(
+            "a text file was given; open it in binary mode ('rb')",
+        ));
+    }
+    let seekable = object.getattr_opt(intern!(py, "seekable"))?;
+    let is_seekable = seekable.map_or(Ok(false), |seekable| seekable.call0()?.is_truthy())?;
+    let base = if is_seekable {
+        object.call_method0(intern!(py, "tell"))?.extract()?
+    } else {
+        0
+    };
+    let mut input = ObjectInput {
+        object: object.clone().unbind(),
+        base,
+        is_seekable,
+    };
+    // What cannot seek is read from its beginning, and what lies before the range is thrown away.
+    let offset = if begin > 0 && is_seekable {
+        input.seek(SeekFrom::Start(begin))?
+    } else {
+        0
+    };
+    Ok(Opened {
+        source: StreamSource::new(Box::new(input), offset),
+        path: None,
+    })
+}
+
+/// The path that `object` is, if it is `str` or `os.PathLike`.
+pub(crate) fn path_of(object: &Bound<'_, PyAny>) -> PyResult<Option<PathBuf>> {
+    let is_path =
+        object.is_instance_of::<pyo3::types::PyString>() || object.hasattr(intern!(object.py(), "__fspath__"))?;
+    if is_path { object.extract().map(Some) } else { Ok(None) }
+}
+
+/// A view of any buffer as plain bytes.
+fn byte_buffer(view: &Bound<'_, PyAny>) -> PyResult<PyBuffer<u8>> {
+    let cast = view.call_method1(intern!(view.py(), "cast"), ("B",));
+    cast.map_err(|_| PyTypeError::new_err("the buffer must be contiguous"))?
+        .extract()
+}
+
+/// A copy of the bytes of any buffer.
+pub(crate) fn bytes_of(object: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
+    if let Ok(bytes) = object.cast::<PyBytes>() {
+        return Ok(bytes.as_bytes().to_vec());
+    }
+    if let Ok(array) = object.cast::<PyByteArray>() {
+        return Ok(array.to_vec());
+    }
+    let Ok(view) = PyMemoryView::from(object) else {
+        let name = object.get_type().name()?;
+        return Err(PyTypeError::new_err(format!(
+            "a bytes-like object is required, not '{name}'"
+        )));
+    };
+    byte_buffer(&view)?.to_vec(object.py())
+}
+
+/// `bytes`, which never change.
+struct BytesInput {
+    bytes: Py<PyBytes>,
+    position: u64,
+}
+
+impl Read for BytesInput {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let len = Python::attach(|py| {
+            let position = usize::try_from(self.position).unwrap_or(usize::MAX);
+            let rest = self.bytes.as_bytes(py).get(position..).unwrap_or_default();
+            let len = rest.len().min(buffer.len());
+            buffer[..len].copy_from_slice(&rest[..len]);
+            len
+        });
+        self.position += len as u64;
+        Ok(len)
+    }
+}
+
+impl Seek for BytesInput {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        seek_position(&mut self.position, to)
+    }
+}
+
+/// Any other buffer. Others may write to it while we read, so each piece is copied before anyone looks at it.
+struct BufferInput {
+    buffer: PyBuffer<u8>,
+    position: u64,
+}
+
+impl Read for BufferInput {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let len = Python::attach(|py| copy_from_buffer(py, &self.buffer, self.position, buffer));
+        self.position += len as u64;
+        Ok(len)
+    }
+}
+
+impl Seek for BufferInput {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        seek_position(&mut self.position, to)
+    }
+}
+
+fn seek_position(position: &mut u64, to: SeekFrom) -> io::Result<u64> {
+    let SeekFrom::Start(offset) = to else {
+        return Err(io::ErrorKind::Unsupported.into());
+    };
+    *position = offset;
+    Ok(offset)
+}
+
+/// An object with `read`.
+struct ObjectInput {
+    object: Py<PyAny>,
+    /// Where the object stood when it was passed in: there is file offset 0.
+    base: u64,
+    is_seekable: bool,
+}
+
+impl Read for ObjectInput {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        Python::attach(|py| {
+            let answer = self
+                .object
+                .bind(py)
+                .call_method1(intern!(py, "read"), (buffer.len(),))?;
+            if answer.is_none() {
+                return Err(PyBlockingIOError::new_err(
+                    "read() returned None: the source must be in blocking mode",
+                ));
+            }
+            if let Ok(bytes) = answer.cast::<PyBytes>() {
+                return copy_answer(bytes.as_bytes(), buffer);
+            }
+            let bytes = bytes_of(&answer).map_err(|_| {
+                let name = answer
+                    .get_type()
+                    .name()
+                    .map_or_else(|_| "?".to_owned(), |name| name.to_string());
+                PyTypeError::new_err(format!(
+                    "read() must return bytes, not {name}; open a file in binary mode ('rb')"
+                ))
+            })?;
+            copy_answer(&bytes, buffer)
+        })
+        .map_err(io::Error::from)
+    }
+}
+
+fn copy_answer(answer: &[u8], buffer: &mut [u8]) -> PyResult<usize> {
+    if answer.len() > buffer.len() {
+        return Err(PyValueError::new_err(format!(
+            "read({}) returned {} bytes",
+            buffer.len(),
+            answer.len()
+        )));
+    }
+    buffer[..answer.len()].copy_from_slice(answer);
+    Ok(answer.len())
+}
+
+impl Seek for ObjectInput {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let SeekFrom::Start(offset) = to else {
+            return Err(io::ErrorKind::Unsupported.into());
+        };
+        Python::attach(|py| {
+            if !self.is_seekable {
+                static UNSUPPORTED: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+                let class = UNSUPPORTED.import(py, "io", "UnsupportedOperation")?;
+                return Err(PyErr::from_value(class.call1(("the source cannot seek",))?));
+            }
+            self.object
+                .bind(py)
+                .call_method1(intern!(py, "seek"), (self.base + offset,))?;
+            Ok(offset)
+        })
+        .map_err(io::Error::from)
+    }
+}
+
+/// A file or a Python object that records are written to.
+pub(crate) trait Output: Write + Send + Sync {
+    /// Waits until all that was written is on the disk.
+    fn sync(&mut self) -> io::Result<()>;
+}
+
+impl Output for File {
+    fn sync(&mut self) -> io::Result<()> {
+        self.sync_data()
+    }
+}
+
+/// An object with `write`.
+pub(crate) struct ObjectOutput(pub(crate) Py<PyAny>);
+
+impl Write for ObjectOutput {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        Python::attach(|py| {
+            let answer = self
+                .0
+                .bind(py)
+                .call_method1(intern!(py, "write"), (PyBytes::new(py, buffer),))?;
+            if answer.is_none() {
+                Ok(buffer.len())
+            } else {
+                answer.extract()
+            }
+        })
+        .map_err(|error: PyErr| error.into())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Python::attach(|py| match self.0.bind(py).getattr_opt(intern!(py, "flush"))? {
+            Some(flush) => flush.call0().map(drop),
+            None => Ok(()),
+        })
+        .map_err(io::Error::from)
+    }
+}
+
+impl Output for ObjectOutput {
+    fn sync(&mut self) -> io::Result<()> {
+        Python::attach(|py| {
+            let number = match self.0.bind(py).getattr_opt(intern!(py, "fileno"))? {
+                Some(fileno) => fileno.call0()?,
+                None => {
+                    let class = py.import("io")?.getattr("UnsupportedOperation")?;
+                    return Err(PyErr::from_value(
+                        class.call1(("the sink has no file descriptor to sync",))?,
+                    ));
+                }
+            };
+            py.import("os")?.call_method1("fsync", (number,)).map(drop)
+        })
+        .map_err(io::Error::from)
+    }
+}
