@@ -1,0 +1,17 @@
+"""The logger `cordwood`. A module of its own, since `logging` is loaded only when there is something to say."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cordwood._native import SkippedRegion
+
+_logger = logging.getLogger("cordwood")
+_logger.addHandler(logging.NullHandler())
+
+
+def log_skipped(region: SkippedRegion, path: str | None) -> None:
+    """Says that damage was passed over, since nobody else will: the policy is not to raise."""
+    _logger.warning("%s: skipped %s", path or "log", region)

@@ -1,0 +1,252 @@
+from collections.abc import Iterable, Iterator
+from types import TracebackType
+from typing import Literal, Self, final
+
+from _typeshed import ReadableBuffer
+
+from cordwood.types import EndKind, Reason, Severity
+from cordwood.typing import Sink, Source
+
+__all__ = ["End", "Reader", "Record", "SkippedRegion", "Writer", "__version__", "crc32c", "mask", "unmask"]
+
+__version__: str
+"""The version of this package, `"major.minor.patch"`."""
+
+@final
+class Record:
+    """A record and where it stands in the file."""
+
+    @property
+    def offset(self) -> int:
+        """File offset of the first fragment's header, in bytes. `Reader.seek` goes there."""
+    @property
+    def end_offset(self) -> int:
+        """File offset behind the last fragment's data."""
+    @property
+    def data(self) -> bytes:
+        """The bytes that were written."""
+    __match_args__ = ("offset", "end_offset", "data")
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+
+@final
+class SkippedRegion:
+    """A region of a file that was not returned as a record: the bytes `[begin, end)`, and why."""
+
+    @property
+    def begin(self) -> int:
+        """File offset of the first byte."""
+    @property
+    def end(self) -> int:
+        """File offset behind the last byte."""
+    @property
+    def reason(self) -> Reason:
+        """Why these bytes were not returned."""
+    @property
+    def severity(self) -> Severity:
+        """How bad that is."""
+    @property
+    def stored(self) -> int | None:
+        """The CRC-32C that the file states, if the reason is `checksum_mismatch`."""
+    @property
+    def computed(self) -> int | None:
+        """The CRC-32C of the data, if the reason is `checksum_mismatch`."""
+    @property
+    def leveldb_len(self) -> int | None:
+        """The number of bytes that LevelDB's own reader reports for this region, `None` where it is silent."""
+    __match_args__ = ("begin", "end", "reason")
+    def __len__(self) -> int:
+        """Bytes in the region."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+
+@final
+class End:
+    """How the records of a file ended."""
+
+    @property
+    def kind(self) -> EndKind:
+        """`"clean"`, `"torn_tail"` or `"stopped"`."""
+    @property
+    def offset(self) -> int:
+        """Where: the end of the file (or of the range), the begin of the torn tail, or the begin of the damage."""
+    __match_args__ = ("kind", "offset")
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+
+@final
+class Reader:
+    """Reads the records of a log.
+
+    Iterating gives each record as `bytes`. A torn tail, the incomplete end that a crash leaves, ends the iteration
+    quietly; `end` tells. What is not returned is listed in `skipped`: no byte of the file is unaccounted for.
+
+    A reader may be shared between threads; each record goes to one of them.
+
+    Args:
+        source: A path (`str` or `os.PathLike`); the content of a file in memory (`bytes` or any other buffer, `mmap`
+            among them); or an object with `read(size)` that returns bytes, at whose position the log begins.
+        on_corruption: What to do with damage. `"raise"`: `CorruptionError`; the next step goes on behind the damage.
+            `"skip"`: go on behind it, as LevelDB does: at the next block; the logger `cordwood` is told.
+            `"stop"`: take it for the end. Default: `"raise"`.
+        start: Return only what begins at this file offset or behind it, in bytes. Default: 0.
+        end: Return only what begins before this file offset; the last record is finished beyond it. A record belongs
+            to the range in which its first fragment starts, so adjacent ranges give each record once. Default: `None`.
+        verify_checksums: Check each checksum. Without it, damaged data is returned as good. Default: `True`.
+        record_len_max: Refuse a longer record with `RecordTooLargeError`, in bytes. Default: 1 GiB.
+
+    Raises:
+        OSError: The file cannot be opened. A missing file is a `FileNotFoundError`.
+        TypeError: `source` is none of the above, or is a text file.
+        ValueError: An option has no such value.
+
+    >>> with cordwood.open("example.log", "w") as writer:
+    ...     writer.extend([b"one", b"two"])
+    2
+    >>> reader = cordwood.Reader("example.log")
+    >>> [record.offset for record in reader.records()]
+    [0, 10]
+    >>> reader.end
+    End(kind='clean', offset=20)
+    """
+
+    def __new__(
+        cls,
+        source: Source,
+        *,
+        on_corruption: Literal["raise", "skip", "stop"] = "raise",
+        start: int = 0,
+        end: int | None = None,
+        verify_checksums: bool = True,
+        record_len_max: int = 1073741824,
+    ) -> Self: ...
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> bytes: ...
+    def records(self) -> Iterator[Record]:
+        """Iterates over the records with their offsets. It shares its position with the reader."""
+    def batches(self, *, len_max: int = 262144) -> Iterator[list[bytes]]:
+        """Iterates over lists of records.
+
+        Args:
+            len_max: Bytes of records in a list; a longer record comes alone. A list may be shorter. Default: 256 KiB,
+                which stays in the processor's cache.
+        """
+    def tell(self) -> int:
+        """The file offset behind what has been returned or skipped so far: `seek` goes on from there.
+
+        A torn tail is not passed: once it is whole, it can be read from there.
+        """
+    def seek(self, offset: int, /) -> None:
+        """Goes to a file offset: `Record.offset`, `Record.end_offset` or what `tell` returned.
+
+        At any other offset, what is found is reported as damage. `skipped` and `end` begin anew, and the range's
+        `start` is now here.
+
+        Raises:
+            io.UnsupportedOperation: The source cannot seek.
+        """
+    @property
+    def skipped(self) -> list[SkippedRegion]:
+        """What was not returned so far, in the order of the offsets.
+
+        Regions that touch and have the same reason are one.
+        """
+    @property
+    def end(self) -> End | None:
+        """How the records ended; `None` before they have."""
+    @property
+    def path(self) -> str | None:
+        """The path, if the source is one."""
+    @property
+    def closed(self) -> bool:
+        """Whether `close` has been called."""
+    def close(self) -> None:
+        """Lets go of the source. A file object that was passed in stays open. Closing twice is no error."""
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None, /
+    ) -> None: ...
+
+@final
+class Writer:
+    """Writes records to a log, byte for byte as LevelDB does.
+
+    Records are gathered and written about 1 MiB at a time; `flush`, `sync` and `close` write what is left. A writer may
+    be shared between threads; each record is written whole.
+
+    After a failed write nobody knows how much arrived, so every later call fails too.
+
+    Args:
+        sink: A path (`str` or `os.PathLike`), or an object with `write(data)`, at whose position the log begins.
+        mode: `"x"`: a new file; fails if there is one. `"w"`: a new file, in place of any that is there. `"a"`: append
+            to the file, or make a new one. An object takes `"x"` or `"w"`, which are then the same. Default: `"x"`.
+
+    Raises:
+        OSError: The file cannot be opened. For `"x"` an existing file is a `FileExistsError`.
+        TornTailError: For `"a"`, the file ends in an incomplete record or in zeros.
+        CorruptionError: For `"a"`, the file is damaged.
+
+    >>> with cordwood.Writer("example.log", "w") as writer:
+    ...     writer.append(b"one")
+    0
+    """
+
+    def __new__(cls, sink: Sink, mode: Literal["x", "w", "a"] = "x") -> Self: ...
+    def append(self, record: ReadableBuffer, /) -> int:
+        """Appends a record, of any length, and returns its file offset: that of its first fragment's header."""
+    def extend(self, records: Iterable[ReadableBuffer], /) -> int:
+        """Appends all records of an iterable and returns how many there were. If it raises, those before are there."""
+    def tell(self) -> int:
+        """The length of the log with all records so far, in bytes, whether they are written out yet or not."""
+    def flush(self) -> None:
+        """Hands all records so far to the operating system, or to the sink.
+
+        They then survive the end of this process, not that of the machine.
+        """
+    def sync(self) -> None:
+        """Flushes, and waits until the records are on the disk.
+
+        Raises:
+            OSError: They may not be, and never will be: a failed sync cannot be repeated, so the writer stays unusable.
+            io.UnsupportedOperation: The sink has no file descriptor.
+        """
+    @property
+    def durable_offset(self) -> int:
+        """The length of the log that is known to be on the disk, in bytes: `tell()` at the last `sync`."""
+    @property
+    def path(self) -> str | None:
+        """The path, if the sink is one."""
+    @property
+    def closed(self) -> bool:
+        """Whether `close` has been called."""
+    def close(self) -> None:
+        """Flushes and closes the file. An object that was passed in is only flushed. Closing twice is no error."""
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None, /
+    ) -> None: ...
+
+def crc32c(data: ReadableBuffer, crc: int = 0) -> int:
+    """The CRC-32C of some bytes.
+
+    Args:
+        data: The bytes.
+        crc: The CRC-32C of the bytes before them, to go on from there. Default: 0, that of none.
+
+    >>> hex(cordwood.crc32c(b"123456789"))
+    '0xe3069283'
+    """
+
+def mask(crc: int, /) -> int:
+    """The form in which the format stores a CRC-32C: rotated right by 15 bits, plus a constant.
+
+    >>> hex(cordwood.mask(cordwood.crc32c(b"foo")))
+    '0xfebe8a61'
+    """
+
+def unmask(masked: int, /) -> int:
+    """Undoes `mask`.
+
+    >>> hex(cordwood.unmask(0xfebe8a61))
+    '0xcfc4ae1d'
+    """

@@ -1,0 +1,60 @@
+"""The closed sets of words that `SkippedRegion` and `End` use. Each is a string, and stable."""
+
+from enum import StrEnum
+
+__all__ = ["EndKind", "Reason", "Severity"]
+
+
+class Reason(StrEnum):
+    """Why a region of a file was not returned."""
+
+    BAD_LENGTH = "bad_length"
+    """A header's length passes the end of its block, or is proved wrong at the end of the file."""
+    CHECKSUM_MISMATCH = "checksum_mismatch"
+    """The checksum is not that of the data. The rest of the block is not trusted."""
+    UNKNOWN_KIND = "unknown_kind"
+    """A fragment with a right checksum and an unknown type."""
+    MISSING_START = "missing_start"
+    """A fragment of a record whose first fragment is missing."""
+    MISSING_END = "missing_end"
+    """A record whose last fragment is missing."""
+    INTERRUPTED_RECORD = "interrupted_record"
+    """A record in the middle of which something else was skipped."""
+    ZERO_HEADER = "zero_header"
+    """A header of zeros, which means zeros up to the end of the block, in front of something that is not zero."""
+    RECORD_TOO_LARGE = "record_too_large"
+    """A record longer than `record_len_max`."""
+    TOO_LARGE_REST = "too_large_rest"
+    """The rest of a record that was too large."""
+    ZERO_FILL = "zero_fill"
+    """Zeros up to the end of the block or of the file: preallocated or padded."""
+    NONZERO_TRAILER = "nonzero_trailer"
+    """The last bytes of a block, too few for a header, are not zero. No engine looks at them."""
+    EMPTY_FIRST = "empty_first"
+    """A first fragment without data that nothing continues, as an old LevelDB wrote them. No data is missing."""
+    TORN_TAIL = "torn_tail"
+    """The incomplete end that a crash leaves."""
+    NOT_READ = "not_read"
+    """Behind the damage at which the policy `"stop"` ended the file."""
+
+
+class Severity(StrEnum):
+    """How bad a skipped region is."""
+
+    INFO = "info"
+    """No data is missing, or the reader was told not to look."""
+    TORN_TAIL = "torn_tail"
+    """The incomplete end of a file."""
+    CORRUPTION = "corruption"
+    """Bytes that a whole write cannot have left there, or a limit that was passed. `on_corruption` decides."""
+
+
+class EndKind(StrEnum):
+    """How the records of a file ended."""
+
+    CLEAN = "clean"
+    """Between two records: at the end of the file or of the range."""
+    TORN_TAIL = "torn_tail"
+    """In an incomplete record, as a crash leaves it."""
+    STOPPED = "stopped"
+    """At damage, under the policy `"stop"`."""

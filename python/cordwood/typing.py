@@ -1,0 +1,34 @@
+"""What a reader takes and a writer writes to, as types for annotations. Nothing here is loaded at run time."""
+
+from os import PathLike
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+else:
+    ReadableBuffer = bytes | bytearray | memoryview
+
+__all__ = ["Readable", "Sink", "Source", "Writable"]
+
+
+class Readable(Protocol):
+    """An object that gives the bytes of a file piece by piece."""
+
+    def read(self, size: int, /) -> ReadableBuffer:
+        """The next bytes, at most `size`; none at the end of the file, and only there."""
+        ...
+
+
+class Writable(Protocol):
+    """An object that takes the bytes of a file piece by piece."""
+
+    def write(self, data: bytes, /) -> int | None:
+        """Takes `data`, or its first bytes, and says how many; `None` means all."""
+        ...
+
+
+Source: TypeAlias = str | PathLike[str] | ReadableBuffer | Readable
+"""A path, the content of a file in memory, or an object with `read`."""
+
+Sink: TypeAlias = str | PathLike[str] | Writable
+"""A path, or an object with `write`."""
