@@ -1,0 +1,297 @@
+"""The LevelDB log format in plain Python: written to be read, and to judge the Rust implementation.
+
+It follows `docs/format/reading.md` and shares nothing with the Rust code. A file is cut into blocks of 32,768 bytes;
+a block holds fragments, each a header (checksum u32, length u16, kind u8, little endian) and its payload; a record is
+one FULL fragment, or FIRST, MIDDLE..., LAST. Reading goes in three steps, each a function: `fragments` (which bytes are
+a fragment), `assemble` (which fragments are a record), and `events` (which of all that a range owns, and the end).
+
+Nothing here is fast or lazy: the whole file is in memory, and a range is cut out of the events of the whole file. That
+is what a range promises, and an implementation that starts in the middle of the file must come to the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import accumulate
+from struct import Struct
+
+from crc32c import crc32c
+
+BLOCK_LEN = 32_768
+HEADER_LEN = 7
+HEADER = Struct("<IHB")  # masked checksum, payload length, kind
+
+FULL, FIRST, MIDDLE, LAST = 1, 2, 3, 4
+KINDS = (FULL, FIRST, MIDDLE, LAST)
+KIND_BY_PLACE = {(True, True): FULL, (True, False): FIRST, (False, False): MIDDLE, (False, True): LAST}
+
+CORRUPTION = frozenset(
+    {
+        "bad_length",
+        "checksum_mismatch",
+        "unknown_kind",
+        "missing_start",
+        "missing_end",
+        "interrupted_record",
+        "zero_header",
+        "record_too_large",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A record; its span runs from its first fragment's header to the end of its last fragment's payload."""
+
+    offset: int
+    end_offset: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A region `[begin, end)` that holds no record."""
+
+    begin: int
+    end: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The last event: `clean`, `torn_tail` or `stopped`, and where."""
+
+    kind: str
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """A fragment of line 8: sound, and of a known kind."""
+
+    begin: int
+    end: int
+    kind: int
+    payload: bytes
+
+
+# Writing
+
+
+def mask(crc: int) -> int:
+    """Disguise a checksum before it is stored, so that a log inside a payload does not look like a sound one."""
+    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+def unmask(masked: int) -> int:
+    """Undo `mask`."""
+    rotated = (masked - 0xA282EAD8) & 0xFFFFFFFF
+    return (rotated >> 17 | rotated << 15) & 0xFFFFFFFF
+
+
+def fragment(kind: int, payload: bytes) -> bytes:
+    """Header and payload. The checksum covers the kind and the payload, not the length."""
+    return HEADER.pack(mask(crc32c(payload, crc32c(bytes([kind])))), len(payload), kind) + payload
+
+
+def trailer_len(offset: int) -> int:
+    """How many zero bytes the writer puts at `offset` before a record: too few are left in the block for a header."""
+    left = BLOCK_LEN - offset % BLOCK_LEN
+    return left if left < HEADER_LEN else 0
+
+
+def encode_record(record: bytes, offset: int) -> bytes:
+    """The fragments of one record whose first header stands at `offset`."""
+    out = bytearray()
+    taken = 0
+    while True:  # Once even for an empty record: that is a FULL without payload.
+        room = BLOCK_LEN - (offset + len(out)) % BLOCK_LEN - HEADER_LEN  # May be 0: then FIRST is empty.
+        payload = record[taken : taken + room]
+        is_first = not out
+        taken += len(payload)
+        is_last = taken == len(record)
+        out += fragment(KIND_BY_PLACE[is_first, is_last], payload)
+        if is_last:
+            return bytes(out)
+
+
+def encode(records: Iterable[bytes], offset: int = 0) -> bytes:
+    """What LevelDB's writer adds to a file of length `offset`. A trailer is written only when a record follows it."""
+    out = bytearray()
+    for record in records:
+        out += bytes(trailer_len(offset + len(out)))
+        out += encode_record(record, offset + len(out))
+    return bytes(out)
+
+
+def record_offsets(records: Iterable[bytes], offset: int = 0) -> list[int]:
+    """The file offset of each record's first header, for the same arguments as `encode`."""
+    offsets = []
+    for record in records:
+        offset += trailer_len(offset)
+        offsets.append(offset)
+        offset += len(encode_record(record, offset))
+    return offsets
+
+
+# Reading, step 1: bytes into fragments ("One fragment")
+
+
+def fragments(data: bytes, *, verify_checksums: bool) -> Iterator[Fragment | Skipped]:
+    """What stands in the file, in order; trailers of zeros are left out."""
+    view = memoryview(data)
+    begin = 0
+    goes_on = False  # The fragment before is FIRST or MIDDLE.
+    while begin < len(data):
+        left = BLOCK_LEN - begin % BLOCK_LEN
+        rest = view[begin : begin + left]  # Shorter than `left` where the file ends in this block.
+        verdict = judge_rest(rest, left, verify_checksums=verify_checksums)
+        if verdict == "whole":
+            _, length, kind = HEADER.unpack_from(rest)
+            end = begin + HEADER_LEN + length
+            if kind in KINDS:  # line 8
+                yield Fragment(begin, end, kind, bytes(rest[HEADER_LEN : HEADER_LEN + length]))
+            else:  # line 7: the only skip that does not take the whole rest
+                yield Skipped(begin, end, "unknown_kind")
+            goes_on = kind in (FIRST, MIDDLE)
+        else:
+            end = begin + len(rest)
+            if verdict != "zero_trailer" and not (verdict == "nonzero_trailer" and goes_on):  # line 1
+                yield Skipped(begin, end, verdict)
+            goes_on = False
+        begin = end
+
+
+def judge_rest(rest: memoryview, left: int, *, verify_checksums: bool) -> str:
+    """Lines 1 to 6: why the rest is skipped. "zero_trailer" is no event; "whole" leaves it to lines 7 and 8."""
+    if left < HEADER_LEN:  # line 1
+        return "nonzero_trailer" if any(rest) else "zero_trailer"
+    if len(rest) < HEADER_LEN:  # line 2
+        return "torn_tail" if any(rest) else "zero_fill"
+    _, length, kind = HEADER.unpack_from(rest)
+    if HEADER_LEN + length > left:  # line 3
+        return "bad_length"
+    if HEADER_LEN + length > len(rest):  # line 4
+        return "bad_length" if length_is_proved_wrong(rest) else "torn_tail"
+    if kind == 0 and length == 0:  # line 5
+        return "zero_header" if any(rest) else "zero_fill"
+    return "checksum_mismatch" if verify_checksums and not checksum_is_right(rest) else "whole"  # line 6
+
+
+def checksum_is_right(rest: memoryview) -> bool:
+    """Whether the fragment that starts `rest`, and fits in it, has the checksum that its header states."""
+    stored, length, _ = HEADER.unpack_from(rest)
+    return crc32c(rest[HEADER_LEN - 1 : HEADER_LEN + length]) == unmask(stored)
+
+
+def length_is_proved_wrong(rest: memoryview) -> bool:
+    """Line 4: the length passes the end of the file; is that damage, rather than a write that was cut short?"""
+    stored = unmask(HEADER.unpack_from(rest)[0])
+    crc_of_kind = crc32c(rest[HEADER_LEN - 1 : HEADER_LEN])
+    crcs = accumulate(rest[HEADER_LEN:], lambda crc, byte: crc32c(bytes([byte]), crc), initial=crc_of_kind)
+    if any(crc == stored for crc in crcs):  # (a) some shorter payload, from 0 bytes on, fits the checksum
+        return True
+    for at in range(HEADER_LEN, len(rest) - HEADER_LEN + 1):  # (b) a whole fragment stands behind the header
+        _, length, kind = HEADER.unpack_from(rest, at)
+        if kind in KINDS and at + HEADER_LEN + length <= len(rest) and checksum_is_right(rest[at:]):
+            return True
+    return False
+
+
+# Reading, step 2: fragments into records ("Fragments into records")
+
+
+def is_continuation(item: Fragment | Skipped | None) -> bool:
+    """MIDDLE and LAST go on with what is pending; all else ends it."""
+    return isinstance(item, Fragment) and item.kind in (MIDDLE, LAST)
+
+
+def is_boundary(item: Fragment | Skipped) -> bool:
+    """FULL, FIRST and the skips of lines 1 to 7: what ends a range, and what a range may begin with."""
+    return not is_continuation(item)
+
+
+def why_broken(payload_len: int, by: Fragment | Skipped | None) -> str:
+    """The reason for skipping a pending record of `payload_len` bytes; `by` is None at the end of the file."""
+    if isinstance(by, Fragment):
+        return "missing_end" if payload_len > 0 else "empty_first"
+    if by is None or by.reason == "torn_tail":
+        return "torn_tail"
+    return "interrupted_record"
+
+
+def assemble(items: list[Fragment | Skipped], record_len_max: int) -> Iterator[tuple[int, Record | Skipped]]:
+    """All events of a file but its end, each with the offset that decides which range owns it.
+
+    A range owns an event by the boundary (see `is_boundary`) that it hangs on: a record by its first fragment, a
+    MIDDLE or LAST without a start by the boundary before it, or by 0. A skip of step 1 is owned where it begins.
+    """
+    run: list[Fragment] = []  # The pending record or, if `in_rest`, what follows on a `record_too_large`.
+    payload_len = 0
+    in_rest = False
+    owner = 0
+    for item in [*items, None]:  # None: the end of the file
+        if not is_continuation(item):
+            if run:
+                reason = "too_large_rest" if in_rest else why_broken(payload_len, item)
+                yield owner, Skipped(run[0].begin, run[-1].end, reason)
+            run, payload_len, in_rest = [], 0, False
+            if item is not None and is_boundary(item):
+                owner = item.begin
+        if isinstance(item, Skipped):
+            yield item.begin, item
+        elif isinstance(item, Fragment):
+            if is_continuation(item) and not run and not in_rest:
+                yield owner, Skipped(item.begin, item.end, "missing_start")
+                continue
+            run.append(item)
+            payload_len += len(item.payload)
+            is_complete = item.kind in (FULL, LAST)
+            if not in_rest and payload_len > record_len_max:
+                yield owner, Skipped(run[0].begin, item.end, "record_too_large")
+                run, in_rest = [], not is_complete
+            elif is_complete:
+                if in_rest:
+                    yield owner, Skipped(run[0].begin, item.end, "too_large_rest")
+                else:
+                    yield owner, Record(run[0].begin, item.end, b"".join(part.payload for part in run))
+                run, in_rest = [], False
+
+
+# Reading, step 3: the events of a range ("Ranges", "How a file ends", "Policies")
+
+
+def events(
+    data: bytes,
+    *,
+    start: int = 0,
+    end: int | None = None,
+    record_len_max: int = 1 << 30,
+    verify_checksums: bool = True,
+    stop: bool = False,
+) -> Iterator[Record | Skipped | End]:
+    """The events of `data` that the range from `start` to `end` owns, and then the End."""
+    items = list(fragments(data, verify_checksums=verify_checksums))
+    limit = len(data) if end is None else end
+    torn_begin: int | None = None  # Where the run of torn_tail regions began that ends the events so far.
+    for owner, event in assemble(items, record_len_max):
+        if not start <= owner < limit:
+            continue
+        yield event
+        if isinstance(event, Record) or event.reason != "torn_tail":
+            torn_begin = None
+        elif torn_begin is None:
+            torn_begin = event.begin
+        if stop and isinstance(event, Skipped) and event.reason in CORRUPTION:
+            if event.end < min(limit, len(data)):
+                yield Skipped(event.end, min(limit, len(data)), "not_read")
+            yield End("stopped", event.begin)
+            return
+    boundaries = [item.begin for item in items if is_boundary(item)]
+    if torn_begin is not None:
+        yield End("torn_tail", torn_begin)
+    elif limit <= start or (start > 0 and not any(start <= begin < limit for begin in boundaries)):
+        yield End("clean", min(limit, len(data)))  # Nothing begins in the range.
+    else:
+        yield End("clean", next((begin for begin in boundaries if begin >= limit), len(data)))
