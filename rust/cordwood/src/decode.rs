@@ -1,9 +1,10 @@
 //! The decoder: a window of the file in, one event out. It does no I/O and holds no bytes but those of a record in pieces.
 
 use crate::assemble::{Assembler, Fragment, Interruption, Outcome};
+use crate::checksum;
 use crate::error::{Reason, Severity, SkippedRegion};
-use crate::format::{HEADER_LEN, Kind, block_begin, block_left};
-use crate::fragment::{Found, find};
+use crate::format::{FRAGMENT_LEN_MAX, HEADER_LEN, Kind, block_begin, block_left};
+use crate::fragment::{Found, FullRun, RUN_MAX, find};
 
 /// What a reader does with damage: a [`SkippedRegion`] of [`Severity::Corruption`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -191,6 +192,31 @@ pub struct Decoder {
     torn_since: Option<u64>,
     /// Set when there is nothing more to find.
     finish: Option<End>,
+    run: Run,
+    /// Whether runs are looked for: not if even a FULL fragment may be too large.
+    finds_runs: bool,
+}
+
+/// Records of one fragment each, one behind the other, found in one go and handed out one by one.
+struct Run {
+    /// File offset of the first.
+    begin: u64,
+    /// Where each ends, counted from `begin`.
+    ends: [u16; RUN_MAX],
+    /// How many there are, and how many of them have been handed out.
+    len: usize,
+    taken: usize,
+}
+
+impl std::fmt::Debug for Run {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Run { begin, len, taken, .. } = self;
+        f.debug_struct("Run")
+            .field("begin", begin)
+            .field("len", len)
+            .field("taken", taken)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Decoder {
@@ -207,6 +233,13 @@ impl Decoder {
             is_inside: false,
             torn_since: None,
             finish: None,
+            run: Run {
+                begin: 0,
+                ends: [0; RUN_MAX],
+                len: 0,
+                taken: 0,
+            },
+            finds_runs: options.record_len_max >= FRAGMENT_LEN_MAX as u64,
         }
     }
 
@@ -221,6 +254,7 @@ impl Decoder {
     /// The start of the range is now there: nothing before `offset` is returned, and all behind it is reported.
     pub fn seek(&mut self, offset: u64) {
         self.assembler.give_up(Interruption::Damage);
+        self.run.len = 0;
         self.start = offset;
         self.offset = offset;
         self.is_before_first = false;
@@ -243,12 +277,62 @@ impl Decoder {
     /// The next event in `window`, or the wish for more.
     #[inline]
     pub fn step(&mut self, window: Window<'_>) -> Step {
+        match self.next_of_run() {
+            Some(span) => Step::Record(span),
+            None => self.look(window),
+        }
+    }
+
+    /// The next record of the run, if one is left: [`step`](Self::step) at its cheapest.
+    #[inline]
+    pub(crate) fn next_of_run(&mut self) -> Option<RecordSpan> {
+        if self.run.taken >= self.run.len {
+            return None;
+        }
+        let end = u64::from(*self.run.ends.get(self.run.taken)?);
+        self.run.taken += 1;
+        let offset = std::mem::replace(&mut self.offset, self.run.begin + end);
+        Some(RecordSpan {
+            offset,
+            end_offset: self.offset,
+            is_joined: false,
+        })
+    }
+
+    /// Looks for a run at the beginning of `bytes`, which stand at `offset`, and takes the first record of it.
+    #[inline]
+    fn find_run(&mut self, bytes: &[u8], left: usize) -> Option<RecordSpan> {
+        let is_inside = self.offset >= self.start && self.end - self.offset.min(self.end) >= left as u64;
+        if !(self.finds_runs && is_inside && !self.is_before_first && self.assembler.is_idle()) {
+            return None;
+        }
+        let Decoder {
+            run, verify_checksums, ..
+        } = self;
+        run.begin = self.offset;
+        run.taken = 0;
+        run.len = checksum::run(FullRun {
+            bytes,
+            ends: &mut run.ends,
+            verify_checksums: *verify_checksums,
+        });
+        let first = self.next_of_run()?;
+        self.is_inside = false;
+        self.torn_since = None;
+        Some(first)
+    }
+
+    /// [`step`](Self::step) where no run is left.
+    fn look(&mut self, window: Window<'_>) -> Step {
         loop {
             if let Some(end) = self.finish {
                 return Step::End(end);
             }
             let left = block_left(self.offset);
             let bytes = window.at(self.offset, left);
+            if let Some(span) = self.find_run(bytes, left) {
+                return Step::Record(span);
+            }
             let found = find(bytes, left, window.is_last, self.verify_checksums);
             if let Found::Fragment { kind, payload_len } = found
                 && self.offset >= self.start
@@ -267,7 +351,6 @@ impl Decoder {
     }
 
     /// A fragment inside the range.
-    #[inline]
     fn fragment(&mut self, kind: Kind, payload: &[u8]) -> Option<Step> {
         self.is_before_first = false;
         if matches!(kind, Kind::Full | Kind::First) && !self.assembler.is_idle() {
@@ -399,5 +482,61 @@ impl Decoder {
             self.finish = Some(End::Stopped { offset: region.begin });
         }
         Step::Skipped(region)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::encode::Encoder;
+
+    fn steps(file: &[u8], finds_runs: bool, options: &ReadOptions) -> Vec<Step> {
+        let window = Window {
+            offset: 0,
+            bytes: file,
+            is_last: true,
+        };
+        let mut decoder = Decoder::new(options);
+        decoder.finds_runs &= finds_runs;
+        let mut steps = Vec::new();
+        while !matches!(steps.last(), Some(Step::End(_))) {
+            steps.push(decoder.step(window));
+        }
+        steps
+    }
+
+    /// Runs are an optimisation: without them each fragment goes through `find`, one by one.
+    #[test]
+    fn runs_find_what_single_steps_find() {
+        let mut file = Vec::new();
+        let mut encoder = Encoder::new(0);
+        for len in (0..3000).map(|i| i * 7919 % 97).chain([32_000, 40_000, 0, 0, 5]) {
+            encoder.encode(&vec![b'x'; len], &mut file);
+        }
+        let damaged = {
+            let mut damaged = file.clone();
+            for offset in (500..damaged.len()).step_by(9001) {
+                damaged[offset] ^= 1;
+            }
+            damaged
+        };
+        let skip = ReadOptions::default().with_on_corruption(OnCorruption::Skip);
+        for file in [&file, &damaged] {
+            for options in [
+                skip.clone(),
+                skip.clone().with_range(10, Some(70_000)),
+                skip.clone().with_range(32_768, Some(65_536)),
+                skip.clone().with_record_len_max(50),
+                skip.clone().with_verify_checksums(false),
+                ReadOptions::default().with_on_corruption(OnCorruption::Stop),
+            ] {
+                assert_eq!(steps(file, true, &options), steps(file, false, &options), "{options:?}");
+            }
+        }
+        assert!(
+            steps(&damaged, true, &skip)
+                .iter()
+                .any(|step| matches!(step, Step::Skipped(_)))
+        );
     }
 }

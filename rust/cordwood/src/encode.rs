@@ -36,7 +36,18 @@ impl Encoder {
     /// record's first header.
     ///
     /// `out` grows by [`encoded_len`](crate::encoded_len)`(self.offset(), record.len())` bytes.
+    #[inline]
     pub fn encode(&mut self, record: &[u8], out: &mut Vec<u8>) -> u64 {
+        if HEADER_LEN + record.len() <= block_left(self.offset) {
+            let record_offset = self.offset;
+            self.fragment(Kind::Full, record, out);
+            return record_offset;
+        }
+        self.encode_parts(record, out)
+    }
+
+    /// [`encode`](Self::encode) at the end of a block.
+    fn encode_parts(&mut self, record: &[u8], out: &mut Vec<u8>) -> u64 {
         self.trailer(out);
         let record_offset = self.offset;
         let mut rest = record;
@@ -61,6 +72,7 @@ impl Encoder {
         self.offset += len as u64;
     }
 
+    #[inline]
     fn fragment(&mut self, kind: Kind, payload: &[u8], out: &mut Vec<u8>) {
         let kind = kind as u8;
         // A payload is at most FRAGMENT_LEN_MAX bytes: the caller cuts at the end of the block.
@@ -69,6 +81,7 @@ impl Encoder {
             len: payload.len() as u16,
             kind,
         };
+        out.reserve(HEADER_LEN + payload.len());
         out.extend_from_slice(&header.encode());
         out.extend_from_slice(payload);
         self.offset += (HEADER_LEN + payload.len()) as u64;

@@ -1,30 +1,87 @@
-//! Which kernel runs: chosen once per process, the best that the machine has.
+//! Which kernel runs: found once per process, the best that the machine has.
+//!
+//! A function that uses instructions which not every machine has cannot be inlined into one that does without them, so asking for
+//! a checksum at each record costs a call at each record. A [`Job`] is therefore handed to the kernel as a whole, and is compiled once for
+//! each kernel, with that kernel's instructions.
 
 use std::sync::OnceLock;
 
 use super::{arch, portable};
 
-/// A way to move a state over bytes.
-#[derive(Clone, Copy)]
-pub(super) struct Kernel {
+/// A way to compute CRC-32C. To have a value of it is to have made sure that the machine can run it.
+pub(crate) trait Kernel: Copy {
     /// What it uses, for people.
-    pub(super) name: &'static str,
-    pub(super) update: fn(u32, &[u8]) -> u32,
+    const NAME: &'static str;
+
+    /// `state` moved over `data`.
+    fn update(self, state: u32, data: &[u8]) -> u32;
+
+    /// Runs `job` compiled with the instructions that the kernel needs.
+    fn run<J: Job>(self, job: J) -> J::Output;
 }
 
-const PORTABLE: Kernel = Kernel {
-    name: "portable",
-    update: portable::update,
-};
+/// Work that needs checksums. Implementations of [`call`](Job::call) must be `#[inline(always)]`.
+pub(crate) trait Job {
+    type Output;
 
-/// The kernels that this machine can run, best first; the portable one is always among them.
-pub(super) fn available() -> impl Iterator<Item = Kernel> {
-    arch::kernels().into_iter().chain([PORTABLE])
+    fn call<K: Kernel>(self, kernel: K) -> Self::Output;
 }
 
-/// The kernel that this process uses.
+/// The kernels that this machine can run.
+#[derive(Clone, Copy)]
+pub(super) enum Available {
+    Arch(arch::Kernels),
+    Portable(portable::Portable),
+}
+
+impl Available {
+    /// All of them, the best first.
+    pub(super) fn all() -> impl Iterator<Item = Available> {
+        let portable = Available::Portable(portable::Portable);
+        arch::Kernels::all().map(Available::Arch).chain([portable])
+    }
+
+    #[inline]
+    pub(super) fn run<J: Job>(self, job: J) -> J::Output {
+        match self {
+            Available::Arch(kernels) => kernels.run(job),
+            Available::Portable(kernel) => kernel.run(job),
+        }
+    }
+}
+
+/// Runs `job` with the best kernel that this machine has.
 #[inline]
-pub(super) fn best() -> Kernel {
-    static BEST: OnceLock<Kernel> = OnceLock::new();
-    *BEST.get_or_init(|| available().next().unwrap_or(PORTABLE))
+pub(crate) fn run<J: Job>(job: J) -> J::Output {
+    static BEST: OnceLock<Available> = OnceLock::new();
+    BEST.get_or_init(|| {
+        Available::all()
+            .next()
+            .unwrap_or(Available::Portable(portable::Portable))
+    })
+    .run(job)
+}
+
+/// The job of moving a state over some bytes.
+pub(crate) struct Update<'a>(pub(crate) u32, pub(crate) &'a [u8]);
+
+impl Job for Update<'_> {
+    type Output = u32;
+
+    #[inline(always)]
+    fn call<K: Kernel>(self, kernel: K) -> u32 {
+        kernel.update(self.0, self.1)
+    }
+}
+
+/// The job of saying which kernel runs.
+pub(super) struct Name;
+
+impl Job for Name {
+    type Output = &'static str;
+
+    #[inline(always)]
+    fn call<K: Kernel>(self, _kernel: K) -> &'static str {
+        K::NAME
+    }
 }

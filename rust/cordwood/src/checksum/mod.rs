@@ -12,6 +12,8 @@ mod naive;
 mod polynomial;
 mod portable;
 
+pub(crate) use dispatch::{Job, Kernel, Update, run};
+
 /// The CRC-32C of `data`.
 ///
 /// ```
@@ -30,7 +32,19 @@ pub fn crc32c(data: &[u8]) -> u32 {
 /// ```
 #[inline]
 pub fn extend(crc: u32, data: &[u8]) -> u32 {
-    !(dispatch::best().update)(!crc, data)
+    !dispatch::run(dispatch::Update(!crc, data))
+}
+
+/// The state of a checksum (before the final inversion) after the one byte `byte`.
+pub(crate) const fn state_after(byte: u8) -> u32 {
+    // The state after a whole word of ones, moved over eight bits.
+    let mut state = !0 ^ byte as u32;
+    let mut bit = 0;
+    while bit < 8 {
+        state = polynomial::times_x(state);
+        bit += 1;
+    }
+    state
 }
 
 /// The CRC-32C of two pieces one after the other, from the CRC of each and the length of the second in bytes.
@@ -45,9 +59,9 @@ pub fn combine(first: u32, second: u32, second_len: u64) -> u32 {
     polynomial::multiply(first, polynomial::x_to_bytes(second_len)) ^ second
 }
 
-/// What the kernel that this process computes CRC-32C with is made of, such as `"sse4.2 + pclmulqdq"`: for reports of speed or bugs.
+/// What the kernel that this process computes CRC-32C with is made of, such as `"SSE4.2, PCLMULQDQ"`: for reports of speed or bugs.
 pub fn crc32c_kernel() -> &'static str {
-    dispatch::best().name
+    dispatch::run(dispatch::Name)
 }
 
 /// Added to the rotated checksum. Source: LevelDB `util/crc32c.h`, `kMaskDelta`.

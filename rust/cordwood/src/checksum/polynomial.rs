@@ -10,7 +10,7 @@ pub(super) const POLY: u32 = 0x82f6_3b78;
 const ONE: u32 = 0x8000_0000;
 
 /// `a` times x.
-const fn times_x(a: u32) -> u32 {
+pub(super) const fn times_x(a: u32) -> u32 {
     (a >> 1) ^ if a & 1 != 0 { POLY } else { 0 }
 }
 

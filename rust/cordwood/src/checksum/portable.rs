@@ -1,6 +1,25 @@
 //! The kernel for any machine: sixteen table look-ups for sixteen bytes ("slicing by 16").
 
+use super::dispatch::{Job, Kernel};
 use super::polynomial::POLY;
+
+/// Any machine.
+#[derive(Clone, Copy)]
+pub(super) struct Portable;
+
+impl Kernel for Portable {
+    const NAME: &'static str = "portable";
+
+    #[inline]
+    fn update(self, state: u32, data: &[u8]) -> u32 {
+        update(state, data)
+    }
+
+    #[inline]
+    fn run<J: Job>(self, job: J) -> J::Output {
+        job.call(self)
+    }
+}
 
 /// `TABLES[k][b]`: the state 0 moved over the byte `b` and `k` zero bytes.
 static TABLES: [[u32; 256]; 16] = tables();
@@ -32,7 +51,7 @@ const fn tables() -> [[u32; 256]; 16] {
 }
 
 /// `state` moved over `data`.
-pub(super) fn update(mut state: u32, data: &[u8]) -> u32 {
+fn update(mut state: u32, data: &[u8]) -> u32 {
     let (chunks, rest) = data.as_chunks::<16>();
     for chunk in chunks {
         let mut mixed = *chunk;

@@ -15,16 +15,14 @@ fn noise(len: usize) -> Vec<u8> {
 #[test]
 fn each_kernel_agrees_with_the_oracle_for_each_short_length() {
     let data = noise(1024 + 64);
-    for kernel in dispatch::available() {
+    for kernel in dispatch::Available::all() {
+        let (name, update) = (kernel.run(dispatch::Name), |state, data| {
+            kernel.run(dispatch::Update(state, data))
+        });
         for len in 0..=1024 {
             let data = &data[len % 64..][..len];
             for state in [0, !0, 0x1234_5678] {
-                assert_eq!(
-                    (kernel.update)(state, data),
-                    naive::update(state, data),
-                    "{}, {len} bytes",
-                    kernel.name
-                );
+                assert_eq!(update(state, data), naive::update(state, data), "{}, {len} bytes", name);
             }
         }
     }
@@ -33,33 +31,52 @@ fn each_kernel_agrees_with_the_oracle_for_each_short_length() {
 #[test]
 fn each_kernel_agrees_with_the_oracle_for_each_alignment() {
     let data = noise(5000 + 64);
-    for kernel in dispatch::available() {
+    for kernel in dispatch::Available::all() {
+        let (name, update) = (kernel.run(dispatch::Name), |state, data| {
+            kernel.run(dispatch::Update(state, data))
+        });
         for start in 0..64 {
-            for len in [15, 100, 383, 384, 385, 3071, 3072, 3073, 5000] {
+            for len in [15, 100, 143, 144, 1023, 1024, 3071, 5000] {
                 let data = &data[start..][..len];
-                assert_eq!(
-                    (kernel.update)(!0, data),
-                    naive::update(!0, data),
-                    "{}, {start} + {len}",
-                    kernel.name
-                );
+                assert_eq!(update(!0, data), naive::update(!0, data), "{}, {start} + {len}", name);
             }
         }
     }
 }
 
 #[test]
+fn every_machine_has_a_kernel() {
+    assert_eq!(
+        dispatch::Available::all().last().unwrap().run(dispatch::Name),
+        "portable"
+    );
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("sse4.2") {
+        assert_ne!(crc32c_kernel(), "portable");
+    }
+}
+
+#[test]
 fn each_kernel_agrees_with_the_crc32c_crate_for_long_data() {
     let data = noise(3 << 20);
-    for kernel in dispatch::available() {
-        for len in [32_761, 65_536, 1_000_003, data.len()] {
+    for kernel in dispatch::Available::all() {
+        let (name, update) = (kernel.run(dispatch::Name), |state, data| {
+            kernel.run(dispatch::Update(state, data))
+        });
+        for len in [
+            6_145,
+            32_761,
+            32_768,
+            32_769,
+            33_791,
+            33_792,
+            33_793,
+            65_536,
+            1_000_003,
+            data.len(),
+        ] {
             let data = &data[1..][..len - 1];
-            assert_eq!(
-                !(kernel.update)(!0, data),
-                ::crc32c::crc32c(data),
-                "{}, {len} bytes",
-                kernel.name
-            );
+            assert_eq!(!update(!0, data), ::crc32c::crc32c(data), "{}, {len} bytes", name);
         }
     }
 }
@@ -98,5 +115,12 @@ fn combine_agrees_with_one_pass() {
             crc32c(&data),
             "{cut}"
         );
+    }
+}
+
+#[test]
+fn the_state_after_a_byte_is_the_oracles() {
+    for byte in 0..=255 {
+        assert_eq!(state_after(byte), naive::update(!0, &[byte]));
     }
 }

@@ -160,7 +160,15 @@ impl<S: Source> Reader<S> {
     /// # Errors
     ///
     /// As [`next_event`](Self::next_event).
+    #[inline]
     pub fn next_record(&mut self) -> Result<Option<Record<'_>>, Error> {
+        match self.decoder.next_of_run() {
+            Some(span) => Ok(Some(self.record(span))),
+            None => self.look_for_record(),
+        }
+    }
+
+    fn look_for_record(&mut self) -> Result<Option<Record<'_>>, Error> {
         loop {
             match self.step()? {
                 Step::Record(span) => return Ok(Some(self.record(span))),
@@ -170,6 +178,7 @@ impl<S: Source> Reader<S> {
         }
     }
 
+    #[inline]
     fn record(&self, span: RecordSpan) -> Record<'_> {
         let data = self.decoder.data(self.source.window(), span);
         Record {

@@ -63,6 +63,7 @@ impl<W: Write> Writer<W> {
     /// # Errors
     ///
     /// What the sink says, if the buffer is full and has to be written.
+    #[inline]
     pub fn append(&mut self, record: &[u8]) -> io::Result<u64> {
         self.check()?;
         let offset = self.encoder.encode(record, &mut self.buffer);

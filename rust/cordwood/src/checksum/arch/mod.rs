@@ -1,7 +1,7 @@
 //! Kernels that need instructions not every machine has. The only folder of this crate with `unsafe`.
 //!
-//! Each kernel is a safe `#[target_feature]` function in a file of its own. What is unsafe is to call one on a machine
-//! that lacks its features; `kernels` hands one out only after it has asked the machine for them.
+//! Each kernel is made of safe `#[target_feature]` functions. What is unsafe is to call them on a machine that lacks the features, so each
+//! kernel is a type of which a value can be had only by asking the machine for them.
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64;
@@ -9,12 +9,22 @@ mod aarch64;
 mod x86_64;
 
 #[cfg(target_arch = "aarch64")]
-pub(super) use aarch64::kernels;
+pub(super) use aarch64::Kernels;
 #[cfg(target_arch = "x86_64")]
-pub(super) use x86_64::kernels;
+pub(super) use x86_64::Kernels;
 
 /// None for this architecture.
 #[cfg(not(any(target_arch = "aarch64", target_arch = "x86_64")))]
-pub(super) fn kernels() -> Option<super::dispatch::Kernel> {
-    None
+#[derive(Clone, Copy)]
+pub(super) enum Kernels {}
+
+#[cfg(not(any(target_arch = "aarch64", target_arch = "x86_64")))]
+impl Kernels {
+    pub(super) fn all() -> impl Iterator<Item = Kernels> {
+        std::iter::empty()
+    }
+
+    pub(super) fn run<J: super::dispatch::Job>(self, _job: J) -> J::Output {
+        match self {}
+    }
 }

@@ -1,0 +1,97 @@
+//! x86-64: two kernels. `Chains` uses the `crc32` instruction of SSE4.2; `Fold` also folds by carry-less multiplication of 256 bits.
+
+#![expect(
+    unsafe_code,
+    reason = "calls #[target_feature] functions; each type here is the proof of its features"
+)]
+
+mod chains;
+mod fold;
+
+use crate::checksum::dispatch::{Job, Kernel};
+
+/// The kernels of this architecture.
+#[derive(Clone, Copy)]
+pub(in crate::checksum) enum Kernels {
+    Fold(Fold),
+    Chains(Chains),
+}
+
+impl Kernels {
+    /// Those that this machine can run, the best first.
+    pub(in crate::checksum) fn all() -> impl Iterator<Item = Kernels> {
+        [Fold::new().map(Kernels::Fold), Chains::new().map(Kernels::Chains)]
+            .into_iter()
+            .flatten()
+    }
+
+    #[inline]
+    pub(in crate::checksum) fn run<J: Job>(self, job: J) -> J::Output {
+        match self {
+            Kernels::Fold(kernel) => kernel.run(job),
+            Kernels::Chains(kernel) => kernel.run(job),
+        }
+    }
+}
+
+/// A machine with SSE4.2 and PCLMULQDQ: all since 2010.
+#[derive(Clone, Copy)]
+pub(in crate::checksum) struct Chains(());
+
+impl Chains {
+    fn new() -> Option<Self> {
+        let is_there = is_x86_feature_detected!("sse4.2") && is_x86_feature_detected!("pclmulqdq");
+        is_there.then_some(Chains(()))
+    }
+}
+
+impl Kernel for Chains {
+    const NAME: &'static str = "SSE4.2, PCLMULQDQ";
+
+    #[inline(always)]
+    fn update(self, state: u32, data: &[u8]) -> u32 {
+        // SAFETY: `new` has found the features.
+        unsafe { chains::update(state, data) }
+    }
+
+    #[inline]
+    fn run<J: Job>(self, job: J) -> J::Output {
+        #[target_feature(enable = "sse4.2,pclmulqdq")]
+        fn with_features<J: Job>(kernel: Chains, job: J) -> J::Output {
+            job.call(kernel)
+        }
+        // SAFETY: `new` has found the features.
+        unsafe { with_features(self, job) }
+    }
+}
+
+/// A machine that also has AVX2 and VPCLMULQDQ: Intel since Ice Lake and Alder Lake, AMD since Zen 3.
+#[derive(Clone, Copy)]
+pub(in crate::checksum) struct Fold(());
+
+impl Fold {
+    fn new() -> Option<Self> {
+        let is_there = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("vpclmulqdq");
+        Chains::new().filter(|_| is_there).map(|_| Fold(()))
+    }
+}
+
+impl Kernel for Fold {
+    const NAME: &'static str = "SSE4.2, AVX2, VPCLMULQDQ";
+
+    #[inline(always)]
+    fn update(self, state: u32, data: &[u8]) -> u32 {
+        // SAFETY: `new` has found the features.
+        unsafe { fold::update(state, data) }
+    }
+
+    #[inline]
+    fn run<J: Job>(self, job: J) -> J::Output {
+        #[target_feature(enable = "sse4.2,pclmulqdq,avx2,vpclmulqdq")]
+        fn with_features<J: Job>(kernel: Fold, job: J) -> J::Output {
+            job.call(kernel)
+        }
+        // SAFETY: `new` has found the features.
+        unsafe { with_features(self, job) }
+    }
+}
