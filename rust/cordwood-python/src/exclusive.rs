@@ -1,7 +1,6 @@
 //! A value that one thread uses at a time.
 
 use std::cell::Cell;
-use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
@@ -13,13 +12,8 @@ use pyo3::sync::MutexExt;
 /// to a Python object runs Python code, which may come back to us.
 pub(crate) struct Exclusive<T> {
     value: Mutex<T>,
-    /// The thread that holds the lock, 0 for none.
+    /// The thread that holds the lock and may run Python code, 0 for none.
     owner: AtomicUsize,
-}
-
-pub(crate) struct Guard<'a, T> {
-    value: MutexGuard<'a, T>,
-    owner: &'a AtomicUsize,
 }
 
 impl<T> Exclusive<T> {
@@ -30,25 +24,31 @@ impl<T> Exclusive<T> {
         }
     }
 
+    /// The value, for work that runs no Python code.
     #[inline]
-    pub(crate) fn lock(&self, py: Python<'_>) -> PyResult<Guard<'_, T>> {
-        let this_thread = this_thread();
-        let value = match self.value.try_lock() {
-            Ok(value) => value,
+    pub(crate) fn lock(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, T>> {
+        match self.value.try_lock() {
+            Ok(value) => Ok(value),
             // What panicked under the lock has already been raised; the value's own state says what still works.
-            Err(TryLockError::Poisoned(error)) => error.into_inner(),
-            Err(TryLockError::WouldBlock) if self.owner.load(Ordering::Relaxed) == this_thread => {
-                return Err(PyRuntimeError::new_err(
-                    "the reader or writer is in use by this very thread: its source or sink must not use it",
-                ));
-            }
-            Err(TryLockError::WouldBlock) => self.value.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner),
-        };
-        self.owner.store(this_thread, Ordering::Relaxed);
-        Ok(Guard {
-            value,
-            owner: &self.owner,
-        })
+            Err(TryLockError::Poisoned(error)) => Ok(error.into_inner()),
+            Err(TryLockError::WouldBlock) => self.wait(py),
+        }
+    }
+
+    #[cold]
+    fn wait(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, T>> {
+        if self.owner.load(Ordering::Relaxed) == this_thread() {
+            return Err(PyRuntimeError::new_err(
+                "the reader or writer is in use by this very thread: its source or sink must not use it",
+            ));
+        }
+        Ok(self.value.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// To be called by the thread that holds the lock, before work that may run Python code. It lasts as long as what is returned.
+    pub(crate) fn may_run_python(&self) -> Owner<'_> {
+        self.owner.store(this_thread(), Ordering::Relaxed);
+        Owner(&self.owner)
     }
 
     /// The value, of which there is no other user.
@@ -57,23 +57,12 @@ impl<T> Exclusive<T> {
     }
 }
 
-impl<T> Deref for Guard<'_, T> {
-    type Target = T;
+/// While it lives, its thread is refused the lock.
+pub(crate) struct Owner<'a>(&'a AtomicUsize);
 
-    fn deref(&self) -> &T {
-        &self.value
-    }
-}
-
-impl<T> DerefMut for Guard<'_, T> {
-    fn deref_mut(&mut self) -> &mut T {
-        &mut self.value
-    }
-}
-
-impl<T> Drop for Guard<'_, T> {
+impl Drop for Owner<'_> {
     fn drop(&mut self) {
-        self.owner.store(0, Ordering::Relaxed);
+        self.0.store(0, Ordering::Relaxed);
     }
 }
 

@@ -1,7 +1,5 @@
 //! The class `Reader` and its iterators.
 
-use std::collections::VecDeque;
-
 use cordwood::{OnCorruption, ReadOptions, RecordSpan, Severity, Step, StreamSource};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -13,103 +11,74 @@ use crate::event::{End, Record, SkippedRegion};
 use crate::exclusive::Exclusive;
 use crate::source::{Input, Opened, open};
 
-/// Bytes of the file that are decoded at a time with the interpreter released: they stay in the processor's cache until their records
-/// are taken.
-const BATCH_LEN: u64 = 128 << 10;
-
-/// What has been decoded and not yet been taken.
-enum Item {
-    Record(RecordSpan),
-    Skipped(cordwood::SkippedRegion),
-    Failed(cordwood::Error),
+struct State {
+    reader: cordwood::Reader<StreamSource<Box<dyn Input>>>,
+    position: u64,
+    skipped: Vec<cordwood::SkippedRegion>,
+    end: Option<cordwood::End>,
+    /// What a batch met and left to the next step, since it had records to return first.
+    met: Option<Next>,
 }
 
-/// What a step gives, made while nobody else may use the reader.
-enum Taken {
-    Record(RecordSpan, Py<PyBytes>),
+/// What stands next in the log.
+enum Next {
+    Record(RecordSpan),
     /// Damage that nobody else will tell of.
     Skipped(cordwood::SkippedRegion),
     Failed(cordwood::Error),
     End,
 }
 
-struct State {
-    reader: cordwood::Reader<StreamSource<Box<dyn Input>>>,
-    items: VecDeque<Item>,
-    position: u64,
-    skipped: Vec<cordwood::SkippedRegion>,
-    end: Option<cordwood::End>,
-}
-
 impl State {
-    /// Decodes some more, reading at most once. Returns whether there is nothing more.
-    fn decode(&mut self) -> bool {
-        let mut begin = None;
-        loop {
-            match self.reader.step_buffered() {
-                Ok(Step::Record(span)) => {
-                    self.items.push_back(Item::Record(span));
-                    // The bytes of a record in pieces are there only until the next step.
-                    if span.is_joined || span.end_offset - *begin.get_or_insert(span.offset) >= BATCH_LEN {
-                        return false;
-                    }
-                }
-                Ok(Step::Skipped(region)) => {
-                    self.items.push_back(Item::Skipped(region));
-                    if region.end - *begin.get_or_insert(region.begin) >= BATCH_LEN {
-                        return false;
-                    }
-                }
-                Ok(Step::NeedMore) => {
-                    // Reading on would move the bytes of the records that wait to be taken.
-                    if self.items.is_empty()
-                        && let Err(error) = self.reader.fill()
-                    {
-                        self.items.push_back(Item::Failed(error));
-                    }
-                    return false;
-                }
-                Ok(Step::End(_)) => return true,
-                Err(error) => {
-                    self.items.push_back(Item::Failed(error));
-                    return false;
-                }
-            }
-        }
+    /// The next record, if it has been found already.
+    #[inline]
+    fn next_found(&mut self) -> Option<RecordSpan> {
+        let span = self.reader.next_found()?;
+        self.position = span.end_offset;
+        Some(span)
     }
 
-    /// The next thing to hand out. Decodes when there is none.
-    #[inline]
-    fn take(&mut self, py: Python<'_>) -> PyResult<Taken> {
-        loop {
-            match self.items.pop_front() {
-                Some(Item::Record(span)) => {
+    /// What comes next, when nothing more has been found: looks on, with the interpreter released.
+    fn look(&mut self, py: Python<'_>) -> PyResult<Next> {
+        if let Some(met) = self.met.take() {
+            return Ok(met);
+        }
+        while self.end.is_none() {
+            // One step and one read at most: a long stretch without a record must not keep Ctrl-C waiting.
+            let step = py.detach(|| match self.reader.step_buffered() {
+                Ok(Step::NeedMore) => self.reader.fill().map(|()| Step::NeedMore),
+                step => step,
+            });
+            match step {
+                Ok(Step::Record(span)) => {
                     self.position = span.end_offset;
-                    return Ok(Taken::Record(span, PyBytes::new(py, self.reader.data(span)).unbind()));
+                    return Ok(Next::Record(span));
                 }
-                Some(Item::Skipped(region)) => {
+                Ok(Step::Skipped(region)) => {
                     self.skip(region);
                     if region.reason.severity() == Severity::Corruption {
-                        return Ok(Taken::Skipped(region));
+                        return Ok(Next::Skipped(region));
                     }
                 }
-                Some(Item::Failed(error)) => {
+                Ok(Step::NeedMore) => py.check_signals()?,
+                Ok(Step::End(end)) => {
+                    self.end = Some(end);
+                    self.position = end.offset();
+                }
+                Err(error) => {
                     if let cordwood::Error::Corruption { region, .. } = error {
                         self.skip(region);
                     }
-                    return Ok(Taken::Failed(error));
-                }
-                None if self.end.is_some() => return Ok(Taken::End),
-                None => {
-                    // A long stretch without a record must not keep Ctrl-C waiting.
-                    py.check_signals()?;
-                    if py.detach(|| self.decode()) && self.items.is_empty() {
-                        self.end = self.reader.end();
-                        self.position = self.end.map_or(self.position, cordwood::End::offset);
-                    }
+                    return Ok(Next::Failed(error));
                 }
             }
         }
+        Ok(Next::End)
+    }
+
+    #[inline]
+    fn bytes(&self, py: Python<'_>, span: RecordSpan) -> Py<PyBytes> {
+        PyBytes::new(py, self.reader.data(span)).unbind()
     }
 
     fn skip(&mut self, region: cordwood::SkippedRegion) {
@@ -164,10 +133,10 @@ impl Reader {
         let reader = cordwood::Reader::with_source(source, options);
         let state = State {
             reader,
-            items: VecDeque::new(),
             position: start,
             skipped: Vec::new(),
             end: None,
+            met: None,
         };
         Ok(Reader {
             state: Exclusive::new(Some(state)),
@@ -202,11 +171,12 @@ impl Reader {
     #[pyo3(signature = (offset, /))]
     fn seek(&self, py: Python<'_>, offset: u64) -> PyResult<()> {
         self.with_state(py, |state| {
+            let _owner = self.state.may_run_python();
             py.detach(|| state.reader.seek(offset))
                 .map_err(|error| to_python(py, error, self.path.as_deref()))?;
-            state.items.clear();
             state.skipped.clear();
             state.end = None;
+            state.met = None;
             state.position = offset;
             Ok(())
         })
@@ -266,6 +236,7 @@ impl Reader {
 }
 
 impl Reader {
+    #[inline]
     fn with_state<T>(&self, py: Python<'_>, use_it: impl FnOnce(&mut State) -> PyResult<T>) -> PyResult<T> {
         match self.state.lock(py)?.as_mut() {
             Some(state) => use_it(state),
@@ -273,17 +244,62 @@ impl Reader {
         }
     }
 
-    /// The next record. What is to be said or raised is, once others may use the reader again.
+    /// The next record.
     #[inline]
     fn next(&self, py: Python<'_>) -> PyResult<Option<(RecordSpan, Py<PyBytes>)>> {
+        let found = self.with_state(py, |state| {
+            Ok(state.next_found().map(|span| (span, state.bytes(py, span))))
+        })?;
+        if found.is_some() { Ok(found) } else { self.look(py) }
+    }
+
+    /// The next record, if none has been found yet. What is to be said or raised is, once others may use the reader again.
+    fn look(&self, py: Python<'_>) -> PyResult<Option<(RecordSpan, Py<PyBytes>)>> {
         loop {
-            match self.with_state(py, |state| state.take(py))? {
-                Taken::Record(span, data) => return Ok(Some((span, data))),
-                Taken::Skipped(region) => log_skipped(py, region, self.path.as_deref())?,
-                Taken::Failed(error) => return Err(to_python(py, error, self.path.as_deref())),
-                Taken::End => return Ok(None),
+            let next = self.with_state(py, |state| {
+                let _owner = self.state.may_run_python();
+                match state.look(py)? {
+                    Next::Record(span) => Ok(Ok((span, state.bytes(py, span)))),
+                    other => Ok(Err(other)),
+                }
+            })?;
+            match next {
+                Ok(record) => return Ok(Some(record)),
+                Err(Next::Skipped(region)) => log_skipped(py, region, self.path.as_deref())?,
+                Err(Next::Failed(error)) => return Err(to_python(py, error, self.path.as_deref())),
+                Err(Next::End | Next::Record(_)) => return Ok(None),
             }
         }
+    }
+
+    /// Records with `len_max` bytes together, or one record more than that; fewer before the end, or before something that is to be said
+    /// or raised; none at the end.
+    fn batch(&self, py: Python<'_>, len_max: usize) -> PyResult<Vec<Py<PyBytes>>> {
+        let mut records = Vec::new();
+        let Some((_, first)) = self.next(py)? else {
+            return Ok(records);
+        };
+        let mut len = first.as_bytes(py).len();
+        records.push(first);
+        self.with_state(py, |state| {
+            let _owner = self.state.may_run_python();
+            while len < len_max {
+                let span = match state.next_found() {
+                    Some(span) => span,
+                    None => match state.look(py)? {
+                        Next::Record(span) => span,
+                        other => {
+                            state.met = Some(other);
+                            break;
+                        }
+                    },
+                };
+                len += state.reader.data(span).len();
+                records.push(state.bytes(py, span));
+            }
+            Ok(())
+        })?;
+        Ok(records)
     }
 }
 
@@ -330,37 +346,13 @@ impl Batches {
         slf
     }
 
-    /// A list ends early where something must be raised; that is raised by the next step.
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyList>>> {
-        let reader = self.reader.get();
-        let mut records = Vec::new();
-        let mut len = 0;
-        while let Some((_, data)) = reader.next(py)? {
-            len += data.as_bytes(py).len();
-            records.push(data);
-            if !reader.has_next_within(py, self.len_max.saturating_sub(len))? {
-                break;
-            }
-        }
+        let records = self.reader.get().batch(py, self.len_max)?;
         // Made without the lock: a new list may start the garbage collector, and that Python code.
         if records.is_empty() {
             Ok(None)
         } else {
             PyList::new(py, records).map(Some)
         }
-    }
-}
-
-impl Reader {
-    /// Whether a record of at most `len` bytes, or nothing yet, is what would be taken next.
-    fn has_next_within(&self, py: Python<'_>, len: usize) -> PyResult<bool> {
-        self.with_state(py, |state| {
-            Ok(match state.items.front() {
-                Some(Item::Record(span)) => state.reader.data(*span).len() <= len,
-                Some(Item::Skipped(_)) => true,
-                Some(Item::Failed(_)) => false,
-                None => false,
-            })
-        })
     }
 }

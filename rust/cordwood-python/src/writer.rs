@@ -8,7 +8,7 @@ use cordwood::BLOCK_LEN;
 use pyo3::exceptions::{PyResourceWarning, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyIterator};
 
 use crate::error::{display, os_error, to_python};
 use crate::exclusive::Exclusive;
@@ -16,6 +16,10 @@ use crate::source::{ObjectOutput, Output, bytes_of, path_of};
 
 /// From so many bytes on that wait to be written, `append` releases the interpreter: the buffer is about to be written out.
 const DETACH_LEN: usize = (1 << 20) - BLOCK_LEN;
+
+/// What `extend` takes before it appends: little enough to stay in the processor's cache.
+const BATCH_LEN: usize = 128 << 10;
+const BATCH_COUNT: usize = 1024;
 
 struct State {
     writer: cordwood::Writer<Box<dyn Output>>,
@@ -100,12 +104,28 @@ impl Writer {
 
     #[pyo3(signature = (records, /))]
     fn extend(&self, records: &Bound<'_, PyAny>) -> PyResult<u64> {
+        let py = records.py();
+        let mut records = records.try_iter()?;
         let mut count = 0;
-        for record in records.try_iter()? {
-            self.append(&record?)?;
-            count += 1;
+        loop {
+            // Taken from the iterable without the lock, since that runs Python code; then appended in one go.
+            let mut batch = Batch::default();
+            let taken = batch.take_from(&mut records);
+            if !batch.records.is_empty() {
+                let slices: Vec<&[u8]> = batch.records.iter().map(|record| record.as_bytes()).collect();
+                self.with_state(py, |state| {
+                    py.detach(|| {
+                        slices
+                            .iter()
+                            .try_for_each(|record| state.writer.append(record).map(drop))
+                    })
+                })?;
+                count += slices.len() as u64;
+            }
+            if taken? {
+                return Ok(count);
+            }
         }
-        Ok(count)
     }
 
     fn tell(&self, py: Python<'_>) -> PyResult<u64> {
@@ -170,10 +190,36 @@ impl Writer {
 impl Writer {
     #[inline]
     fn with_state<T>(&self, py: Python<'_>, use_it: impl FnOnce(&mut State) -> io::Result<T>) -> PyResult<T> {
-        match self.state.lock(py)?.as_mut() {
+        let mut state = self.state.lock(py)?;
+        let _owner = self.state.may_run_python();
+        match state.as_mut() {
             Some(state) => use_it(state).map_err(|error| os_error(error, self.path.as_deref())),
             None => Err(PyValueError::new_err("the writer is closed")),
         }
+    }
+}
+
+/// Records that `extend` appends in one go, with the interpreter released.
+#[derive(Default)]
+struct Batch<'py> {
+    records: Vec<Bound<'py, PyBytes>>,
+    len: usize,
+}
+
+impl<'py> Batch<'py> {
+    /// Takes some records, and says whether there are no more. If taking one fails, those before are there.
+    fn take_from(&mut self, records: &mut Bound<'py, PyIterator>) -> PyResult<bool> {
+        while self.len < BATCH_LEN && self.records.len() < BATCH_COUNT {
+            let Some(record) = records.next() else { return Ok(true) };
+            let record = record?;
+            let bytes = match record.cast_into::<PyBytes>() {
+                Ok(bytes) => bytes,
+                Err(other) => PyBytes::new(records.py(), &bytes_of(&other.into_inner())?),
+            };
+            self.len += bytes.as_bytes().len();
+            self.records.push(bytes);
+        }
+        Ok(false)
     }
 }
 

@@ -198,13 +198,20 @@ impl<S: Source> Reader<S> {
         }
     }
 
+    /// The next record, if it has been found already: the reader looks at many at a time. `None` says nothing of what comes.
+    ///
+    /// Takes a few nanoseconds. [`data`](Self::data) has the bytes.
+    #[inline]
+    pub fn next_found(&mut self) -> Option<RecordSpan> {
+        self.decoder.next_of_run()
+    }
+
     /// What [`next_event`](Self::next_event) does, without I/O and with positions in place of bytes: for a caller that
-    /// takes many records at a time. [`Step::NeedMore`] asks for a call of [`fill`](Self::fill).
+    /// does its own waiting. [`Step::NeedMore`] asks for a call of [`fill`](Self::fill).
     ///
     /// # Errors
     ///
     /// [`Error::Corruption`], as [`next_event`](Self::next_event).
-    #[inline]
     pub fn step_buffered(&mut self) -> Result<Step, Error> {
         match self.decoder.step(self.source.window()) {
             Step::Skipped(region) if self.raises && region.reason.severity() == Severity::Corruption => {
