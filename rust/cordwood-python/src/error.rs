@@ -73,11 +73,18 @@ fn attributes<'py>(
 
 /// An `OSError` of the right subclass with the path, or the exception that a Python object raised inside of the read or write.
 pub(crate) fn os_error(error: io::Error, path: Option<&str>) -> PyErr {
-    match (error.raw_os_error(), path) {
+    // Rust's own errors carry a kind and no number.
+    let errno = error
+        .raw_os_error()
+        .or((error.kind() == io::ErrorKind::IsADirectory).then_some(EISDIR));
+    match (errno, path) {
         (Some(errno), Some(path)) => PyOSError::new_err((errno, strerror(&error), path.to_owned())),
         _ => error.into(),
     }
 }
+
+/// "Is a directory": the same number on every system that Python runs on.
+const EISDIR: i32 = 21;
 
 /// The text alone: Rust adds "(os error 2)", Python adds its own number.
 fn strerror(error: &io::Error) -> String {

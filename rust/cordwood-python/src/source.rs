@@ -30,40 +30,36 @@ pub(crate) struct Opened {
 pub(crate) fn open(source: &Bound<'_, PyAny>, start: u64) -> PyResult<Opened> {
     let py = source.py();
     let begin = block_begin(start);
-    let opened = |input, len| Opened {
-        source: StreamSource::new(input, begin).with_len(len),
-        path: None,
-    };
     if let Some(path) = path_of(source)? {
         let text = display(&path);
-        let opened = py
-            .detach(|| open_file(path, begin))
-            .map_err(|error| os_error(error, Some(&text)))?;
+        let opened = py.detach(|| StreamSource::open(&path, begin));
+        let source = opened.map_err(|error| os_error(error, Some(&text)))?;
         return Ok(Opened {
-            source: opened,
+            source: source.map(|file| Box::new(file) as Box<dyn Input>),
             path: Some(text),
         });
     }
     if let Ok(bytes) = source.cast::<PyBytes>() {
         let len = bytes.as_bytes().len() as u64;
-        return Ok(opened(
-            Box::new(BytesInput {
-                bytes: bytes.clone().unbind(),
-                position: begin,
-            }),
-            len,
-        ));
+        let position = begin.min(len);
+        let input: Box<dyn Input> = Box::new(BytesInput {
+            bytes: bytes.clone().unbind(),
+            position,
+        });
+        return Ok(Opened {
+            source: StreamSource::new(input, position).with_len(len),
+            path: None,
+        });
     }
     if let Ok(view) = PyMemoryView::from(source) {
         let buffer = byte_buffer(&view)?;
         let len = buffer.len_bytes() as u64;
-        return Ok(opened(
-            Box::new(BufferInput {
-                buffer,
-                position: begin,
-            }),
-            len,
-        ));
+        let position = begin.min(len);
+        let input: Box<dyn Input> = Box::new(BufferInput { buffer, position });
+        return Ok(Opened {
+            source: StreamSource::new(input, position).with_len(len),
+            path: None,
+        });
     }
     if source.hasattr(intern!(py, "read"))? {
         return open_object(source, begin);
@@ -73,25 +69,6 @@ pub(crate) fn open(source: &Bound<'_, PyAny>, start: u64) -> PyResult<Opened> {
         source.get_type().name()?
     )))
 }
-
-fn open_file(path: PathBuf, begin: u64) -> io::Result<StreamSource<Box<dyn Input>>> {
-    let file = File::open(path)?;
-    let metadata = file.metadata()?;
-    if metadata.is_dir() {
-        // Opening a directory succeeds; reading it would fail with the same error later.
-        return Err(io::Error::from_raw_os_error(EISDIR));
-    }
-    let mut input: Box<dyn Input> = Box::new(file);
-    // A pipe or a device has no length, and cannot seek.
-    if !metadata.is_file() {
-        return Ok(StreamSource::new(input, 0));
-    }
-    input.seek(SeekFrom::Start(begin))?;
-    Ok(StreamSource::new(input, begin).with_len(metadata.len()))
-}
-
-/// "Is a directory", the same number on every system that Python runs on.
-const EISDIR: i32 = 21;
 
 fn open_object(object: &Bound<'_, PyAny>, begin: u64) -> PyResult<Opened> {
     let py = object.py();
@@ -103,27 +80,37 @@ fn open_object(object: &Bound<'_, PyAny>, begin: u64) -> PyResult<Opened> {
     }
     let seekable = object.getattr_opt(intern!(py, "seekable"))?;
     let is_seekable = seekable.map_or(Ok(false), |seekable| seekable.call0()?.is_truthy())?;
-    let base = if is_seekable {
-        object.call_method0(intern!(py, "tell"))?.extract()?
-    } else {
-        0
-    };
+    if !is_seekable {
+        // Read from its beginning; what lies before the range is thrown away.
+        let input = ObjectInput {
+            object: object.clone().unbind(),
+            base: 0,
+            is_seekable,
+        };
+        return Ok(Opened {
+            source: StreamSource::new(Box::new(input) as Box<dyn Input>, 0),
+            path: None,
+        });
+    }
+    let base = object.call_method0(intern!(py, "tell"))?.extract()?;
     let mut input = ObjectInput {
         object: object.clone().unbind(),
         base,
         is_seekable,
     };
-    // What cannot seek is read from its beginning, and what lies before the range is thrown away.
-    let offset = if begin > 0 && is_seekable {
-        input.seek(SeekFrom::Start(begin))?
-    } else {
-        0
-    };
+    let len = object
+        .call_method1(intern!(py, "seek"), (0, SEEK_END))?
+        .extract::<u64>()?
+        .saturating_sub(base);
+    let offset = input.seek(SeekFrom::Start(begin.min(len)))?;
     Ok(Opened {
-        source: StreamSource::new(Box::new(input), offset),
+        source: StreamSource::new(Box::new(input) as Box<dyn Input>, offset).with_len(len),
         path: None,
     })
 }
+
+/// `os.SEEK_END`.
+const SEEK_END: i32 = 2;
 
 /// The path that `object` is, if it is `str` or `os.PathLike`.
 pub(crate) fn path_of(object: &Bound<'_, PyAny>) -> PyResult<Option<PathBuf>> {

@@ -456,7 +456,19 @@ impl Decoder {
             Found::Fragment { .. } => Interruption::NewRecord,
             _ => Interruption::Damage,
         };
-        self.assembler.give_up(interruption).map(|region| self.skip(region))
+        let mut region = self.assembler.give_up(interruption)?;
+        // Where the file ends in too little for a header or in a length that passes its end, LevelDB sees a clean end and drops what is
+        // pending without a word.
+        if let Found::Fault {
+            len,
+            reason,
+            leveldb_len: None,
+        } = next
+            && (len < HEADER_LEN || matches!(reason, Reason::BadLength { .. }))
+        {
+            region.leveldb_len = None;
+        }
+        Some(self.skip(region))
     }
 
     /// Ends the events at `offset`, where `next` stands, after giving up what is pending.

@@ -139,7 +139,8 @@ pub const fn trailer_len(offset: u64) -> usize {
 /// ```
 pub const fn encoded_len(offset: u64, record_len: u64) -> u64 {
     let trailer = trailer_len(offset) as u64;
-    let first_room = block_left(offset + trailer) as u64 - HEADER_LEN as u64;
+    let left = if trailer > 0 { BLOCK_LEN } else { block_left(offset) };
+    let first_room = (left - HEADER_LEN) as u64;
     let later = record_len.saturating_sub(first_room).div_ceil(FRAGMENT_LEN_MAX as u64);
     (trailer + HEADER_LEN as u64)
         .saturating_add(record_len)

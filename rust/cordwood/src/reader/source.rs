@@ -72,7 +72,7 @@ pub struct StreamSource<R> {
 }
 
 impl StreamSource<File> {
-    /// Opens a file and goes to `offset`.
+    /// Opens a file and goes to `offset`, or to its end if that is nearer.
     ///
     /// # Errors
     ///
@@ -85,12 +85,8 @@ impl StreamSource<File> {
         }
         // A pipe or a device has no length, and cannot seek.
         if metadata.is_file() {
-            file.seek(SeekFrom::Start(offset))?;
-            let source = StreamSource::new(file, offset);
-            return Ok(StreamSource {
-                file_len: Some(metadata.len()),
-                ..source
-            });
+            let offset = file.seek(SeekFrom::Start(offset.min(metadata.len())))?;
+            return Ok(StreamSource::new(file, offset).with_len(metadata.len()));
         }
         Ok(StreamSource::new(file, 0))
     }
@@ -118,9 +114,33 @@ impl<R: Read> StreamSource<R> {
         }
     }
 
+    /// The same source with its reader wrapped in another.
+    pub fn map<T>(self, wrap: impl FnOnce(R) -> T) -> StreamSource<T> {
+        let StreamSource {
+            read,
+            offset,
+            buffer,
+            filled,
+            is_last,
+            file_len,
+        } = self;
+        StreamSource {
+            read: wrap(read),
+            offset,
+            buffer,
+            filled,
+            is_last,
+            file_len,
+        }
+    }
+
     /// One read into the space behind what is filled. A read that is interrupted by a signal is repeated.
     fn read_on(&mut self) -> io::Result<()> {
         self.buffer.resize(WINDOW_LEN, 0);
+        if self.filled == WINDOW_LEN {
+            // A read into no room gives no bytes, which would be taken for the end of the file.
+            return Ok(());
+        }
         loop {
             match self.read.read(&mut self.buffer[self.filled..]) {
                 Ok(len) => {
