@@ -128,8 +128,8 @@ class Reader:
         """Iterates over lists of records.
 
         Args:
-            len_max: A list ends with the record that brings it to so many bytes, if not earlier. Default: 256 KiB, which
-                stays in the processor's cache.
+            len_max: Bytes of records in a list, at most; a longer record comes alone. A list may be shorter.
+                Default: 256 KiB, which stays in the processor's cache.
         """
     def tell(self) -> int:
         """The file offset behind what has been returned or skipped so far: `seek` goes on from there.

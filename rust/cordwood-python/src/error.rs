@@ -19,7 +19,7 @@ mod classes {
 }
 
 /// The exception for an error of the core; `path` is the one that the user gave, if any.
-pub(crate) fn to_python(py: Python<'_>, error: cordwood::Error, path: Option<&str>) -> PyErr {
+pub(crate) fn to_python(py: Python<'_>, error: cordwood::Error, path: Option<&Path>) -> PyErr {
     let message = error.to_string();
     match error {
         cordwood::Error::Io { source, .. } => os_error(source, path),
@@ -42,11 +42,11 @@ fn about_region(
     class: &Bound<'_, PyType>,
     message: String,
     region: cordwood::SkippedRegion,
-    path: Option<&str>,
+    path: Option<&Path>,
 ) -> PyErr {
     // The core names the path only where it opened the file itself.
-    let message = match path {
-        Some(path) if !message.starts_with(path) => format!("{path}: {message}"),
+    let message = match path.map(|path| path.display().to_string()) {
+        Some(path) if !message.starts_with(&path) => format!("{path}: {message}"),
         _ => message,
     };
     let attributes = attributes(class.py(), region, path);
@@ -57,10 +57,10 @@ fn about_region(
 fn attributes<'py>(
     py: Python<'py>,
     region: cordwood::SkippedRegion,
-    path: Option<&str>,
+    path: Option<&Path>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let attributes = PyDict::new(py);
-    attributes.set_item("path", path)?;
+    attributes.set_item("path", path.map(Path::as_os_str))?;
     attributes.set_item("offset", region.begin)?;
     attributes.set_item("length", region.len())?;
     attributes.set_item("reason", reason_object(py, region.reason)?)?;
@@ -72,13 +72,13 @@ fn attributes<'py>(
 }
 
 /// An `OSError` of the right subclass with the path, or the exception that a Python object raised inside of the read or write.
-pub(crate) fn os_error(error: io::Error, path: Option<&str>) -> PyErr {
+pub(crate) fn os_error(error: io::Error, path: Option<&Path>) -> PyErr {
     // Rust's own errors carry a kind and no number.
     let errno = error
         .raw_os_error()
         .or((error.kind() == io::ErrorKind::IsADirectory).then_some(EISDIR));
     match (errno, path) {
-        (Some(errno), Some(path)) => PyOSError::new_err((errno, strerror(&error), path.to_owned())),
+        (Some(errno), Some(path)) => PyOSError::new_err((errno, strerror(&error), path.as_os_str().to_owned())),
         _ => error.into(),
     }
 }
@@ -90,9 +90,4 @@ const EISDIR: i32 = 21;
 fn strerror(error: &io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or(&text).to_owned()
-}
-
-/// The path as text, for attributes and messages.
-pub(crate) fn display(path: &Path) -> String {
-    path.display().to_string()
 }

@@ -1,5 +1,8 @@
 //! The class `Reader` and its iterators.
 
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
 use cordwood::{OnCorruption, ReadOptions, RecordSpan, Severity, Step, StreamSource};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -23,9 +26,10 @@ struct State {
 /// What stands next in the log.
 enum Next {
     Record(RecordSpan),
-    /// Damage that nobody else will tell of.
     Skipped(cordwood::SkippedRegion),
     Failed(cordwood::Error),
+    /// A signal's handler has raised this.
+    Raised(PyErr),
     End,
 }
 
@@ -33,15 +37,17 @@ impl State {
     /// The next record, if it has been found already.
     #[inline]
     fn next_found(&mut self) -> Option<RecordSpan> {
-        let span = self.reader.next_found()?;
-        self.position = span.end_offset;
-        Some(span)
+        if self.met.is_some() {
+            None
+        } else {
+            self.reader.next_found()
+        }
     }
 
-    /// What comes next, when nothing more has been found: looks on, with the interpreter released.
-    fn look(&mut self, py: Python<'_>) -> PyResult<Next> {
+    /// What comes next, when nothing more has been found: looks on, with the interpreter released. It is not handed out yet.
+    fn look(&mut self, py: Python<'_>) -> Next {
         if let Some(met) = self.met.take() {
-            return Ok(met);
+            return met;
         }
         while self.end.is_none() {
             // One step and one read at most: a long stretch without a record must not keep Ctrl-C waiting.
@@ -50,34 +56,27 @@ impl State {
                 step => step,
             });
             match step {
-                Ok(Step::Record(span)) => {
-                    self.position = span.end_offset;
-                    return Ok(Next::Record(span));
-                }
-                Ok(Step::Skipped(region)) => {
-                    self.skip(region);
-                    if region.reason.severity() == Severity::Corruption {
-                        return Ok(Next::Skipped(region));
+                Ok(Step::Record(span)) => return Next::Record(span),
+                Ok(Step::Skipped(region)) => return Next::Skipped(region),
+                Ok(Step::NeedMore) => {
+                    if let Err(error) = py.check_signals() {
+                        return Next::Raised(error);
                     }
                 }
-                Ok(Step::NeedMore) => py.check_signals()?,
                 Ok(Step::End(end)) => {
                     self.end = Some(end);
                     self.position = end.offset();
                 }
-                Err(error) => {
-                    if let cordwood::Error::Corruption { region, .. } = error {
-                        self.skip(region);
-                    }
-                    return Ok(Next::Failed(error));
-                }
+                Err(error) => return Next::Failed(error),
             }
         }
-        Ok(Next::End)
+        Next::End
     }
 
+    /// Hands out a record.
     #[inline]
-    fn bytes(&self, py: Python<'_>, span: RecordSpan) -> Py<PyBytes> {
+    fn take(&mut self, py: Python<'_>, span: RecordSpan) -> Py<PyBytes> {
+        self.position = span.end_offset;
         PyBytes::new(py, self.reader.data(span)).unbind()
     }
 
@@ -97,7 +96,7 @@ impl State {
 pub(crate) struct Reader {
     /// `None` once it is closed.
     state: Exclusive<Option<State>>,
-    path: Option<String>,
+    path: Option<PathBuf>,
 }
 
 #[pymethods]
@@ -195,8 +194,8 @@ impl Reader {
     }
 
     #[getter]
-    fn path(&self) -> Option<&str> {
-        self.path.as_deref()
+    fn path(&self) -> Option<&OsStr> {
+        self.path.as_deref().map(Path::as_os_str)
     }
 
     #[getter]
@@ -229,7 +228,7 @@ impl Reader {
 
     fn __repr__(&self) -> String {
         match &self.path {
-            Some(path) => format!("<cordwood.Reader of {path:?}>"),
+            Some(path) => format!("<cordwood.Reader of {:?}>", path.display().to_string()),
             None => "<cordwood.Reader>".to_owned(),
         }
     }
@@ -248,7 +247,7 @@ impl Reader {
     #[inline]
     fn next(&self, py: Python<'_>) -> PyResult<Option<(RecordSpan, Py<PyBytes>)>> {
         let found = self.with_state(py, |state| {
-            Ok(state.next_found().map(|span| (span, state.bytes(py, span))))
+            Ok(state.next_found().map(|span| (span, state.take(py, span))))
         })?;
         if found.is_some() { Ok(found) } else { self.look(py) }
     }
@@ -258,22 +257,30 @@ impl Reader {
         loop {
             let next = self.with_state(py, |state| {
                 let _owner = self.state.may_run_python();
-                match state.look(py)? {
-                    Next::Record(span) => Ok(Ok((span, state.bytes(py, span)))),
-                    other => Ok(Err(other)),
+                let next = state.look(py);
+                match next {
+                    Next::Record(span) => return Ok(Ok((span, state.take(py, span)))),
+                    Next::Skipped(region) | Next::Failed(cordwood::Error::Corruption { region, .. }) => {
+                        state.skip(region)
+                    }
+                    _ => {}
                 }
+                Ok(Err(next))
             })?;
             match next {
                 Ok(record) => return Ok(Some(record)),
+                Err(Next::Skipped(region)) if region.reason.severity() != Severity::Corruption => {}
+                // Damage that nobody else will tell of.
                 Err(Next::Skipped(region)) => log_skipped(py, region, self.path.as_deref())?,
+                Err(Next::Raised(error)) => return Err(error),
                 Err(Next::Failed(error)) => return Err(to_python(py, error, self.path.as_deref())),
                 Err(Next::End | Next::Record(_)) => return Ok(None),
             }
         }
     }
 
-    /// Records with `len_max` bytes together, or one record more than that; fewer before the end, or before something that is to be said
-    /// or raised; none at the end.
+    /// Records with at most `len_max` bytes together, or one longer one; fewer before the end or before what is to be said or
+    /// raised; none at the end.
     fn batch(&self, py: Python<'_>, len_max: usize) -> PyResult<Vec<Py<PyBytes>>> {
         let mut records = Vec::new();
         let Some((_, first)) = self.next(py)? else {
@@ -283,31 +290,31 @@ impl Reader {
         records.push(first);
         self.with_state(py, |state| {
             let _owner = self.state.may_run_python();
-            while len < len_max {
-                let span = match state.next_found() {
-                    Some(span) => span,
-                    None => match state.look(py)? {
-                        Next::Record(span) => span,
-                        other => {
-                            state.met = Some(other);
-                            break;
-                        }
-                    },
+            loop {
+                let next = match state.next_found() {
+                    Some(span) => Next::Record(span),
+                    None => state.look(py),
+                };
+                let span = match next {
+                    Next::Record(span) if len + state.reader.data(span).len() <= len_max => span,
+                    other => {
+                        state.met = Some(other);
+                        return Ok(());
+                    }
                 };
                 len += state.reader.data(span).len();
-                records.push(state.bytes(py, span));
+                records.push(state.take(py, span));
             }
-            Ok(())
         })?;
         Ok(records)
     }
 }
 
-fn log_skipped(py: Python<'_>, region: cordwood::SkippedRegion, path: Option<&str>) -> PyResult<()> {
+fn log_skipped(py: Python<'_>, region: cordwood::SkippedRegion, path: Option<&Path>) -> PyResult<()> {
     static LOG_SKIPPED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     LOG_SKIPPED
         .import(py, "cordwood._log", "log_skipped")?
-        .call1((SkippedRegion(region), path))
+        .call1((SkippedRegion(region), path.map(Path::as_os_str)))
         .map(drop)
 }
 

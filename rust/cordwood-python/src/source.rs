@@ -13,7 +13,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyByteArray, PyBytes, PyMemoryView, PyType};
 
 use crate::bytes::copy_from_buffer;
-use crate::error::{display, os_error};
+use crate::error::os_error;
 
 /// A file, a buffer or a Python object.
 pub(crate) trait Input: Read + Seek + Send + Sync {}
@@ -23,7 +23,7 @@ impl<T: Read + Seek + Send + Sync> Input for T {}
 /// A source that is open, and its path if it has one.
 pub(crate) struct Opened {
     pub(crate) source: StreamSource<Box<dyn Input>>,
-    pub(crate) path: Option<String>,
+    pub(crate) path: Option<PathBuf>,
 }
 
 /// Opens what the user passed to `Reader`, at the block of `start`.
@@ -31,12 +31,11 @@ pub(crate) fn open(source: &Bound<'_, PyAny>, start: u64) -> PyResult<Opened> {
     let py = source.py();
     let begin = block_begin(start);
     if let Some(path) = path_of(source)? {
-        let text = display(&path);
         let opened = py.detach(|| StreamSource::open(&path, begin));
-        let source = opened.map_err(|error| os_error(error, Some(&text)))?;
+        let source = opened.map_err(|error| os_error(error, Some(&path)))?;
         return Ok(Opened {
             source: source.map(|file| Box::new(file) as Box<dyn Input>),
-            path: Some(text),
+            path: Some(path),
         });
     }
     if let Ok(bytes) = source.cast::<PyBytes>() {
@@ -72,51 +71,55 @@ pub(crate) fn open(source: &Bound<'_, PyAny>, start: u64) -> PyResult<Opened> {
 
 fn open_object(object: &Bound<'_, PyAny>, begin: u64) -> PyResult<Opened> {
     let py = object.py();
-    static TEXT: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    if object.is_instance(TEXT.import(py, "io", "TextIOBase")?)? {
-        return Err(PyTypeError::new_err(
-            "a text file was given; open it in binary mode ('rb')",
-        ));
-    }
+    refuse_text(object)?;
     let seekable = object.getattr_opt(intern!(py, "seekable"))?;
     let is_seekable = seekable.map_or(Ok(false), |seekable| seekable.call0()?.is_truthy())?;
-    if !is_seekable {
-        // Read from its beginning; what lies before the range is thrown away.
-        let input = ObjectInput {
-            object: object.clone().unbind(),
-            base: 0,
-            is_seekable,
-        };
-        return Ok(Opened {
-            source: StreamSource::new(Box::new(input) as Box<dyn Input>, 0),
-            path: None,
-        });
-    }
-    let base = object.call_method0(intern!(py, "tell"))?.extract()?;
+    let base = if is_seekable {
+        object.call_method0(intern!(py, "tell"))?.extract()?
+    } else {
+        0
+    };
     let mut input = ObjectInput {
         object: object.clone().unbind(),
         base,
         is_seekable,
     };
-    let len = object
-        .call_method1(intern!(py, "seek"), (0, SEEK_END))?
-        .extract::<u64>()?
-        .saturating_sub(base);
-    let offset = input.seek(SeekFrom::Start(begin.min(len)))?;
+    // What cannot seek is read from its beginning, and what lies before the range is thrown away. The length is not asked for: the answer may
+    // cost as much as reading it all, of a compressed file for one.
+    let offset = if begin > 0 && is_seekable {
+        input.seek(SeekFrom::Start(begin))?
+    } else {
+        0
+    };
     Ok(Opened {
-        source: StreamSource::new(Box::new(input) as Box<dyn Input>, offset).with_len(len),
+        source: StreamSource::new(Box::new(input) as Box<dyn Input>, offset),
         path: None,
     })
 }
 
-/// `os.SEEK_END`.
-const SEEK_END: i32 = 2;
+/// A text file would be asked for bytes and give text.
+pub(crate) fn refuse_text(object: &Bound<'_, PyAny>) -> PyResult<()> {
+    static TEXT: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    if object.is_instance(TEXT.import(object.py(), "io", "TextIOBase")?)? {
+        return Err(PyTypeError::new_err(
+            "a text file was given; open it in binary mode ('rb' or 'wb')",
+        ));
+    }
+    Ok(())
+}
 
 /// The path that `object` is, if it is `str` or `os.PathLike`.
 pub(crate) fn path_of(object: &Bound<'_, PyAny>) -> PyResult<Option<PathBuf>> {
     let is_path =
         object.is_instance_of::<pyo3::types::PyString>() || object.hasattr(intern!(object.py(), "__fspath__"))?;
-    if is_path { object.extract().map(Some) } else { Ok(None) }
+    if !is_path {
+        return Ok(None);
+    }
+    let path: PathBuf = object.extract()?;
+    if path.as_os_str().as_encoded_bytes().contains(&0) {
+        return Err(PyValueError::new_err("embedded null byte in the path"));
+    }
+    Ok(Some(path))
 }
 
 /// A view of any buffer as plain bytes.
@@ -254,9 +257,7 @@ impl Seek for ObjectInput {
         };
         Python::attach(|py| {
             if !self.is_seekable {
-                static UNSUPPORTED: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-                let class = UNSUPPORTED.import(py, "io", "UnsupportedOperation")?;
-                return Err(PyErr::from_value(class.call1(("the source cannot seek",))?));
+                return Err(unsupported(py, "the source cannot seek"));
             }
             self.object
                 .bind(py)
@@ -269,6 +270,11 @@ impl Seek for ObjectInput {
 
 /// A file or a Python object that records are written to.
 pub(crate) trait Output: Write + Send + Sync {
+    /// Fails if what is written here can never be synced.
+    fn check_sync(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
     /// Waits until all that was written is on the disk.
     fn sync(&mut self) -> io::Result<()>;
 }
@@ -282,6 +288,15 @@ impl Output for File {
 /// An object with `write`.
 pub(crate) struct ObjectOutput(pub(crate) Py<PyAny>);
 
+impl ObjectOutput {
+    fn fileno<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        match self.0.bind(py).getattr_opt(intern!(py, "fileno"))? {
+            Some(fileno) => fileno.call0(),
+            None => Err(unsupported(py, "the sink has no file descriptor to sync")),
+        }
+    }
+}
+
 impl Write for ObjectOutput {
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
         Python::attach(|py| {
@@ -290,12 +305,16 @@ impl Write for ObjectOutput {
                 .bind(py)
                 .call_method1(intern!(py, "write"), (PyBytes::new(py, buffer),))?;
             if answer.is_none() {
-                Ok(buffer.len())
-            } else {
-                answer.extract()
+                return Ok(buffer.len());
             }
+            let written = answer.extract()?;
+            if written > buffer.len() {
+                let message = format!("write() of {} bytes said that it wrote {written}", buffer.len());
+                return Err(PyValueError::new_err(message));
+            }
+            Ok(written)
         })
-        .map_err(|error: PyErr| error.into())
+        .map_err(io::Error::from)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -308,19 +327,21 @@ impl Write for ObjectOutput {
 }
 
 impl Output for ObjectOutput {
-    fn sync(&mut self) -> io::Result<()> {
-        Python::attach(|py| {
-            let number = match self.0.bind(py).getattr_opt(intern!(py, "fileno"))? {
-                Some(fileno) => fileno.call0()?,
-                None => {
-                    let class = py.import("io")?.getattr("UnsupportedOperation")?;
-                    return Err(PyErr::from_value(
-                        class.call1(("the sink has no file descriptor to sync",))?,
-                    ));
-                }
-            };
-            py.import("os")?.call_method1("fsync", (number,)).map(drop)
-        })
-        .map_err(io::Error::from)
+    fn check_sync(&mut self) -> io::Result<()> {
+        Python::attach(|py| self.fileno(py).map(drop)).map_err(io::Error::from)
     }
+
+    fn sync(&mut self) -> io::Result<()> {
+        let sync = |py: Python<'_>| py.import("os")?.call_method1("fsync", (self.fileno(py)?,)).map(drop);
+        Python::attach(sync).map_err(io::Error::from)
+    }
+}
+
+/// An `io.UnsupportedOperation`.
+fn unsupported(py: Python<'_>, message: &str) -> PyErr {
+    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    let error = CLASS
+        .import(py, "io", "UnsupportedOperation")
+        .and_then(|class| class.call1((message,)));
+    error.map_or_else(|error| error, PyErr::from_value)
 }

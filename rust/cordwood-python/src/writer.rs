@@ -1,8 +1,9 @@
 //! The class `Writer`.
 
+use std::ffi::OsStr;
 use std::fs::OpenOptions;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use cordwood::BLOCK_LEN;
 use pyo3::exceptions::{PyResourceWarning, PyTypeError, PyValueError};
@@ -10,9 +11,9 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyIterator};
 
-use crate::error::{display, os_error, to_python};
+use crate::error::{os_error, to_python};
 use crate::exclusive::Exclusive;
-use crate::source::{ObjectOutput, Output, bytes_of, path_of};
+use crate::source::{ObjectOutput, Output, bytes_of, path_of, refuse_text};
 
 /// From so many bytes on that wait to be written, `append` releases the interpreter: the buffer is about to be written out.
 const DETACH_LEN: usize = (1 << 20) - BLOCK_LEN;
@@ -37,6 +38,9 @@ impl State {
     }
 
     fn sync(&mut self) -> io::Result<()> {
+        if !self.writer.has_failed() {
+            self.writer.get_mut().check_sync()?;
+        }
         self.writer.sync_with(|sink| sink.sync())?;
         self.durable_offset = self.writer.offset();
         Ok(())
@@ -48,7 +52,7 @@ impl State {
 pub(crate) struct Writer {
     /// `None` once it is closed.
     state: Exclusive<Option<State>>,
-    path: Option<String>,
+    path: Option<PathBuf>,
 }
 
 #[pymethods]
@@ -69,9 +73,8 @@ impl Writer {
             }
         };
         let (writer, path) = if let Some(path) = path_of(sink)? {
-            let text = display(&path);
             let opened = py.detach(|| open(&path, &options, mode == "a"));
-            (opened.map_err(|error| to_python(py, error, Some(&text)))?, Some(text))
+            (opened.map_err(|error| to_python(py, error, Some(&path)))?, Some(path))
         } else if !sink.hasattr(intern!(py, "write"))? {
             let name = sink.get_type().name()?;
             return Err(PyTypeError::new_err(format!(
@@ -82,6 +85,7 @@ impl Writer {
                 "mode 'a' needs a path: the log has to be read before it is appended to",
             ));
         } else {
+            refuse_text(sink)?;
             let output: Box<dyn Output> = Box::new(ObjectOutput(sink.clone().unbind()));
             (cordwood::Writer::new(output), None)
         };
@@ -146,8 +150,8 @@ impl Writer {
     }
 
     #[getter]
-    fn path(&self) -> Option<&str> {
-        self.path.as_deref()
+    fn path(&self) -> Option<&OsStr> {
+        self.path.as_deref().map(Path::as_os_str)
     }
 
     #[getter]
@@ -168,20 +172,29 @@ impl Writer {
         Ok(slf)
     }
 
-    #[pyo3(signature = (_exc_type, _exc, _traceback, /))]
+    #[pyo3(signature = (exc_type, _exc, _traceback, /))]
     fn __exit__(
         &self,
         py: Python<'_>,
-        _exc_type: &Bound<'_, PyAny>,
+        exc_type: &Bound<'_, PyAny>,
         _exc: &Bound<'_, PyAny>,
         _traceback: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        self.close(py)
+        let had_failed = self
+            .state
+            .lock(py)?
+            .as_ref()
+            .is_some_and(|state| state.writer.has_failed());
+        match self.close(py) {
+            // What failed has been raised already, and is on its way.
+            Err(_) if had_failed && !exc_type.is_none() => Ok(()),
+            closed => closed,
+        }
     }
 
     fn __repr__(&self) -> String {
         match &self.path {
-            Some(path) => format!("<cordwood.Writer of {path:?}>"),
+            Some(path) => format!("<cordwood.Writer of {:?}>", path.display().to_string()),
             None => "<cordwood.Writer>".to_owned(),
         }
     }

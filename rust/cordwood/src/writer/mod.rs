@@ -116,6 +116,16 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
+    /// The sink. What has been appended since the last flush may not have reached it; do not write to it.
+    pub fn get_mut(&mut self) -> &mut W {
+        &mut self.sink
+    }
+
+    /// Whether a write or a sync has failed, so that every further call fails too.
+    pub fn has_failed(&self) -> bool {
+        self.has_failed
+    }
+
     /// Flushes and gives the sink back.
     ///
     /// # Errors

@@ -1,0 +1,56 @@
+//! What several test files need: fragments of any type, and all events of a file as values that outlive the reader.
+
+use cordwood::{End, Error, Event, HEADER_LEN, Header, Reader, SkippedRegion, Source, crc32c, extend, mask};
+
+/// An [`Event`] that owns its bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Found {
+    Record {
+        offset: u64,
+        end_offset: u64,
+        data: Vec<u8>,
+    },
+    Skipped(SkippedRegion),
+}
+
+/// All events and how they end. The error that the policy `Raise` makes of a region is taken for the region itself.
+pub(crate) fn read_all<S: Source>(reader: &mut Reader<S>) -> (Vec<Found>, End) {
+    let mut events = Vec::new();
+    loop {
+        match reader.next_event() {
+            Ok(Some(Event::Record(record))) => events.push(Found::Record {
+                offset: record.offset,
+                end_offset: record.end_offset,
+                data: record.data.to_vec(),
+            }),
+            Ok(Some(Event::Skipped(region))) | Err(Error::Corruption { region, .. }) => {
+                events.push(Found::Skipped(region));
+            }
+            Ok(None) => break,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    let end = reader.end().expect("an end, behind the last event");
+    // The end is final: LevelDB's ReadWrite asks again, too.
+    assert_eq!(reader.next_event().expect("no error behind the end"), None);
+    assert_eq!(reader.end(), Some(end));
+    (events, end)
+}
+
+/// The checksum that a fragment of this type and payload stores.
+pub(crate) fn checksum(kind: u8, payload: &[u8]) -> u32 {
+    mask(extend(crc32c(&[kind]), payload))
+}
+
+/// A fragment of any type, with a right checksum.
+pub(crate) fn fragment(kind: u8, payload: &[u8]) -> Vec<u8> {
+    let header = Header {
+        masked_crc: checksum(kind, payload),
+        len: u16::try_from(payload.len()).expect("a payload that a header can state"),
+        kind,
+    };
+    let mut bytes = Vec::with_capacity(HEADER_LEN + payload.len());
+    bytes.extend_from_slice(&header.encode());
+    bytes.extend_from_slice(payload);
+    bytes
+}

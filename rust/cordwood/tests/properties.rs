@@ -1,0 +1,912 @@
+//! What must hold for every file: `docs/format/reading.md` as properties, over files of odd pieces with random damage.
+
+mod common;
+
+use std::io::{self, ErrorKind, Read, Write};
+
+use common::{Found, checksum, fragment, read_all};
+use cordwood::{
+    BLOCK_LEN, Decoder, Encoder, End, Error, HEADER_LEN, Header, OnCorruption, ReadOptions, Reader, Reason, Severity,
+    Source, Step, StreamSource, TRAILER_LEN_MAX, Window, Writer, block_left, trailer_len,
+};
+use proptest::prelude::*;
+use proptest::sample::Index;
+
+// Files -----------------------------------------------------------------------------------------------------------------------
+
+/// A small generator (xorshift), for bytes and steps of which proptest need not know each.
+struct Noise(u64);
+
+impl Noise {
+    fn new(seed: u64) -> Self {
+        Noise(seed | 1)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 >> 11
+    }
+
+    /// 1 to `max`.
+    fn step(&mut self, max: usize) -> usize {
+        1 + (self.next() % max as u64) as usize
+    }
+
+    fn bytes(&mut self, len: usize) -> Vec<u8> {
+        std::iter::repeat_with(|| self.next() as u8).take(len).collect()
+    }
+}
+
+/// How long a piece is.
+#[derive(Debug, Clone, Copy)]
+enum Size {
+    Len(usize),
+    /// So long that it leaves this many bytes of a block: what the format does there is most of its rules.
+    Leave(usize),
+}
+
+impl Size {
+    /// The length of a payload behind a header at `offset`. If there is too little room for [`Size::Leave`] it ends in the next block.
+    fn payload_len(self, offset: u64) -> usize {
+        match self {
+            Size::Len(len) => len,
+            Size::Leave(left) => {
+                let room = block_left(offset) - HEADER_LEN;
+                room.checked_sub(left).unwrap_or(room + BLOCK_LEN - HEADER_LEN - left)
+            }
+        }
+    }
+}
+
+/// A part of a file, as a writer leaves it or as none does.
+#[derive(Debug, Clone)]
+enum Piece {
+    /// A whole record, in as many fragments as it needs.
+    Record(Size),
+    /// One fragment with a right checksum, of any type, no longer than the block has room.
+    Fragment(u8, Size),
+    /// The same byte again and again, to the end of the block.
+    Fill(u8),
+    Junk(Vec<u8>),
+}
+
+/// A place in a file. Most bytes are payload, where nothing can happen but a wrong checksum; so the others are aimed at.
+#[derive(Debug, Clone)]
+enum Place {
+    /// A byte of a piece's first header, or of what follows it.
+    Header(Index, usize),
+    /// A byte near the end of a block.
+    Edge(Index, usize),
+    Any(Index),
+}
+
+#[derive(Debug, Clone)]
+enum Damage {
+    Flip(Place, u8),
+    Set(Place, usize, u8),
+    /// Another length, type or both, under the old checksum.
+    Length(Index, u16),
+    /// Another type with a right checksum, if the header is whole.
+    Kind(Index, u8),
+    Cut(Place),
+    Remove(Place, usize),
+    Insert(Place, Vec<u8>),
+    SwapBlocks(Index, Index),
+    AppendZeros(usize),
+}
+
+/// What makes a file.
+#[derive(Debug, Clone)]
+struct Script {
+    seed: u64,
+    pieces: Vec<Piece>,
+    damage: Vec<Damage>,
+}
+
+/// The bytes of a file from the offset `base` on.
+struct File {
+    base: u64,
+    bytes: Vec<u8>,
+    /// The pieces' first bytes, in `bytes`.
+    headers: Vec<usize>,
+    records: Vec<(u64, Vec<u8>)>,
+}
+
+impl File {
+    fn new(base: u64, seed: u64, pieces: &[Piece]) -> Self {
+        let mut noise = Noise::new(seed);
+        let (bytes, headers, records) = Default::default();
+        let mut file = File {
+            base,
+            bytes,
+            headers,
+            records,
+        };
+        for piece in pieces {
+            file.push(piece, &mut noise);
+        }
+        file
+    }
+
+    fn end(&self) -> u64 {
+        self.base + self.bytes.len() as u64
+    }
+
+    fn push(&mut self, piece: &Piece, noise: &mut Noise) {
+        let trailer = match piece {
+            Piece::Record(_) | Piece::Fragment(..) => trailer_len(self.end()),
+            Piece::Fill(_) | Piece::Junk(_) => 0,
+        };
+        let header = self.end() + trailer as u64;
+        self.headers.push(self.bytes.len() + trailer);
+        match piece {
+            Piece::Record(size) => {
+                let data = noise.bytes(size.payload_len(header));
+                let offset = Encoder::new(self.end()).encode(&data, &mut self.bytes);
+                self.records.push((offset, data));
+            }
+            Piece::Fragment(kind, size) => {
+                let len = size.payload_len(header).min(block_left(header) - HEADER_LEN);
+                self.bytes.resize(self.bytes.len() + trailer, 0);
+                self.bytes.extend(fragment(*kind, &noise.bytes(len)));
+            }
+            Piece::Fill(byte) => {
+                let len = self.bytes.len() + block_left(self.end());
+                self.bytes.resize(len, *byte);
+            }
+            Piece::Junk(junk) => self.bytes.extend(junk),
+        }
+    }
+
+    fn at(&self, place: &Place) -> usize {
+        let len = self.bytes.len();
+        let at = match place {
+            Place::Header(piece, behind) => piece.get(&self.headers) + behind,
+            Place::Edge(block, behind) => (block.index(len / BLOCK_LEN + 1) * BLOCK_LEN + behind).saturating_sub(8),
+            Place::Any(index) => index.index(len),
+        };
+        at.min(len - 1)
+    }
+
+    fn damage(&mut self, damage: &Damage) {
+        if self.bytes.is_empty() {
+            return;
+        }
+        let len = self.bytes.len();
+        match damage {
+            Damage::Flip(place, bit) => {
+                let at = self.at(place);
+                self.bytes[at] ^= 1 << bit;
+            }
+            Damage::Set(place, run, byte) => {
+                let at = self.at(place);
+                self.bytes[at..len.min(at + run)].fill(*byte);
+            }
+            Damage::Length(piece, length) => {
+                let at = *piece.get(&self.headers);
+                if let Some(bytes) = self.bytes.get_mut(at + 4..at + 6) {
+                    bytes.copy_from_slice(&length.to_le_bytes());
+                }
+            }
+            Damage::Kind(piece, kind) => {
+                let at = *piece.get(&self.headers);
+                if let Some((header, behind)) = self.bytes.get_mut(at..).and_then(<[u8]>::split_first_chunk_mut)
+                    && let Some(payload) = behind.get(..usize::from(Header::decode(header).len))
+                {
+                    let masked_crc = checksum(*kind, payload);
+                    let len = Header::decode(header).len;
+                    let kind = *kind;
+                    *header = Header { masked_crc, len, kind }.encode();
+                }
+            }
+            Damage::Cut(place) => self.bytes.truncate(self.at(place)),
+            Damage::Remove(place, run) => {
+                let at = self.at(place);
+                self.bytes.drain(at..len.min(at + run));
+            }
+            Damage::Insert(place, bytes) => {
+                let at = self.at(place);
+                self.bytes.splice(at..at, bytes.iter().copied());
+            }
+            Damage::SwapBlocks(one, other) => {
+                let blocks = len / BLOCK_LEN;
+                if blocks > 0 {
+                    let (one, other) = (one.index(blocks), other.index(blocks));
+                    for at in 0..BLOCK_LEN {
+                        self.bytes.swap(one * BLOCK_LEN + at, other * BLOCK_LEN + at);
+                    }
+                }
+            }
+            Damage::AppendZeros(run) => self.bytes.resize(len + run, 0),
+        }
+    }
+}
+
+impl Script {
+    fn build_at(&self, base: u64) -> File {
+        let mut file = File::new(base, self.seed, &self.pieces);
+        for damage in &self.damage {
+            file.damage(damage);
+        }
+        file
+    }
+
+    fn build(&self) -> File {
+        self.build_at(0)
+    }
+}
+
+// What proptest draws from ----------------------------------------------------------------------------------------------------
+
+fn size() -> impl Strategy<Value = Size> + Clone {
+    prop_oneof![
+        4 => (0..40_usize).prop_map(Size::Len),
+        4 => (0..16_usize).prop_map(Size::Leave),
+        1 => (BLOCK_LEN - 20..BLOCK_LEN + 20).prop_map(Size::Len),
+        1 => (0..80_000_usize).prop_map(Size::Len),
+    ]
+}
+
+fn small_size() -> impl Strategy<Value = Size> + Clone {
+    (0..40_usize).prop_map(Size::Len)
+}
+
+fn kind() -> impl Strategy<Value = u8> {
+    prop_oneof![4 => 1..=4_u8, 1 => 0..=8_u8, 1 => any::<u8>()]
+}
+
+fn piece<S: Strategy<Value = Size> + Clone + 'static>(size: S) -> impl Strategy<Value = Piece> {
+    prop_oneof![
+        6 => size.clone().prop_map(Piece::Record),
+        3 => (kind(), size).prop_map(|(kind, size)| Piece::Fragment(kind, size)),
+        1 => prop_oneof![Just(0), any::<u8>()].prop_map(Piece::Fill),
+        1 => junk(20).prop_map(Piece::Junk),
+    ]
+}
+
+/// Bytes among which those that mean something are frequent.
+fn junk(len_max: usize) -> impl Strategy<Value = Vec<u8>> {
+    let byte = prop_oneof![2 => Just(0), 2 => 0..=8_u8, 1 => any::<u8>()];
+    prop::collection::vec(byte, 0..len_max)
+}
+
+fn place() -> impl Strategy<Value = Place> {
+    prop_oneof![
+        3 => (any::<Index>(), 0..HEADER_LEN + 3).prop_map(|(piece, behind)| Place::Header(piece, behind)),
+        2 => (any::<Index>(), 0..24_usize).prop_map(|(block, behind)| Place::Edge(block, behind)),
+        1 => any::<Index>().prop_map(Place::Any),
+    ]
+}
+
+fn damage() -> impl Strategy<Value = Damage> {
+    let run = || prop_oneof![1..20_usize, 1..50_000_usize];
+    prop_oneof![
+        4 => (place(), 0..8_u8).prop_map(|(place, bit)| Damage::Flip(place, bit)),
+        1 => (place(), run(), prop_oneof![Just(0), Just(b'x')]).prop_map(|(place, run, byte)| Damage::Set(place, run, byte)),
+        1 => (any::<Index>(), any::<u16>()).prop_map(|(piece, length)| Damage::Length(piece, length)),
+        2 => (any::<Index>(), kind()).prop_map(|(piece, kind)| Damage::Kind(piece, kind)),
+        3 => place().prop_map(Damage::Cut),
+        1 => (place(), run()).prop_map(|(place, run)| Damage::Remove(place, run)),
+        1 => (place(), junk(20)).prop_map(|(place, bytes)| Damage::Insert(place, bytes)),
+        1 => (any::<Index>(), any::<Index>()).prop_map(|(one, other)| Damage::SwapBlocks(one, other)),
+        1 => run().prop_map(Damage::AppendZeros),
+    ]
+}
+
+fn script() -> impl Strategy<Value = Script> {
+    let pieces = prop::collection::vec(piece(size()), 1..12);
+    let damage = prop::collection::vec(damage(), 0..5);
+    (any::<u64>(), pieces, damage).prop_map(|(seed, pieces, damage)| Script { seed, pieces, damage })
+}
+
+fn record_len_max() -> impl Strategy<Value = u64> {
+    prop_oneof![3 => Just(1 << 30), 1 => 0..40_u64, 1 => 0..100_000_u64]
+}
+
+fn policy() -> impl Strategy<Value = OnCorruption> {
+    prop_oneof![
+        Just(OnCorruption::Raise),
+        Just(OnCorruption::Skip),
+        Just(OnCorruption::Stop)
+    ]
+}
+
+fn options() -> impl Strategy<Value = ReadOptions> {
+    (policy(), record_len_max(), prop::bool::weighted(0.9)).prop_map(|(policy, max, verifies)| {
+        ReadOptions::default()
+            .with_on_corruption(policy)
+            .with_record_len_max(max)
+            .with_verify_checksums(verifies)
+    })
+}
+
+/// `Config` of so many cases. A failure is printed with its smallest input; nothing is stored beside the tests.
+fn cases(cases: u32) -> ProptestConfig {
+    ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::with_cases(cases)
+    }
+}
+
+/// The bytes of the file that an event stands for.
+fn span(event: &Found) -> (u64, u64) {
+    match event {
+        Found::Record { offset, end_offset, .. } => (*offset, *end_offset),
+        Found::Skipped(region) => (region.begin, region.end),
+    }
+}
+
+// The promise -----------------------------------------------------------------------------------------------------------------
+
+/// The fragments that fill `[begin, end)`, with trailers between them: type and payload of each.
+///
+/// It is the reader's work done anew, for bytes of which the reader says that they are whole fragments.
+fn fragments<'a>(file: &'a [u8], options: &ReadOptions, begin: u64, end: u64) -> Vec<(u8, &'a [u8])> {
+    let mut found = Vec::new();
+    let mut at = begin as usize;
+    while at < end as usize {
+        at += trailer_len(at as u64);
+        let (header, behind) = file[at..end as usize].split_first_chunk().expect("a header");
+        let header = Header::decode(header);
+        let payload = &behind[..usize::from(header.len)];
+        assert!(HEADER_LEN + payload.len() <= block_left(at as u64), "within its block");
+        if options.verify_checksums {
+            assert_eq!(
+                header.masked_crc,
+                checksum(header.kind, payload),
+                "the checksum at {at}"
+            );
+        }
+        found.push((header.kind, payload));
+        at += HEADER_LEN + payload.len();
+    }
+    assert_eq!(at, end as usize, "ends with a fragment");
+    found
+}
+
+/// Whether the reason is about whole fragments that do not make a record, so that the region is made of such.
+fn is_of_fragments(reason: Reason) -> bool {
+    matches!(
+        reason,
+        Reason::UnknownKind { .. }
+            | Reason::MissingStart
+            | Reason::MissingEnd
+            | Reason::InterruptedRecord
+            | Reason::EmptyFirst
+            | Reason::RecordTooLarge
+            | Reason::TooLargeRest
+    )
+}
+
+/// The bytes between two spans, or behind the last, are a trailer.
+fn check_gap(file: &[u8], options: &ReadOptions, (begin, end): (u64, u64), before: Option<&Found>) {
+    let gap = &file[begin as usize..end as usize];
+    if gap.is_empty() {
+        return;
+    }
+    let left = block_left(begin);
+    assert!(left <= TRAILER_LEN_MAX, "a gap of {} bytes at {begin}", gap.len());
+    let is_at_end = end == file.len() as u64;
+    assert!(gap.len() == left || is_at_end && gap.len() < left, "a gap up to {end}");
+    if gap.iter().any(|&byte| byte != 0) {
+        // Not looked at behind FIRST or MIDDLE only. A record ends with neither.
+        let Some(Found::Skipped(region)) = before else {
+            panic!("a trailer at {begin} that is not zero, behind {before:?}");
+        };
+        let last = fragments(file, options, region.begin, region.end).pop();
+        assert!(matches!(last, Some((2 | 3, _))), "behind {region:?}");
+    }
+}
+
+/// Spans ascend and do not overlap, what lies between them is a trailer, and together they are the file. Each event is true.
+fn check_promise(file: &[u8], options: &ReadOptions, events: &[Found], end: End) {
+    let mut at = 0;
+    for (number, event) in events.iter().enumerate() {
+        let (begin, end) = span(event);
+        assert!(at <= begin && begin < end, "{event:?} behind {at}");
+        let before = number.checked_sub(1).map(|number| &events[number]);
+        check_gap(file, options, (at, begin), before);
+        at = end;
+        check_event(file, options, event);
+    }
+    assert!(at <= file.len() as u64);
+    check_gap(file, options, (at, file.len() as u64), events.last());
+    check_end(file, options, events, end);
+}
+
+fn check_event(file: &[u8], options: &ReadOptions, event: &Found) {
+    let (begin, end) = span(event);
+    match event {
+        Found::Record { data, .. } => {
+            assert!(data.len() as u64 <= options.record_len_max);
+            let parts = fragments(file, options, begin, end);
+            let kinds: Vec<u8> = parts.iter().map(|(kind, _)| *kind).collect();
+            let is_whole = match kinds.as_slice() {
+                [1] => true,
+                [2, middle @ .., 4] => middle.iter().all(|&kind| kind == 3),
+                _ => false,
+            };
+            assert!(is_whole, "{kinds:?} make no record");
+            let joined: Vec<u8> = parts.iter().flat_map(|(_, payload)| *payload).copied().collect();
+            assert!(*data == joined, "the data of the record at {begin}");
+        }
+        Found::Skipped(region) if is_of_fragments(region.reason) => {
+            let parts = fragments(file, options, begin, end);
+            let len: usize = parts.iter().map(|(_, payload)| payload.len()).sum();
+            match region.reason {
+                Reason::RecordTooLarge => assert!(len as u64 > options.record_len_max),
+                Reason::EmptyFirst => assert_eq!(len, 0),
+                // LevelDB counts payload only.
+                Reason::MissingStart | Reason::MissingEnd | Reason::UnknownKind { .. } => {
+                    assert_eq!(region.leveldb_len, Some(len as u64));
+                }
+                _ => {}
+            }
+        }
+        Found::Skipped(region) => {
+            let bytes = &file[begin as usize..end as usize];
+            match region.reason {
+                Reason::ZeroFill => assert!(bytes.iter().all(|&byte| byte == 0)),
+                Reason::ZeroHeader | Reason::NonzeroTrailer => assert!(bytes.iter().any(|&byte| byte != 0)),
+                Reason::NotRead => assert_eq!(options.on_corruption, OnCorruption::Stop),
+                Reason::ChecksumMismatch { stored, computed } => {
+                    assert!(options.verify_checksums && stored != computed)
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+fn check_end(file: &[u8], options: &ReadOptions, events: &[Found], end: End) {
+    let severity = |event: &Found| match event {
+        Found::Skipped(region) => Some(region.reason.severity()),
+        Found::Record { .. } => None,
+    };
+    // Under Stop the damage may be the last event, or be followed by what was not read.
+    let is_not_read = |event: &Found| matches!(event, Found::Skipped(region) if region.reason == Reason::NotRead);
+    let damage = events
+        .iter()
+        .position(|event| severity(event) == Some(Severity::Corruption));
+    if options.on_corruption == OnCorruption::Stop
+        && let Some(damage) = damage
+    {
+        let (offset, behind) = span(&events[damage]);
+        assert_eq!(end, End::Stopped { offset });
+        let not_read: Vec<_> = events[damage + 1..]
+            .iter()
+            .map(|event| (is_not_read(event), span(event)))
+            .collect();
+        let is_all_read = behind == file.len() as u64;
+        let expected = (!is_all_read).then_some((true, (behind, file.len() as u64)));
+        assert_eq!(not_read, Vec::from_iter(expected));
+        return;
+    }
+    let torn = events
+        .iter()
+        .rev()
+        .take_while(|event| severity(event) == Some(Severity::TornTail));
+    let expected = match torn.last() {
+        Some(first) => End::TornTail { offset: span(first).0 },
+        None => End::Clean {
+            offset: file.len() as u64,
+        },
+    };
+    assert_eq!(end, expected);
+}
+
+fn read_slice(file: &[u8], options: &ReadOptions) -> (Vec<Found>, End) {
+    read_all(&mut Reader::from_slice(file, options.clone()))
+}
+
+proptest! {
+    #![proptest_config(cases(250))]
+
+    #[test]
+    fn what_is_written_is_read(seed: u64, sizes in prop::collection::vec(size(), 0..30)) {
+        let pieces: Vec<Piece> = sizes.into_iter().map(Piece::Record).collect();
+        let file = File::new(0, seed, &pieces);
+        let mut reader = Reader::from_slice(&file.bytes, ReadOptions::default());
+        for (offset, data) in &file.records {
+            let record = reader.next_record().unwrap().unwrap();
+            prop_assert_eq!(record.offset, *offset);
+            prop_assert!(record.data == data, "the data of the record at {}", offset);
+        }
+        // No event but records, not only no further record.
+        let (events, end) = read_slice(&file.bytes, &ReadOptions::default());
+        prop_assert_eq!(events.len(), file.records.len());
+        prop_assert_eq!(end, End::Clean { offset: file.end() });
+    }
+
+    #[test]
+    fn every_byte_is_accounted_for(script in script(), options in options()) {
+        let file = script.build().bytes;
+        let (events, end) = read_slice(&file, &options);
+        check_promise(&file, &options, &events, end);
+    }
+
+    #[test]
+    fn the_limit_of_a_record_is_exact(seed: u64, before in size(), size in size()) {
+        let file = File::new(0, seed, &[Piece::Record(before), Piece::Record(size)]);
+        let Some((offset, data)) = file.records.last() else { panic!("two records were written") };
+        let begins_last = |max| {
+            let options = ReadOptions::default().with_range(*offset, None).with_record_len_max(max);
+            read_slice(&file.bytes, &options).0.first().cloned()
+        };
+        let len = data.len() as u64;
+        let is_returned = matches!(begins_last(len), Some(Found::Record { .. }));
+        prop_assert!(is_returned);
+        if len > 0 {
+            let first = begins_last(len - 1);
+            let is_refused = matches!(&first, Some(Found::Skipped(region)) if region.reason == Reason::RecordTooLarge);
+            prop_assert!(is_refused, "{first:?}");
+        }
+    }
+
+    #[test]
+    fn the_policies_differ_only_in_where_they_end(script in script(), max in record_len_max()) {
+        let file = script.build().bytes;
+        let options = ReadOptions::default().with_record_len_max(max);
+        let with = |policy| read_slice(&file, &options.clone().with_on_corruption(policy));
+        let skipped = with(OnCorruption::Skip);
+        prop_assert!(with(OnCorruption::Raise) == skipped);
+        let (mut stopped, end) = with(OnCorruption::Stop);
+        if let Some(Found::Skipped(region)) = stopped.last()
+            && region.reason == Reason::NotRead
+        {
+            stopped.pop();
+        }
+        prop_assert!(skipped.0.starts_with(&stopped));
+        let is_stopped = matches!(end, End::Stopped { .. });
+        prop_assert!(is_stopped || skipped == (stopped, end));
+    }
+}
+
+// Sources ---------------------------------------------------------------------------------------------------------------------
+
+/// A source that gives as little as it likes and is interrupted now and then, as a pipe or a network file may.
+struct Trickle<'a> {
+    rest: &'a [u8],
+    noise: Noise,
+    step_max: usize,
+}
+
+impl Read for Trickle<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.noise.step(8) == 8 {
+            return Err(ErrorKind::Interrupted.into());
+        }
+        let len = self.noise.step(self.step_max).min(buffer.len()).min(self.rest.len());
+        let (bytes, rest) = self.rest.split_at(len);
+        buffer[..len].copy_from_slice(bytes);
+        self.rest = rest;
+        Ok(len)
+    }
+}
+
+fn trickle<'a>(file: &'a [u8], options: &ReadOptions, seed: u64, step_max: usize) -> Reader<StreamSource<Trickle<'a>>> {
+    let trickle = Trickle {
+        rest: file,
+        noise: Noise::new(seed),
+        step_max,
+    };
+    // With the length: else what the policy Stop leaves unread could not be told.
+    let source = StreamSource::new(trickle, 0).with_len(file.len() as u64);
+    Reader::with_source(source, options.clone())
+}
+
+fn read_trickle(file: &[u8], options: &ReadOptions, seed: u64, step_max: usize) -> (Vec<Found>, End) {
+    read_all(&mut trickle(file, options, seed, step_max))
+}
+
+/// The same as [`read_all`], by the calls that do not wait by themselves.
+fn read_buffered<S: Source>(reader: &mut Reader<S>) -> (Vec<Found>, End) {
+    let mut events = Vec::new();
+    loop {
+        let step = match reader.next_found() {
+            Some(span) => Ok(Step::Record(span)),
+            None => reader.step_buffered(),
+        };
+        match step {
+            Ok(Step::NeedMore) => reader.fill().expect("a source that does not fail"),
+            Ok(Step::Record(span)) => events.push(Found::Record {
+                offset: span.offset,
+                end_offset: span.end_offset,
+                data: reader.data(span).to_vec(),
+            }),
+            Ok(Step::Skipped(region)) | Err(Error::Corruption { region, .. }) => events.push(Found::Skipped(region)),
+            Ok(Step::End(end)) => return (events, end),
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(120))]
+
+    #[test]
+    fn short_reads_change_nothing(
+        script in script(),
+        options in options(),
+        range in any::<Option<(Index, Index)>>(),
+        seed: u64,
+        step_max in prop_oneof![200..3_000_usize, 200..70_000_usize],
+    ) {
+        let file = script.build().bytes;
+        let place = |index: Index| index.index(file.len() + 1) as u64;
+        let options = match range {
+            Some((start, len)) => options.with_range(place(start), Some(place(start) + place(len))),
+            None => options,
+        };
+        let expected = read_slice(&file, &options);
+        prop_assert!(read_trickle(&file, &options, seed, step_max) == expected);
+        prop_assert!(read_buffered(&mut trickle(&file, &options, seed, step_max)) == expected);
+    }
+
+    #[test]
+    fn reads_of_one_to_three_bytes_change_nothing(
+        seed: u64,
+        pieces in prop::collection::vec(piece(small_size()), 1..12),
+        damage in prop::collection::vec(damage(), 0..3),
+        options in options(),
+    ) {
+        let mut file = Script { seed, pieces, damage }.build().bytes;
+        // The fills: what is damaged in a block is looked at again at each read until the block is whole.
+        file.truncate(2_000);
+        prop_assert!(read_trickle(&file, &options, seed, 3) == read_slice(&file, &options));
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(6))]
+
+    /// Files of several windows of 1 MiB, and records longer than one.
+    #[test]
+    fn a_stream_longer_than_its_window(
+        seed: u64,
+        lens in prop::collection::vec(prop_oneof![0..5_000_usize, 0..1_500_000_usize], 3..12),
+        damage in prop::collection::vec(damage(), 0..4),
+        options in options(),
+        step_max in 50_000..3_000_000_usize,
+    ) {
+        let pieces = lens.into_iter().map(|len| Piece::Record(Size::Len(len))).collect();
+        let file = Script { seed, pieces, damage }.build().bytes;
+        prop_assert!(read_trickle(&file, &options, seed, step_max) == read_slice(&file, &options));
+    }
+}
+
+/// `fill` may be called at any time, not only when more is needed: it must not take its own full buffer for the end of the file.
+#[test]
+fn filling_more_often_than_needed_changes_nothing() {
+    let pieces = [Piece::Record(Size::Len(1_000_000)), Piece::Record(Size::Len(1_000_000))];
+    let file = File::new(0, 1, &pieces);
+    let mut reader = Reader::new(&file.bytes[..], ReadOptions::default());
+    for _ in 0..3 {
+        reader.fill().expect("a slice can be read");
+    }
+    assert!(read_all(&mut reader) == read_slice(&file.bytes, &ReadOptions::default()));
+}
+
+#[test]
+fn a_range_behind_the_end_of_the_file_ends_alike_in_each_source() -> Result<(), Box<dyn std::error::Error>> {
+    let file = fragment(1, b"foo");
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("short.log");
+    std::fs::write(&path, &file)?;
+    let options = ReadOptions::default().with_range(3 * BLOCK_LEN as u64, None);
+    let expected = (Vec::new(), End::Clean { offset: 10 });
+    assert_eq!(read_slice(&file, &options), expected);
+    assert_eq!(read_all(&mut Reader::new(&file[..], options.clone())), expected);
+    assert_eq!(read_all(&mut Reader::open(&path, options)?), expected);
+    Ok(())
+}
+
+// Ranges ----------------------------------------------------------------------------------------------------------------------
+
+proptest! {
+    #![proptest_config(cases(250))]
+
+    #[test]
+    fn adjacent_ranges_give_the_events_of_the_whole(
+        script in script(),
+        cuts in prop::collection::vec(place(), 1..6),
+        max in record_len_max(),
+        policy in prop_oneof![Just(OnCorruption::Raise), Just(OnCorruption::Skip)],
+    ) {
+        let file = script.build();
+        prop_assume!(!file.bytes.is_empty());
+        let mut cuts: Vec<u64> = cuts.iter().map(|place| file.at(place) as u64).collect();
+        cuts.sort_unstable();
+        let starts = std::iter::once(0).chain(cuts.iter().copied());
+        let ends = cuts.iter().copied().map(Some).chain([None]);
+        let options = ReadOptions::default().with_on_corruption(policy).with_record_len_max(max);
+        let (whole, whole_end) = read_slice(&file.bytes, &options);
+        let mut together = Vec::new();
+        for (start, end) in starts.zip(ends) {
+            let range = options.clone().with_range(start, end);
+            let (events, how) = read_slice(&file.bytes, &range);
+            for event in &events {
+                let (begin, _) = span(event);
+                // MIDDLE and LAST that nothing wants belong to what came before, like those that a record wants.
+                let is_rest = matches!(
+                    event,
+                    Found::Skipped(region) if matches!(region.reason, Reason::MissingStart | Reason::TooLargeRest)
+                );
+                let is_before_end = end.is_none_or(|end| begin < end);
+                prop_assert!(start <= begin && (is_before_end || is_rest), "{event:?} in {start}..{end:?}");
+            }
+            // Who owns torn regions says so; who owns none ends clean.
+            let is_torn = matches!(
+                events.last(),
+                Some(Found::Skipped(region)) if region.reason == Reason::TornTail
+            );
+            prop_assert_eq!(matches!(how, End::TornTail { .. }), is_torn);
+            if events.iter().any(|event| span(event).0 == whole_end.offset()) {
+                prop_assert_eq!(how, whole_end);
+            }
+            together.extend(events);
+        }
+        prop_assert!(together == whole, "{cuts:?}: {together:?} is not {whole:?}");
+    }
+}
+
+// Windows ---------------------------------------------------------------------------------------------------------------------
+
+/// All events of `decoder`, which gets windows of a file whose bytes begin at the offset `base`: `next` chooses them. It is given the
+/// range of the window before and where the decoder stands, counted from `base`.
+fn decode(
+    decoder: &mut Decoder,
+    base: u64,
+    bytes: &[u8],
+    mut next: impl FnMut((usize, usize), usize) -> (usize, usize),
+) -> (Vec<Found>, End) {
+    let mut events = Vec::new();
+    let (mut from, mut to, mut is_last) = (0, 0, false);
+    loop {
+        let window = Window {
+            offset: base + from as u64,
+            bytes: &bytes[from..to],
+            is_last,
+        };
+        match decoder.step(window) {
+            Step::NeedMore => {
+                assert!(!is_last, "no more can be had");
+                // That the file ends where the bytes end is not always known at once.
+                is_last = to == bytes.len();
+                let at = (decoder.offset() - base) as usize;
+                (from, to) = next((from, to), at);
+            }
+            Step::Record(span) => events.push(Found::Record {
+                offset: span.offset,
+                end_offset: span.end_offset,
+                data: decoder.data(window, span).to_vec(),
+            }),
+            Step::Skipped(region) => events.push(Found::Skipped(region)),
+            Step::End(end) => return (events, end),
+        }
+        // Each event has a byte of its own.
+        assert!(events.len() <= bytes.len(), "no end");
+    }
+}
+
+/// Windows of any kind: they begin anywhere before the decoder's offset or there, and go on by 1 to `step_max` bytes.
+fn random_windows(bytes: &[u8], seed: u64, step_max: usize) -> impl FnMut((usize, usize), usize) -> (usize, usize) {
+    let mut noise = Noise::new(seed);
+    let len = bytes.len();
+    move |(from, to), at| {
+        let at = at.min(len);
+        let from = from + noise.step(at - from + 1) - 1;
+        (from, len.min(to.max(at) + noise.step(step_max)))
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(250))]
+
+    #[test]
+    fn any_bytes_end_and_are_accounted_for(
+        seed: u64,
+        parts in prop::collection::vec(
+            prop_oneof![
+                junk(60),
+                (any::<u64>(), 0..5_000_usize).prop_map(|(seed, len)| Noise::new(seed).bytes(len)),
+                (any::<u8>(), 0..40_000_usize).prop_map(|(byte, len)| vec![byte; len]),
+                (kind(), junk(60)).prop_map(|(kind, payload)| fragment(kind, &payload)),
+            ],
+            0..20,
+        ),
+        options in options(),
+        step_max in 500..60_000_usize,
+    ) {
+        let file = parts.concat();
+        let (mut events, end) = decode(&mut Decoder::new(&options), 0, &file, random_windows(&file, seed, step_max));
+        let whole = read_slice(&file, &options);
+        check_promise(&file, &options, &whole.0, whole.1);
+        if let End::Stopped { .. } = end {
+            // The reader adds what is not read.
+            events.extend(whole.0.last().filter(|event| {
+                matches!(event, Found::Skipped(region) if region.reason == Reason::NotRead)
+            }).cloned());
+        }
+        prop_assert!((events, end) == whole);
+    }
+
+    /// With the end of a block among the first bytes, so that a file that is small enough for it has all of the rules.
+    #[test]
+    fn windows_that_grow_by_a_byte_change_nothing(
+        left in 0..90_usize,
+        seed: u64,
+        pieces in prop::collection::vec(piece(small_size()), 1..12),
+        damage in prop::collection::vec(damage(), 0..3),
+        options in options(),
+    ) {
+        let base = (BLOCK_LEN - left) as u64;
+        let mut file = Script { seed, pieces, damage }.build_at(base).bytes;
+        file.truncate(1_000);
+        let decoder = || {
+            let mut decoder = Decoder::new(&options);
+            decoder.seek(base);
+            decoder
+        };
+        let whole = decode(&mut decoder(), base, &file, |_, _| (0, file.len()));
+        let grown = decode(&mut decoder(), base, &file, |(from, to), _| (from, file.len().min(to + 1)));
+        prop_assert!(grown == whole);
+        let slid = decode(&mut decoder(), base, &file, |(_, to), at| (at, file.len().min(to + 1)));
+        prop_assert!(slid == whole);
+    }
+}
+
+// Writing ---------------------------------------------------------------------------------------------------------------------
+
+/// A sink that takes as little as it likes and is interrupted now and then.
+struct ShortSink {
+    written: Vec<u8>,
+    noise: Noise,
+    step_max: usize,
+}
+
+impl Write for ShortSink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.noise.step(8) == 8 {
+            return Err(ErrorKind::Interrupted.into());
+        }
+        let len = self.noise.step(self.step_max).min(bytes.len());
+        self.written.extend_from_slice(&bytes[..len]);
+        Ok(len)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(40))]
+
+    #[test]
+    fn short_writes_change_nothing(
+        seed: u64,
+        // Now and then more than the writer's buffer of 1 MiB.
+        sizes in prop::collection::vec((prop_oneof![20 => size(), 1 => Just(Size::Len(1_100_000))], any::<bool>()), 0..20),
+        file_len in prop_oneof![Just(0), 32_750..32_780_u64, any::<u32>().prop_map(u64::from)],
+        step_max in 1..20_000_usize,
+    ) {
+        let mut noise = Noise::new(seed);
+        let mut encoder = Encoder::new(file_len);
+        let mut encoded = Vec::new();
+        let sink = ShortSink { written: Vec::new(), noise: Noise::new(!seed), step_max };
+        let mut writer = Writer::with_len(sink, file_len);
+        for (size, is_flushed) in sizes {
+            let record = noise.bytes(size.payload_len(encoder.offset() + trailer_len(encoder.offset()) as u64));
+            prop_assert_eq!(writer.append(&record).unwrap(), encoder.encode(&record, &mut encoded));
+            prop_assert_eq!(writer.offset(), encoder.offset());
+            if is_flushed {
+                writer.flush().unwrap();
+                prop_assert_eq!(writer.buffered_len(), 0);
+            }
+        }
+        prop_assert!(writer.into_inner().unwrap().written == encoded);
+    }
+}
