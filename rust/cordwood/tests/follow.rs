@@ -217,6 +217,28 @@ fn a_writer_at_random_chunk_sizes_plain_and_preallocated() {
     }
 }
 
+/// A read takes its bytes one after the other, and may find the end of a write whose beginning it came too early for.
+#[test]
+fn a_write_that_goes_on_while_it_is_read_is_no_damage() {
+    let log = Log::new((0..200).map(|number| vec![b'x'; number * 97]).collect());
+    let options = FollowOptions::default().with_poll_interval(Duration::ZERO);
+    for _ in 0..40 {
+        let (_folder, path) = folder();
+        let mut growing = Growing::new(&path, log.file.len() as u64);
+        let mut follower = Follower::open(&path, options.clone()).unwrap();
+        thread::scope(|scope| {
+            scope.spawn(|| growing.write(0, &log.file));
+            for span in &log.spans {
+                let told = follower.next(Some(Duration::from_secs(10))).unwrap();
+                assert!(
+                    matches!(told, Poll::Record(record) if record.offset == span.start as u64),
+                    "{span:?}"
+                );
+            }
+        });
+    }
+}
+
 /// Three blocks and a bit, each kind of fragment, a trailer, exactly seven bytes left, data that ends in zeros, an inner log.
 fn small_log() -> Log {
     Log::new(vec![
@@ -292,6 +314,21 @@ fn a_kept_offset_goes_on_where_it_was() {
         offset = follower.offset();
     }
     assert!(records(&told) == log.records);
+}
+
+/// What stands at the start and belongs to a record before it is passed over, whenever it is read.
+#[test]
+fn a_start_in_the_middle_of_a_record_passes_over_its_rest() {
+    let log = Log::new(vec![vec![b'x'; 3 * BLOCK_LEN], vec![b'y'; 3 * BLOCK_LEN]]);
+    let (_folder, path) = folder();
+    let mut growing = Growing::new(&path, 0);
+    growing.write(0, &log.file[..5 * BLOCK_LEN]);
+    let mut follower = Follower::open(&path, FollowOptions::default().with_start(BLOCK_LEN as u64 - 5)).unwrap();
+    let mut told = Vec::new();
+    assert_eq!(drain(&mut follower, &mut told).reason, WaitReason::Incomplete);
+    growing.write(5 * BLOCK_LEN, &log.file[5 * BLOCK_LEN..]);
+    drain(&mut follower, &mut told);
+    assert!(records(&told) == log.records[1..]);
 }
 
 #[test]
