@@ -278,6 +278,26 @@ def test_a_cancelled_task_loses_no_record(live):
     assert asyncio.run(read()) == records
 
 
+def test_a_task_cancelled_at_any_turn_loses_no_record(live):
+    records = [b"%d" % number for number in range(40)]
+    write(live, records)
+
+    async def read():
+        reader = aiter(cordwood.follow(live))
+        found = []
+        for number in range(100):
+            task = asyncio.create_task(anext(reader))
+            for _ in range(number % 5):
+                await asyncio.sleep(0)
+            task.cancel()
+            await asyncio.wait([task])
+            if not task.cancelled():
+                found.append(task.result())
+        return found
+
+    assert asyncio.run(read()) == records
+
+
 def test_the_event_loop_goes_on_beside_a_backlog(live):
     write(live, [b"x"] * 20_000)
 

@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 use super::Record;
 use crate::decode::{Decoder, End, OnCorruption, ReadOptions, RecordSpan, Step, Window};
 use crate::error::{Error, Severity, SkippedRegion};
-use crate::format::{BLOCK_LEN, HEADER_LEN, Header, block_left};
+use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind, block_left};
 use crate::fragment::{Found, find};
 
 /// Bytes that are asked for at a time when there is much to catch up with. See `source::WINDOW_LEN`.
 const WINDOW_LEN: usize = 1 << 20;
 
-/// Blocks behind zeros that one poll looks into, so that no poll takes long: 8 MiB.
+/// Blocks behind zeros that one poll looks into, so that no poll takes long: those of 8 MiB.
 const PROBES_MAX: usize = 256;
 
 /// How to follow.
@@ -503,7 +503,11 @@ impl Follower {
             if probe >= file_len {
                 break;
             }
-            let len = self.file.read_at(probe, &mut block)?;
+            // Most are zeros, and to read all of a gigabyte of them would put it into the page cache.
+            let mut len = self.file.read_at(probe, &mut block[..HEADER_LEN])?;
+            if Kind::from_wire(block[HEADER_LEN - 1]).is_some() {
+                len = self.file.read_at(probe, &mut block)?;
+            }
             if let Found::Fragment { .. } = find(&block[..len], BLOCK_LEN, false, true) {
                 self.passed = probe;
             }
