@@ -1,13 +1,27 @@
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
+from os import PathLike
 from types import TracebackType
 from typing import Literal, Self, final
 
 from _typeshed import ReadableBuffer
 
-from cordwood.types import EndKind, Reason, Severity
+from cordwood.types import EndKind, Reason, Severity, WaitReason
 from cordwood.typing import Sink, Source
 
-__all__ = ["End", "Reader", "Record", "SkippedRegion", "Writer", "__version__", "crc32c", "mask", "unmask"]
+__all__ = [
+    "End",
+    "Follower",
+    "FollowerRecords",
+    "NotYet",
+    "Reader",
+    "Record",
+    "SkippedRegion",
+    "Writer",
+    "__version__",
+    "crc32c",
+    "mask",
+    "unmask",
+]
 
 __version__: str
 """The version of this package, `"major.minor.patch"`."""
@@ -166,6 +180,119 @@ class Reader:
     def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None, /
     ) -> None: ...
+
+@final
+class NotYet:
+    """There is no record yet: where, and why. It tells a writer that is idle from one that is stuck."""
+
+    @property
+    def reason(self) -> WaitReason:
+        """What is waited for."""
+    @property
+    def offset(self) -> int:
+        """The file offset behind what has been returned or skipped."""
+    @property
+    def file_len(self) -> int:
+        """The length of the file, in bytes."""
+    @property
+    def pending_len(self) -> int:
+        """Bytes of the file behind `offset`. Zeros that a writer has preallocated are among them."""
+    __match_args__ = ("reason", "offset", "file_len")
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+
+@final
+class Follower:
+    """Follows a log that is being written: `cordwood.follow` makes one, and says what the options mean.
+
+    Iterating gives each record as `bytes` when all of it is there, and waits for the next: `for` in this thread, where
+    Ctrl-C works and other threads go on, `async for` in the event loop. The iteration ends after `timeout` seconds
+    without a record, and a new one goes on. Incomplete records, and the zeros of a preallocated file, are waited for.
+
+    Other threads may use the follower while one waits. If one closes it, the one that waits gets a `ValueError`.
+
+    A step raises:
+
+    * `CorruptionError`, `RecordTooLargeError`: damage, if `on_corruption` is `"raise"`. The next step goes on behind.
+    * `LogTruncatedError`: the file is shorter than what has been read of it. So does every further step.
+    * `LogRotatedError`: the path names another file or none, and all of the old one has been returned.
+    * `OSError`: the file cannot be read. The next step tries again.
+
+    >>> with cordwood.open("live.log", "w") as writer:
+    ...     _ = writer.append(b"one")
+    >>> follower = cordwood.follow("live.log", timeout=0)
+    >>> [(record.offset, record.data) for record in follower.records()]
+    [(0, b'one')]
+    >>> follower.waiting
+    NotYet(reason='idle', offset=10, file_len=10)
+    """
+
+    def __new__(
+        cls,
+        path: str | PathLike[str],
+        *,
+        start: int = 0,
+        timeout: float | None = None,
+        on_corruption: Literal["raise", "skip", "stop"] = "raise",
+        poll_interval: float = 0.05,
+        retry_polls: int = 3,
+        retry_time: float = 0.1,
+        record_len_max: int = 1073741824,
+    ) -> Self: ...
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> bytes: ...
+    def __aiter__(self) -> AsyncIterator[bytes]: ...
+    def records(self) -> FollowerRecords:
+        """Iterates over the records with their offsets, also with `async for`. It shares the follower's position."""
+    def poll(self) -> Record | None:
+        """The next record if it is there, else `None`. It never waits; `waiting` then says why, `end` whether to go on.
+
+        Raises:
+            CordwoodError, OSError: As a step of the iteration.
+        """
+    def tell(self) -> int:
+        """The file offset behind what has been returned or skipped: as `start`, a new follower goes on from there."""
+    @property
+    def waiting(self) -> NotYet | None:
+        """Where and why the last step or `poll` found no record; `None` if it did find one, or anything else."""
+    @property
+    def delay(self) -> float:
+        """Seconds to wait before the next `poll`, in a loop of your own.
+
+        It is `poll_interval`, or less while what looks damaged is read again.
+        """
+    @property
+    def timeout(self) -> float | None:
+        """How long a step waits at most, in seconds; `None` is for ever."""
+    @property
+    def skipped(self) -> list[SkippedRegion]:
+        """What was not returned so far, in the order of the offsets.
+
+        Regions that touch and have the same reason are one.
+        """
+    @property
+    def end(self) -> End | None:
+        """Where damage ended the log under the policy `"stop"`; else `None`, since a live log has no end."""
+    @property
+    def path(self) -> str:
+        """The path."""
+    @property
+    def closed(self) -> bool:
+        """Whether `close` has been called."""
+    def close(self) -> None:
+        """Closes the file. Closing twice is no error."""
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None, /
+    ) -> None: ...
+
+@final
+class FollowerRecords:
+    """What `Follower.records` returns."""
+
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> Record: ...
+    def __aiter__(self) -> AsyncIterator[Record]: ...
 
 @final
 class Writer:

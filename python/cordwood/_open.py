@@ -1,12 +1,14 @@
-"""`cordwood.open`."""
+"""`cordwood.open` and `cordwood.follow`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from cordwood._native import Reader, Writer
+from cordwood._native import Follower, Reader, Writer
 
 if TYPE_CHECKING:
+    from os import PathLike
+
     from cordwood.typing import Sink, Source
 
 
@@ -51,3 +53,59 @@ def open(source: Any, mode: str = "r", **options: Any) -> Reader | Writer:  # no
     if mode == "r":
         return Reader(source, **options)
     return Writer(source, mode, **options)  # type: ignore[arg-type]  # Writer names the modes in its error.
+
+
+def follow(
+    path: str | PathLike[str],
+    *,
+    start: int = 0,
+    timeout: float | None = None,
+    on_corruption: Literal["raise", "skip", "stop"] = "raise",
+    poll_interval: float = 0.05,
+    retry_polls: int = 3,
+    retry_time: float = 0.1,
+    record_len_max: int = 1 << 30,
+) -> Follower:
+    """Follows a log that another process, or this one, is still writing: gives each record when all of it is there.
+
+    Args:
+        path: The file. It must exist; it may be empty.
+        start: Return only what begins at this file offset or behind it: `Follower.tell` of a run before this one.
+            Default: 0.
+        timeout: A step of the iteration waits at most this long for a record, in seconds; then the iteration ends, and
+            a new one over the same follower goes on. 0 takes what is there and never waits. Default: `None`, for ever.
+        on_corruption: As for `Reader`.
+        poll_interval: How long to sleep before looking at the file again, in seconds. Default: 0.05.
+        retry_polls: What looks damaged, with no sound block behind it, is read again this many times before it is told.
+            Default: 3.
+        retry_time: And for at least this long, in seconds. Default: 0.1.
+        record_len_max: As for `Reader`. Default: 1 GiB.
+
+    Returns:
+        A `Follower`: an iterator of `bytes`, also for `async for`.
+
+    Raises:
+        OSError: The file cannot be opened, or is no regular file.
+        ValueError: An option has no such value.
+
+    >>> with cordwood.open("live.log", "w") as writer:
+    ...     _ = writer.append(b"one")
+    ...     writer.flush()
+    ...     follower = cordwood.follow("live.log", timeout=0)
+    ...     print(list(follower))
+    ...     _ = writer.append(b"two")
+    ...     writer.flush()
+    ...     print(list(follower), follower.tell())
+    [b'one']
+    [b'two'] 20
+    """
+    return Follower(
+        path,
+        start=start,
+        timeout=timeout,
+        on_corruption=on_corruption,
+        poll_interval=poll_interval,
+        retry_polls=retry_polls,
+        retry_time=retry_time,
+        record_len_max=record_len_max,
+    )

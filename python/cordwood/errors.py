@@ -2,6 +2,8 @@
 
     CordwoodError
     ├── CorruptionError        damage, where the policy is to raise
+    ├── LogRotatedError        the path of a log that is followed names another file now
+    ├── LogTruncatedError      a log that is followed was cut
     ├── RecordTooLargeError    a record longer than `record_len_max`
     └── TornTailError          a log that ends in an incomplete record was to be appended to
 
@@ -21,32 +23,45 @@ class CordwoodError(Exception):
 
     Attributes:
         path: The file, or `None` if the source has no path.
-        offset: File offset of the first byte concerned.
-        length: Bytes concerned, from `offset` on.
-        reason: Why, as in `SkippedRegion.reason`.
+        offset: The file offset concerned, in bytes; of a region, that of its first byte.
     """
 
     path: str | None
     offset: int
-    length: int
-    reason: Reason
 
-    def __init__(self, message: str, *, path: str | None, offset: int, length: int, reason: Reason) -> None:
+    def __init__(self, message: str, *, path: str | None, offset: int) -> None:
         super().__init__(message)
         self.path = path
         self.offset = offset
-        self.length = length
-        self.reason = reason
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Exceptions are rebuilt from `args` alone; one from a worker process must keep its attributes on the way home.
         return _rebuild, (type(self), self.args, self.__dict__)
 
 
-class CorruptionError(CordwoodError):
+class _RegionError(CordwoodError):
+    """What is wrong with a region of a log.
+
+    Attributes:
+        length: Bytes concerned, from `offset` on.
+        reason: Why, as in `SkippedRegion.reason`.
+    """
+
+    length: int
+    reason: Reason
+
+    def __init__(self, message: str, *, path: str | None, offset: int, length: int, reason: Reason) -> None:
+        super().__init__(message, path=path, offset=offset)
+        self.length = length
+        self.reason = reason
+
+
+class CorruptionError(_RegionError):
     """Bytes that a whole write cannot have left there. The reader stays usable: the next step goes on behind them.
 
     Attributes:
+        length: Bytes concerned, from `offset` on.
+        reason: Why, as in `SkippedRegion.reason`.
         stored: The CRC-32C that the file states, if the reason is `checksum_mismatch`; else `None`.
         computed: The CRC-32C of the data, if the reason is `checksum_mismatch`; else `None`.
     """
@@ -70,14 +85,44 @@ class CorruptionError(CordwoodError):
         self.computed = computed
 
 
-class RecordTooLargeError(CordwoodError):
+class RecordTooLargeError(_RegionError):
     """A record longer than `record_len_max`. The reader stays usable: the next step goes on behind it."""
 
 
-class TornTailError(CordwoodError):
+class TornTailError(_RegionError):
     """A log that ends in an incomplete record, or in zeros, was opened to be appended to.
 
     Records written behind such an end would be lost to every reader up to the next block.
+    """
+
+
+class _ChangedError(CordwoodError):
+    """What became of the file of a log that is followed."""
+
+    file_len: int
+
+    def __init__(self, message: str, *, path: str | None, offset: int, file_len: int) -> None:
+        super().__init__(message, path=path, offset=offset)
+        self.file_len = file_len
+
+
+class LogTruncatedError(_ChangedError):
+    """A log that is followed is shorter than what has been read of it. The offset has lost its meaning.
+
+    Attributes:
+        offset: The file offset behind what has been returned or skipped.
+        file_len: The length of the file, in bytes.
+    """
+
+
+class LogRotatedError(_ChangedError):
+    """The path of a log that is followed names another file now, or none; all of the old file has been returned.
+
+    Should the old file be written on, the follower's next step returns that. The new file is for a new follower.
+
+    Attributes:
+        offset: The file offset behind what has been returned or skipped, in the old file.
+        file_len: The length of the old file, in bytes.
     """
 
 

@@ -1,8 +1,8 @@
-"""The closed sets of words that `SkippedRegion` and `End` use. Each is a string, and stable."""
+"""The closed sets of words that `SkippedRegion`, `End` and `NotYet` use. Each is a string, and stable."""
 
 from enum import StrEnum
 
-__all__ = ["EndKind", "Reason", "Severity"]
+__all__ = ["EndKind", "Reason", "Severity", "WaitReason"]
 
 
 class Reason(StrEnum):
@@ -58,3 +58,18 @@ class EndKind(StrEnum):
     """In an incomplete record, as a crash leaves it."""
     STOPPED = "stopped"
     """At damage, under the policy `"stop"`."""
+
+
+class WaitReason(StrEnum):
+    """Why a follower has no record yet."""
+
+    IDLE = "idle"
+    """All there is has been returned."""
+    INCOMPLETE = "incomplete"
+    """A record has begun and is not complete: it is being written, or its writer was killed."""
+    ZEROS = "zeros"
+    """Zeros: the space that a writer has preallocated, or a hole that is still to be filled."""
+    SUSPECT = "suspect"
+    """What stands here looks damaged. It is read again before that is told."""
+    DAMAGED = "damaged"
+    """The rest of a block of which damage has been told. Reading goes on at the next block."""

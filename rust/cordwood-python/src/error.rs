@@ -14,6 +14,8 @@ mod classes {
     use pyo3::import_exception;
 
     import_exception!(cordwood.errors, CorruptionError);
+    import_exception!(cordwood.errors, LogRotatedError);
+    import_exception!(cordwood.errors, LogTruncatedError);
     import_exception!(cordwood.errors, RecordTooLargeError);
     import_exception!(cordwood.errors, TornTailError);
 }
@@ -36,6 +38,32 @@ pub(crate) fn to_python(py: Python<'_>, error: cordwood::Error, path: Option<&Pa
         // Errors that a later core adds.
         _ => PyRuntimeError::new_err(message),
     }
+}
+
+/// The exception for a file that cannot be followed any more. `is_rotated`: the path names another one; else it was cut.
+pub(crate) fn log_changed(py: Python<'_>, is_rotated: bool, path: &Path, offset: u64, file_len: u64) -> PyErr {
+    let shown = path.display();
+    let (class, message) = if is_rotated {
+        let class = classes::LogRotatedError::type_object(py);
+        (
+            class,
+            format!("{shown}: the path names another file now, or none; the old one was read up to {offset}"),
+        )
+    } else {
+        let class = classes::LogTruncatedError::type_object(py);
+        (
+            class,
+            format!("{shown}: the file was cut to {file_len} bytes; it had been read up to {offset}"),
+        )
+    };
+    let attributes = || {
+        let attributes = PyDict::new(py);
+        attributes.set_item("path", path.as_os_str())?;
+        attributes.set_item("offset", offset)?;
+        attributes.set_item("file_len", file_len)?;
+        class.call((message,), Some(&attributes))
+    };
+    attributes().map_or_else(|error| error, PyErr::from_value)
 }
 
 fn about_region(

@@ -6,6 +6,7 @@ mod checksum;
 mod error;
 mod event;
 mod exclusive;
+mod follow;
 mod reader;
 mod source;
 mod writer;
@@ -18,6 +19,8 @@ mod native {
     use crate::checksum::{crc32c, mask, unmask};
     #[pymodule_export]
     use crate::event::{End, Record, SkippedRegion};
+    #[pymodule_export]
+    use crate::follow::{Follower, FollowerRecords, NotYet};
     #[pymodule_export]
     use crate::reader::Reader;
     #[pymodule_export]

@@ -113,18 +113,8 @@ impl Reader {
         verify_checksums: bool,
         record_len_max: u64,
     ) -> PyResult<Self> {
-        let on_corruption = match on_corruption {
-            "raise" => OnCorruption::Raise,
-            "skip" => OnCorruption::Skip,
-            "stop" => OnCorruption::Stop,
-            other => {
-                return Err(PyValueError::new_err(format!(
-                    "on_corruption must be 'raise', 'skip' or 'stop', not '{other}'"
-                )));
-            }
-        };
         let options = ReadOptions::default()
-            .with_on_corruption(on_corruption)
+            .with_on_corruption(on_corruption_of(on_corruption)?)
             .with_range(start, end)
             .with_verify_checksums(verify_checksums)
             .with_record_len_max(record_len_max);
@@ -310,7 +300,19 @@ impl Reader {
     }
 }
 
-fn log_skipped(py: Python<'_>, region: cordwood::SkippedRegion, path: Option<&Path>) -> PyResult<()> {
+/// The policy of that name.
+pub(crate) fn on_corruption_of(name: &str) -> PyResult<OnCorruption> {
+    match name {
+        "raise" => Ok(OnCorruption::Raise),
+        "skip" => Ok(OnCorruption::Skip),
+        "stop" => Ok(OnCorruption::Stop),
+        other => Err(PyValueError::new_err(format!(
+            "on_corruption must be 'raise', 'skip' or 'stop', not '{other}'"
+        ))),
+    }
+}
+
+pub(crate) fn log_skipped(py: Python<'_>, region: cordwood::SkippedRegion, path: Option<&Path>) -> PyResult<()> {
     static LOG_SKIPPED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     LOG_SKIPPED
         .import(py, "cordwood._log", "log_skipped")?

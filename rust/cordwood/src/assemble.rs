@@ -76,6 +76,11 @@ impl Assembler {
         self.pending == Pending::Nothing
     }
 
+    /// Whether the first fragments of a record are held.
+    pub(crate) fn has_parts(&self) -> bool {
+        matches!(self.pending, Pending::Record { .. })
+    }
+
     /// The data of the last record that had several fragments, until the next fragment is pushed.
     pub(crate) fn joined(&self) -> &[u8] {
         &self.joined

@@ -180,6 +180,8 @@ pub struct Decoder {
     assembler: Assembler,
     verify_checksums: bool,
     stops_at_corruption: bool,
+    /// The file is still being written: what is no good fragment may yet become one.
+    waits_at_faults: bool,
     start: u64,
     end: u64,
     /// The next byte to look at.
@@ -226,6 +228,7 @@ impl Decoder {
             assembler: Assembler::new(options.record_len_max),
             verify_checksums: options.verify_checksums,
             stops_at_corruption: options.on_corruption == OnCorruption::Stop,
+            waits_at_faults: false,
             start: options.start,
             end: options.end.unwrap_or(u64::MAX),
             offset: block_begin(options.start),
@@ -261,6 +264,16 @@ impl Decoder {
         self.is_inside = false;
         self.torn_since = None;
         self.finish = None;
+    }
+
+    /// Whether to answer [`Step::NeedMore`] at what is no good fragment, even where all of the block is there.
+    pub(crate) fn set_waits_at_faults(&mut self, waits_at_faults: bool) {
+        self.waits_at_faults = waits_at_faults;
+    }
+
+    /// Whether the first fragments of a record are held, and not yet its last.
+    pub(crate) fn has_parts(&self) -> bool {
+        self.assembler.has_parts()
     }
 
     /// The bytes of the record that the last call to [`step`](Self::step) returned, from the window of that call.
@@ -342,7 +355,7 @@ impl Decoder {
                 if let Some(step) = self.fragment(kind, &bytes[HEADER_LEN..][..payload_len]) {
                     return step;
                 }
-            } else if found == Found::Incomplete {
+            } else if found == Found::Incomplete || (self.waits_at_faults && matches!(found, Found::Fault { .. })) {
                 return Step::NeedMore;
             } else if let Some(step) = self.other(found, bytes, window) {
                 return step;

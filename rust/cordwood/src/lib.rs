@@ -35,7 +35,8 @@
 //! # Layers
 //!
 //! [`Decoder`] does no I/O: it takes a [`Window`] of the file and says what stands there, or that it needs more. [`Reader`] is the
-//! loop around it over a slice, any [`std::io::Read`] or a file. [`Encoder`] and [`Writer`] are the same on the way out.
+//! loop around it over a slice, any [`std::io::Read`] or a file; [`Follower`] is the one over a file that is still being written.
+//! [`Encoder`] and [`Writer`] are the same on the way out.
 
 // The README's example runs as a test of the documentation.
 #[cfg(doctest)]
@@ -61,4 +62,5 @@ pub use format::{
     trailer_len,
 };
 pub use reader::{Event, Reader, Record, SliceSource, Source, StreamSource};
+pub use reader::{FollowOptions, Follower, NotYet, Poll, WaitReason};
 pub use writer::{Writer, append_offset};

@@ -1,11 +1,13 @@
 //! Readers: one loop around the [`Decoder`], over anything that gives windows of a file.
 
+mod follow;
 mod source;
 
 use std::fs::File;
 use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
 
+pub use follow::{FollowOptions, Follower, NotYet, Poll, WaitReason};
 pub use source::{SliceSource, Source, StreamSource};
 
 use crate::decode::{Decoder, End, OnCorruption, ReadOptions, RecordSpan, Step};

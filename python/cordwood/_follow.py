@@ -1,0 +1,63 @@
+"""`async for` over a `Follower`. A module of its own, since `asyncio` is loaded only when there is a use for it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from cordwood._native import Follower, Record
+
+
+class FollowerRecordIterator:
+    """The records of a follower, with their offsets.
+
+    It sleeps in the event loop and reads in it, a MiB at most at a time: when a task that waits is cancelled, no thread
+    is left behind and no record is lost.
+    """
+
+    def __init__(self, follower: Follower) -> None:
+        self._follower = follower
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Record:
+        record = await _next(self._follower)
+        if record is None:
+            raise StopAsyncIteration
+        return record
+
+
+class FollowerIterator:
+    """The records of a follower, as `bytes`."""
+
+    def __init__(self, follower: Follower) -> None:
+        self._follower = follower
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        record = await _next(self._follower)
+        if record is None:
+            raise StopAsyncIteration
+        return record.data
+
+
+async def _next(follower: Follower) -> Record | None:
+    """Waits for a record as `Follower.__next__` does."""
+    # Others get their turn even where the next record is always there. No record is held over an await: a task that is
+    # cancelled there would lose it.
+    await asyncio.sleep(0)
+    clock = asyncio.get_running_loop().time
+    deadline = None if follower.timeout is None else clock() + follower.timeout
+    while (record := follower.poll()) is None and follower.end is None:
+        delay = follower.delay
+        if deadline is not None:
+            left = deadline - clock()
+            if left <= 0:
+                break
+            delay = min(delay, left)
+        await asyncio.sleep(delay)
+    return record

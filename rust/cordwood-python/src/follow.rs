@@ -1,0 +1,392 @@
+//! The class `Follower` and its iterator.
+
+use std::ffi::OsStr;
+use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use cordwood::{FollowOptions, Poll, Severity};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyType};
+
+use crate::error::{log_changed, to_python};
+use crate::event::{End, Record, SkippedRegion};
+use crate::exclusive::Exclusive;
+use crate::reader::{log_skipped, on_corruption_of};
+use crate::source::path_of;
+
+/// The longest sleep without a look at Ctrl-C.
+const PAUSE_MAX: Duration = Duration::from_millis(100);
+
+struct State {
+    follower: cordwood::Follower,
+    skipped: Vec<cordwood::SkippedRegion>,
+    /// What the last poll said, if it found nothing.
+    waiting: Option<cordwood::NotYet>,
+    end: Option<cordwood::End>,
+}
+
+/// What a poll gives, made while nobody else may use the follower.
+enum Taken {
+    Record(Record),
+    Skipped(cordwood::SkippedRegion),
+    /// Nothing; how long to wait.
+    Nothing(Duration),
+    Failed(cordwood::Error),
+    /// The file was cut, or the path names another one.
+    Changed {
+        is_rotated: bool,
+        offset: u64,
+        file_len: u64,
+    },
+    End,
+}
+
+impl State {
+    fn take(&mut self, py: Python<'_>) -> Taken {
+        self.waiting = None;
+        let State { follower, .. } = self;
+        match py.detach(|| follower.poll()) {
+            Ok(Poll::Record(record)) => Taken::Record(Record {
+                offset: record.offset,
+                end_offset: record.end_offset,
+                data: PyBytes::new(py, record.data).unbind(),
+            }),
+            Ok(Poll::Skipped(region)) => {
+                self.skip(region);
+                Taken::Skipped(region)
+            }
+            Ok(Poll::NotYet(not_yet)) => {
+                self.waiting = Some(not_yet);
+                Taken::Nothing(self.follower.delay())
+            }
+            Ok(Poll::Truncated { offset, file_len }) => Taken::Changed {
+                is_rotated: false,
+                offset,
+                file_len,
+            },
+            Ok(Poll::Rotated { offset, file_len }) => Taken::Changed {
+                is_rotated: true,
+                offset,
+                file_len,
+            },
+            Ok(Poll::End(end)) => {
+                self.end = Some(end);
+                Taken::End
+            }
+            Err(error) => {
+                if let cordwood::Error::Corruption { region, .. } = error {
+                    self.skip(region);
+                }
+                Taken::Failed(error)
+            }
+        }
+    }
+
+    fn skip(&mut self, region: cordwood::SkippedRegion) {
+        match self.skipped.last_mut() {
+            Some(last) if last.joined(region).is_some() => *last = last.joined(region).unwrap_or(region),
+            _ => self.skipped.push(region),
+        }
+    }
+}
+
+/// Follows a log that is being written.
+#[pyclass(frozen, module = "cordwood")]
+pub(crate) struct Follower {
+    /// `None` once it is closed.
+    state: Exclusive<Option<State>>,
+    path: PathBuf,
+    timeout: Option<Duration>,
+    raises: bool,
+}
+
+#[pymethods]
+impl Follower {
+    #[new]
+    #[pyo3(signature = (
+        path, *, start = 0, timeout = None, on_corruption = "raise", poll_interval = 0.05, retry_polls = 3, retry_time = 0.1,
+        record_len_max = 1_073_741_824
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+    fn new(
+        path: &Bound<'_, PyAny>,
+        start: u64,
+        timeout: Option<f64>,
+        on_corruption: &str,
+        poll_interval: f64,
+        retry_polls: u32,
+        retry_time: f64,
+        record_len_max: u64,
+    ) -> PyResult<Self> {
+        let py = path.py();
+        let Some(path) = path_of(path)? else {
+            let name = path.get_type().name()?;
+            return Err(PyTypeError::new_err(format!(
+                "path must be str or os.PathLike, not {name}"
+            )));
+        };
+        let on_corruption = on_corruption_of(on_corruption)?;
+        let options = FollowOptions::default()
+            .with_start(start)
+            .with_on_corruption(on_corruption)
+            .with_poll_interval(seconds("poll_interval", poll_interval)?)
+            .with_retry(retry_polls, seconds("retry_time", retry_time)?)
+            .with_record_len_max(record_len_max);
+        let timeout = timeout.map(|timeout| seconds("timeout", timeout)).transpose()?;
+        Self::open(py, path, options, timeout)
+    }
+
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<PyBytes>>> {
+        Ok(self.next(py)?.map(|record| record.data))
+    }
+
+    fn __aiter__(slf: Py<Self>, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+        async_iterator(py, slf, "FollowerIterator")
+    }
+
+    fn records(slf: Py<Self>, py: Python<'_>) -> PyResult<FollowerRecords> {
+        slf.get().with_state(py, |_| ())?;
+        Ok(FollowerRecords { follower: slf })
+    }
+
+    fn poll(&self, py: Python<'_>) -> PyResult<Option<Record>> {
+        Ok(self.take(py)?.ok())
+    }
+
+    fn tell(&self, py: Python<'_>) -> PyResult<u64> {
+        self.with_state(py, |state| state.follower.offset())
+    }
+
+    #[getter]
+    fn waiting(&self, py: Python<'_>) -> PyResult<Option<NotYet>> {
+        self.with_state(py, |state| state.waiting.map(NotYet))
+    }
+
+    #[getter]
+    fn delay(&self, py: Python<'_>) -> PyResult<f64> {
+        self.with_state(py, |state| state.follower.delay().as_secs_f64())
+    }
+
+    #[getter]
+    fn timeout(&self) -> Option<f64> {
+        self.timeout.map(|timeout| timeout.as_secs_f64())
+    }
+
+    #[getter]
+    fn skipped(&self, py: Python<'_>) -> PyResult<Vec<SkippedRegion>> {
+        self.with_state(py, |state| state.skipped.iter().copied().map(SkippedRegion).collect())
+    }
+
+    #[getter]
+    fn end(&self, py: Python<'_>) -> PyResult<Option<End>> {
+        self.with_state(py, |state| state.end.map(End::from))
+    }
+
+    #[getter]
+    fn path(&self) -> &OsStr {
+        self.path.as_os_str()
+    }
+
+    #[getter]
+    fn closed(&self, py: Python<'_>) -> PyResult<bool> {
+        Ok(self.state.lock(py)?.is_none())
+    }
+
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.state.lock(py)?.take();
+        Ok(())
+    }
+
+    fn __enter__(slf: Py<Self>, py: Python<'_>) -> PyResult<Py<Self>> {
+        slf.get().with_state(py, |_| ())?;
+        Ok(slf)
+    }
+
+    #[pyo3(signature = (_exc_type, _exc, _traceback, /))]
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        _exc_type: &Bound<'_, PyAny>,
+        _exc: &Bound<'_, PyAny>,
+        _traceback: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        self.close(py)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<cordwood.Follower of {:?}>", self.path.display().to_string())
+    }
+}
+
+impl Follower {
+    fn open(py: Python<'_>, path: PathBuf, options: FollowOptions, timeout: Option<Duration>) -> PyResult<Self> {
+        let raises = options.on_corruption == cordwood::OnCorruption::Raise;
+        let follower = py
+            .detach(|| cordwood::Follower::open(&path, options))
+            .map_err(|error| to_python(py, error, Some(&path)))?;
+        Ok(Follower {
+            state: Exclusive::new(Some(State {
+                follower,
+                skipped: Vec::new(),
+                waiting: None,
+                end: None,
+            })),
+            path,
+            timeout,
+            raises,
+        })
+    }
+
+    fn with_state<T>(&self, py: Python<'_>, use_it: impl FnOnce(&mut State) -> T) -> PyResult<T> {
+        match self.state.lock(py)?.as_mut() {
+            Some(state) => Ok(use_it(state)),
+            None => Err(PyValueError::new_err("the follower is closed")),
+        }
+    }
+
+    /// A record that is there, or how long to wait for one: `None` for ever, since the end has been reached.
+    fn take(&self, py: Python<'_>) -> PyResult<Result<Record, Option<Duration>>> {
+        loop {
+            match self.with_state(py, |state| state.take(py))? {
+                Taken::Record(record) => return Ok(Ok(record)),
+                Taken::Skipped(region) => {
+                    // Under the policy to raise, damage has been raised: this is what a writer put behind it in the same block.
+                    if region.reason.severity() == Severity::Corruption && !self.raises {
+                        log_skipped(py, region, Some(&self.path))?;
+                    }
+                    py.check_signals()?;
+                }
+                Taken::Nothing(delay) => return Ok(Err(Some(delay))),
+                Taken::Failed(error) => return Err(to_python(py, error, Some(&self.path))),
+                Taken::Changed {
+                    is_rotated,
+                    offset,
+                    file_len,
+                } => {
+                    return Err(log_changed(py, is_rotated, &self.path, offset, file_len));
+                }
+                Taken::End => return Ok(Err(None)),
+            }
+        }
+    }
+
+    /// The next record, as soon as there is one.
+    fn next(&self, py: Python<'_>) -> PyResult<Option<Record>> {
+        // A time that no clock can show is as good as never.
+        let deadline = self.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        loop {
+            let delay = match self.take(py)? {
+                Ok(record) => return Ok(Some(record)),
+                Err(Some(delay)) => delay,
+                Err(None) => return Ok(None),
+            };
+            let now = Instant::now();
+            let wanted = now.checked_add(delay);
+            if deadline.is_some_and(|deadline| deadline <= now) {
+                return Ok(None);
+            }
+            // Nothing is locked while we sleep: other threads may use the follower, or close it.
+            let until = [wanted, deadline].into_iter().flatten().min();
+            loop {
+                py.check_signals()?;
+                let left = until.map_or(PAUSE_MAX, |until| until.saturating_duration_since(Instant::now()));
+                if left.is_zero() {
+                    break;
+                }
+                py.detach(|| thread::sleep(left.min(PAUSE_MAX)));
+            }
+        }
+    }
+}
+
+fn seconds(name: &str, seconds: f64) -> PyResult<Duration> {
+    // Longer than any clock goes is allowed: it means never.
+    if seconds >= 1e15 {
+        return Ok(Duration::MAX);
+    }
+    Duration::try_from_secs_f64(seconds)
+        .map_err(|_| PyValueError::new_err(format!("{name} must be a number of seconds, 0 or more, not {seconds}")))
+}
+
+fn async_iterator<'py>(py: Python<'py>, follower: Py<Follower>, class: &str) -> PyResult<Bound<'py, PyAny>> {
+    follower.get().with_state(py, |_| ())?;
+    // Loaded only here: asyncio is large.
+    py.import("cordwood._follow")?.getattr(class)?.call1((follower,))
+}
+
+/// What `Follower.records` returns.
+#[pyclass(frozen, module = "cordwood._native")]
+pub(crate) struct FollowerRecords {
+    follower: Py<Follower>,
+}
+
+#[pymethods]
+impl FollowerRecords {
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Record>> {
+        self.follower.get().next(py)
+    }
+
+    fn __aiter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        async_iterator(py, self.follower.clone_ref(py), "FollowerRecordIterator")
+    }
+}
+
+/// There is no record yet.
+#[pyclass(frozen, module = "cordwood", eq, hash)]
+#[derive(PartialEq, Eq, Hash)]
+pub(crate) struct NotYet(cordwood::NotYet);
+
+#[pymethods]
+impl NotYet {
+    #[classattr]
+    fn __match_args__() -> (&'static str, &'static str, &'static str) {
+        ("reason", "offset", "file_len")
+    }
+
+    #[getter]
+    fn reason<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        static REASON: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+        REASON
+            .import(py, "cordwood.types", "WaitReason")?
+            .call1((self.0.reason.as_str(),))
+    }
+
+    #[getter]
+    fn offset(&self) -> u64 {
+        self.0.offset
+    }
+
+    #[getter]
+    fn file_len(&self) -> u64 {
+        self.0.file_len
+    }
+
+    #[getter]
+    fn pending_len(&self) -> u64 {
+        self.0.pending_len()
+    }
+
+    fn __repr__(&self) -> String {
+        let cordwood::NotYet {
+            reason,
+            offset,
+            file_len,
+            ..
+        } = self.0;
+        format!(
+            "NotYet(reason='{}', offset={offset}, file_len={file_len})",
+            reason.as_str()
+        )
+    }
+}

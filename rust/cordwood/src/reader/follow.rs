@@ -1,0 +1,786 @@
+//! A file that is still being written: records as they come.
+//!
+//! The rules and why they are so: `docs/format/following.md`. What is a record and what is damage is for the [`Decoder`] to say; here
+//! it is decided only when to believe it.
+
+use std::fs::{self, File, Metadata};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::Record;
+use crate::decode::{Decoder, End, OnCorruption, ReadOptions, RecordSpan, Step, Window};
+use crate::error::{Error, Severity, SkippedRegion};
+use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind, block_left};
+use crate::fragment::{Found, find};
+
+/// Bytes that are asked for at a time when there is much to catch up with. See `source::WINDOW_LEN`.
+const WINDOW_LEN: usize = 1 << 20;
+
+/// Blocks behind zeros that one poll looks into, so that no poll takes long: those of 8 MiB.
+const PROBES_MAX: usize = 256;
+
+/// How to follow.
+///
+/// ```
+/// use std::time::Duration;
+/// use cordwood::{FollowOptions, OnCorruption};
+/// let options = FollowOptions::default()
+///     .with_start(50_034)
+///     .with_on_corruption(OnCorruption::Skip)
+///     .with_poll_interval(Duration::from_millis(5));
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FollowOptions {
+    /// Return only what begins at this file offset or behind it: [`Follower::offset`] of a run before this one. Default: 0.
+    pub start: u64,
+    /// What to do with damage. Default: [`OnCorruption::Raise`].
+    pub on_corruption: OnCorruption,
+    /// How long [`Follower::next`] sleeps before it looks again. Default: 50 ms.
+    pub poll_interval: Duration,
+    /// What looks damaged and has no sound record behind it is read again this many times before it is told. Default: 3.
+    pub retry_polls: u32,
+    /// And for at least this long. Default: 100 ms.
+    pub retry_time: Duration,
+    /// Refuse a record with more bytes than this. It bounds what a follower holds. Default: 1 GiB.
+    pub record_len_max: u64,
+}
+
+impl Default for FollowOptions {
+    fn default() -> Self {
+        FollowOptions {
+            start: 0,
+            on_corruption: OnCorruption::Raise,
+            poll_interval: Duration::from_millis(50),
+            retry_polls: 3,
+            retry_time: Duration::from_millis(100),
+            record_len_max: ReadOptions::default().record_len_max,
+        }
+    }
+}
+
+impl FollowOptions {
+    /// Sets [`start`](Self::start), in bytes.
+    #[must_use]
+    pub fn with_start(mut self, start: u64) -> Self {
+        self.start = start;
+        self
+    }
+
+    /// Sets [`on_corruption`](Self::on_corruption).
+    #[must_use]
+    pub fn with_on_corruption(mut self, on_corruption: OnCorruption) -> Self {
+        self.on_corruption = on_corruption;
+        self
+    }
+
+    /// Sets [`poll_interval`](Self::poll_interval).
+    #[must_use]
+    pub fn with_poll_interval(mut self, poll_interval: Duration) -> Self {
+        self.poll_interval = poll_interval;
+        self
+    }
+
+    /// Sets [`retry_polls`](Self::retry_polls) and [`retry_time`](Self::retry_time).
+    #[must_use]
+    pub fn with_retry(mut self, polls: u32, time: Duration) -> Self {
+        self.retry_polls = polls;
+        self.retry_time = time;
+        self
+    }
+
+    /// Sets [`record_len_max`](Self::record_len_max), in bytes.
+    #[must_use]
+    pub fn with_record_len_max(mut self, record_len_max: u64) -> Self {
+        self.record_len_max = record_len_max;
+        self
+    }
+
+    fn decoder(&self) -> Decoder {
+        // Where the damage is the end is for the follower to say, since it also says when damage is told.
+        let options = ReadOptions::default()
+            .with_on_corruption(OnCorruption::Skip)
+            .with_range(self.start, None)
+            .with_record_len_max(self.record_len_max);
+        let mut decoder = Decoder::new(&options);
+        decoder.set_waits_at_faults(true);
+        decoder
+    }
+}
+
+/// Why there is no record yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum WaitReason {
+    /// All there is has been returned.
+    Idle,
+    /// A record has begun and is not complete: it is being written, or its writer was killed.
+    Incomplete,
+    /// Zeros: the space that a writer has preallocated, or a hole that is still to be filled.
+    Zeros,
+    /// What stands here looks damaged. It is read again before it is told, since it may be a write that is half visible.
+    Suspect,
+    /// The rest of a block of which damage has been told. Reading goes on at the next block.
+    Damaged,
+}
+
+impl WaitReason {
+    /// A stable name, such as `"incomplete"`: the same in Python.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            WaitReason::Idle => "idle",
+            WaitReason::Incomplete => "incomplete",
+            WaitReason::Zeros => "zeros",
+            WaitReason::Suspect => "suspect",
+            WaitReason::Damaged => "damaged",
+        }
+    }
+}
+
+/// There is no record yet: where, and why. It tells a writer that is idle from one that is stuck.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct NotYet {
+    /// The file offset behind what has been told: [`Follower::offset`].
+    pub offset: u64,
+    /// The length of the file, in bytes.
+    pub file_len: u64,
+    /// What is waited for.
+    pub reason: WaitReason,
+}
+
+impl NotYet {
+    /// Bytes of the file that wait to be told. With [`WaitReason::Zeros`] they are zeros, and may stay so.
+    pub const fn pending_len(&self) -> u64 {
+        self.file_len.saturating_sub(self.offset)
+    }
+}
+
+/// What a [`Follower`] answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Poll<'a> {
+    /// A record.
+    Record(Record<'a>),
+    /// Bytes that are not returned and never will be: damage, if the severity is [`Severity::Corruption`].
+    Skipped(SkippedRegion),
+    /// Nothing to tell now. Ask again later.
+    NotYet(NotYet),
+    /// The file is shorter than what has been told of it. The offset has lost its meaning, so every further answer is the same.
+    Truncated {
+        /// The file offset behind what has been told.
+        offset: u64,
+        /// The length of the file, in bytes.
+        file_len: u64,
+    },
+    /// The path names another file now, or none, and all that can be told of the old one has been. More is told if it is written.
+    Rotated {
+        /// The file offset behind what has been told, in the old file.
+        offset: u64,
+        /// The length of the old file, in bytes.
+        file_len: u64,
+    },
+    /// At damage, under [`OnCorruption::Stop`]. Every further answer is the same.
+    End(End),
+}
+
+/// What is known before anything is borrowed.
+enum Told {
+    Record(RecordSpan),
+    Skipped(SkippedRegion),
+    Other(Poll<'static>),
+}
+
+/// What to make of bytes that are no good fragment.
+enum Verdict {
+    Wait(WaitReason),
+    /// They must be read once more before they are believed.
+    ReadAgain,
+    /// They never will be one.
+    Final,
+}
+
+/// The part of a damaged block that is not yet there.
+#[derive(Debug, Clone, Copy)]
+struct Rest {
+    block_end: u64,
+    /// What to tell of it once it is. `None` before the start, where nothing is told.
+    region: Option<SkippedRegion>,
+}
+
+/// What looks damaged, since when, and how often it was read again.
+#[derive(Debug, Clone, Copy)]
+struct Suspect {
+    offset: u64,
+    since: Instant,
+    polls: u32,
+}
+
+/// Follows a file that another process or thread appends to.
+///
+/// [`poll`](Self::poll) says what is there and never waits; [`next`](Self::next) waits. Neither writes to the file. The file is looked
+/// at again at intervals: nothing is asked of the operating system but to read it.
+///
+/// * A record is told when all of it is there. An incomplete one is waited for, and so are zeros: the space that a writer preallocates.
+/// * Damage is told when a sound fragment stands at the beginning of a later block, since writes become visible in order; or when it is
+///   still there after [`retry_polls`](FollowOptions::retry_polls) and [`retry_time`](FollowOptions::retry_time).
+/// * [`offset`](Self::offset) moves only over what has been told. It can be kept, and passed as [`start`](FollowOptions::start) to a
+///   follower of another day.
+///
+/// A poll that finds nothing new costs one look at the path, and one read of at most a block if an incomplete record or zeros stand
+/// behind the offset. All but the last block of an incomplete record is held, at most [`record_len_max`](FollowOptions::record_len_max)
+/// bytes, and is read a second time when the record is complete: in all, no byte of a record is read more than twice, and a block at
+/// each poll.
+///
+/// ```
+/// use cordwood::{FollowOptions, Follower, NotYet, Poll, Writer};
+///
+/// let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("live.log");
+/// let mut writer = Writer::new(std::fs::File::create(&path)?);
+/// let mut follower = Follower::open(&path, FollowOptions::default())?;
+/// assert!(matches!(follower.poll()?, Poll::NotYet(NotYet { offset: 0, .. })));
+///
+/// writer.append(b"one")?;
+/// writer.flush()?;
+/// let Poll::Record(record) = follower.poll()? else { panic!() };
+/// assert_eq!((record.offset, record.data), (0, b"one".as_slice()));
+/// assert_eq!(follower.offset(), 10);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Follower {
+    options: FollowOptions,
+    file: LiveFile,
+    decoder: Decoder,
+    /// The file offset behind what has been told.
+    position: u64,
+    /// Whether anything has been.
+    has_told: bool,
+    /// The beginning of the last block that is known to begin with a sound fragment. All before it has been written.
+    passed: u64,
+    /// The next block to look into for that.
+    probe: u64,
+    suspect: Option<Suspect>,
+    /// Where what stands is no good fragment and never will be.
+    condemned: Option<u64>,
+    rest: Option<Rest>,
+    /// The answer that stays the same.
+    last: Option<Poll<'static>>,
+}
+
+impl Follower {
+    /// Opens a file to follow it. It must exist; it may be empty.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] with the path: what the operating system says, or [`io::ErrorKind::IsADirectory`], or
+    /// [`io::ErrorKind::InvalidInput`] for what is no regular file.
+    pub fn open(path: impl AsRef<Path>, options: FollowOptions) -> Result<Self, Error> {
+        let path = path.as_ref();
+        let file = LiveFile::open(path).map_err(|source| Error::Io {
+            path: Some(path.to_owned()),
+            source,
+        })?;
+        Ok(Follower {
+            file,
+            decoder: options.decoder(),
+            position: options.start,
+            has_told: false,
+            options,
+            passed: 0,
+            probe: 0,
+            suspect: None,
+            condemned: None,
+            rest: None,
+            last: None,
+        })
+    }
+
+    /// The file offset behind what has been told. A follower with this as its [`start`](FollowOptions::start) goes on from here.
+    pub fn offset(&self) -> u64 {
+        self.position
+    }
+
+    /// How long to wait before the next [`poll`](Self::poll) that finds anything new: [`poll_interval`](FollowOptions::poll_interval), or
+    /// less while what looks damaged is read again. For a loop of your own; [`next`](Self::next) does this.
+    pub fn delay(&self) -> Duration {
+        let retry = self.options.retry_time / self.options.retry_polls.max(1);
+        match self.suspect {
+            Some(_) => self.options.poll_interval.min(retry),
+            None => self.options.poll_interval,
+        }
+    }
+
+    /// What is there now. It does not wait.
+    ///
+    /// # Errors
+    ///
+    /// * [`Error::Io`] if the file cannot be read; a further call tries again.
+    /// * [`Error::Corruption`] in place of [`Poll::Skipped`] if that is damage, under [`OnCorruption::Raise`]; a further call goes on
+    ///   behind it. If the rest of the damaged block is written only later, that is a [`Poll::Skipped`] and no second error.
+    pub fn poll(&mut self) -> Result<Poll<'_>, Error> {
+        let told = self.told()?;
+        Ok(self.answer(told))
+    }
+
+    /// What is there, as soon as something is: waits as long as [`poll`](Self::poll) says [`Poll::NotYet`], and says so itself
+    /// after `timeout`. `None` waits for ever.
+    ///
+    /// # Errors
+    ///
+    /// As [`poll`](Self::poll).
+    pub fn next(&mut self, timeout: Option<Duration>) -> Result<Poll<'_>, Error> {
+        // A time that no clock can show is as good as never.
+        let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        loop {
+            let told = self.told()?;
+            if !matches!(told, Told::Other(Poll::NotYet(_))) {
+                return Ok(self.answer(told));
+            }
+            let mut pause = self.delay();
+            if let Some(deadline) = deadline {
+                let left = deadline.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    return Ok(self.answer(told));
+                }
+                pause = pause.min(left);
+            }
+            thread::sleep(pause);
+        }
+    }
+
+    fn answer(&self, told: Told) -> Poll<'_> {
+        match told {
+            Told::Record(span) => Poll::Record(Record {
+                offset: span.offset,
+                end_offset: span.end_offset,
+                data: self.decoder.data(self.file.window(), span),
+            }),
+            Told::Skipped(region) => Poll::Skipped(region),
+            Told::Other(poll) => poll,
+        }
+    }
+
+    fn told(&mut self) -> Result<Told, Error> {
+        match self.advance() {
+            Ok(Told::Skipped(region))
+                if self.options.on_corruption == OnCorruption::Raise
+                    && region.reason.severity() == Severity::Corruption =>
+            {
+                Err(Error::Corruption {
+                    path: Some(self.file.path.clone()),
+                    region,
+                })
+            }
+            told => told.map_err(|source| Error::Io {
+                path: Some(self.file.path.clone()),
+                source,
+            }),
+        }
+    }
+
+    fn advance(&mut self) -> io::Result<Told> {
+        if let Some(last) = self.last {
+            return Ok(Told::Other(last));
+        }
+        if let Some(rest) = self.rest {
+            return self.rest_of_block(rest);
+        }
+        let mut place = None;
+        let mut is_mixed = false;
+        let mut is_confirmed = false;
+        loop {
+            let mut step = self.decoder.step(self.file.window());
+            if step == Step::NeedMore {
+                let offset = self.decoder.offset();
+                let Some((at, look)) = place.filter(|&(at, _)| at == offset) else {
+                    // Fragments that an earlier call has read and bytes read now may not belong together: a writer that could not
+                    // write all of a record may have cut the file and written another one.
+                    is_mixed |= place.is_none() && self.decoder.has_parts();
+                    let look = self.file.look()?;
+                    if look.file_len < self.position {
+                        return Ok(self.truncated(look));
+                    }
+                    if look.file_len < offset {
+                        // Only what had not been told is gone.
+                        self.forget();
+                        (place, is_mixed) = (None, false);
+                        continue;
+                    }
+                    self.file.read(offset, look.file_len)?;
+                    (place, is_confirmed) = (Some((offset, look)), false);
+                    continue;
+                };
+                // All that is there from `at` on has been read since this call began.
+                match self.judge(at, look.file_len, is_confirmed)? {
+                    Verdict::Wait(reason) => return Ok(self.wait(reason, look)),
+                    Verdict::ReadAgain => {
+                        is_confirmed = true;
+                        self.file.read(at, look.file_len)?;
+                        continue;
+                    }
+                    Verdict::Final => {
+                        self.condemned = Some(at);
+                        step = self.step_over();
+                    }
+                }
+            }
+            match step {
+                Step::NeedMore | Step::End(_) => {
+                    if self.rest.is_some() {
+                        return self.advance();
+                    }
+                }
+                _ if is_mixed => {
+                    // Read again from the beginning of the record, in one go.
+                    self.restart();
+                    is_mixed = false;
+                }
+                Step::Record(span) => {
+                    self.position = span.end_offset;
+                    self.has_told = true;
+                    self.suspect = None;
+                    return Ok(Told::Record(span));
+                }
+                Step::Skipped(region) => return Ok(Told::Skipped(self.skip(region))),
+            }
+        }
+    }
+
+    /// What to make of the window, which begins at `at` with what is no good fragment. The file had `file_len` bytes when it was read.
+    fn judge(&mut self, at: u64, file_len: u64, is_confirmed: bool) -> io::Result<Verdict> {
+        if self.condemned == Some(at) {
+            return Ok(Verdict::Final);
+        }
+        let left = block_left(at);
+        let block_end = at + left as u64;
+        if self.is_passed(block_end, file_len)? {
+            // Of a write that was going on while we read, we may have seen the end and not the beginning.
+            return Ok(if is_confirmed {
+                Verdict::Final
+            } else {
+                Verdict::ReadAgain
+            });
+        }
+        let bytes = self.file.window().bytes;
+        let reason = reason_to_wait(&bytes[..bytes.len().min(left)], left, self.decoder.has_parts());
+        if reason != WaitReason::Suspect {
+            self.suspect = None;
+            return Ok(Verdict::Wait(reason));
+        }
+        let suspect = match self.suspect {
+            Some(suspect) if suspect.offset == at => Suspect {
+                polls: suspect.polls.saturating_add(1),
+                ..suspect
+            },
+            _ => Suspect {
+                offset: at,
+                since: Instant::now(),
+                polls: 0,
+            },
+        };
+        self.suspect = Some(suspect);
+        let is_spent = suspect.polls >= self.options.retry_polls && suspect.since.elapsed() >= self.options.retry_time;
+        Ok(if is_spent {
+            Verdict::Final
+        } else {
+            Verdict::Wait(reason)
+        })
+    }
+
+    /// Whether a sound fragment stands at the beginning of a block from `block_end` on.
+    fn is_passed(&mut self, block_end: u64, file_len: u64) -> io::Result<bool> {
+        let mut block = vec![0; BLOCK_LEN];
+        // The next block is looked into at each poll: there the writer goes on. A hole of several blocks is what a crash leaves, and
+        // what lies behind it has been there since, so each of the others is looked into only once.
+        let mut probe = block_end;
+        for _ in 0..PROBES_MAX {
+            if self.passed >= block_end {
+                return Ok(true);
+            }
+            if probe >= file_len {
+                break;
+            }
+            // Most are zeros, and to read all of a gigabyte of them would put it into the page cache.
+            let mut len = self.file.read_at(probe, &mut block[..HEADER_LEN])?;
+            if Kind::from_wire(block[HEADER_LEN - 1]).is_some() {
+                len = self.file.read_at(probe, &mut block)?;
+            }
+            if let Found::Fragment { .. } = find(&block[..len], BLOCK_LEN, false, true) {
+                self.passed = probe;
+            }
+            self.probe = self.probe.max(probe + BLOCK_LEN as u64);
+            probe = self.probe;
+        }
+        Ok(self.passed >= block_end)
+    }
+
+    /// Lets the decoder pass what it waits at, at the beginning of the window: what is left of the block, or a fragment of unknown type.
+    fn step_over(&mut self) -> Step {
+        let at = self.decoder.offset();
+        // The block need not be whole. Its rest will be skipped whatever is written there, as it is by every reader of the whole file;
+        // but it can be told only when it is there. Zeros in its place change nothing about what stands before them.
+        let (window, there) = self.file.whole_block(at);
+        self.decoder.set_waits_at_faults(false);
+        let step = self.decoder.step(window);
+        self.decoder.set_waits_at_faults(true);
+
+        let (end, block_end) = (at + there as u64, self.decoder.offset());
+        if block_end <= end {
+            return step;
+        }
+        let mut rest = Rest {
+            block_end,
+            region: None,
+        };
+        let Step::Skipped(region) = step else {
+            self.rest = Some(rest);
+            return step;
+        };
+        let part = |begin: u64, end: u64| SkippedRegion {
+            begin,
+            end,
+            leveldb_len: region.leveldb_len.map(|_| end - begin),
+            ..region
+        };
+        rest.region = Some(part(end, block_end));
+        self.rest = Some(rest);
+        Step::Skipped(part(region.begin, end))
+    }
+
+    /// Waits for the end of a damaged block, to tell of it and go on behind it.
+    fn rest_of_block(&mut self, rest: Rest) -> io::Result<Told> {
+        let look = self.file.look()?;
+        if look.file_len < self.position {
+            return Ok(self.truncated(look));
+        }
+        if look.file_len < rest.block_end {
+            return Ok(self.wait(WaitReason::Damaged, look));
+        }
+        self.rest = None;
+        let Some(region) = rest.region else {
+            return self.advance();
+        };
+        // The damage itself has been told, as an error perhaps. It is not another one.
+        let region = self.skip(region);
+        Ok(Told::Other(Poll::Skipped(region)))
+    }
+
+    fn skip(&mut self, region: SkippedRegion) -> SkippedRegion {
+        self.position = region.end;
+        self.has_told = true;
+        self.suspect = None;
+        let is_damage = region.reason.severity() == Severity::Corruption;
+        if is_damage && self.options.on_corruption == OnCorruption::Stop {
+            let end = End::Stopped { offset: region.begin };
+            self.last = Some(Poll::End(end));
+        }
+        region
+    }
+
+    fn wait(&self, reason: WaitReason, look: Look) -> Told {
+        let (offset, file_len) = (self.position, look.file_len);
+        Told::Other(if look.is_rotated && reason != WaitReason::Suspect {
+            Poll::Rotated { offset, file_len }
+        } else {
+            Poll::NotYet(NotYet {
+                offset,
+                file_len,
+                reason,
+            })
+        })
+    }
+
+    fn truncated(&mut self, look: Look) -> Told {
+        let last = Poll::Truncated {
+            offset: self.position,
+            file_len: look.file_len,
+        };
+        self.last = Some(last);
+        Told::Other(last)
+    }
+
+    /// The decoder goes back to behind what has been told.
+    fn restart(&mut self) {
+        if self.has_told {
+            self.decoder.seek(self.position);
+        } else {
+            self.decoder = self.options.decoder();
+        }
+        self.rest = None;
+        self.file.len = 0;
+    }
+
+    /// Goes back, and forgets what was found out about what stands there.
+    fn forget(&mut self) {
+        self.restart();
+        (self.passed, self.probe) = (0, 0);
+        self.suspect = None;
+        self.condemned = None;
+    }
+}
+
+/// The state of the file on the disk.
+#[derive(Debug, Clone, Copy)]
+struct Look {
+    file_len: u64,
+    /// The path names another file, or none.
+    is_rotated: bool,
+}
+
+/// Why to wait at `bytes`, all that is there of the last `left` bytes of a block, which are no good fragment.
+///
+/// Zeros at the end of `bytes` may stand for what is not written yet: that is what a preallocated file looks like. What is written
+/// becomes visible in order, so a fragment is there as a whole if its last byte is not zero, or any byte behind it.
+fn reason_to_wait(bytes: &[u8], left: usize, has_parts: bool) -> WaitReason {
+    let written_len = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+    match bytes.split_first_chunk().map(|(header, _)| Header::decode(header)) {
+        _ if has_parts && written_len == 0 => WaitReason::Incomplete,
+        _ if left < HEADER_LEN || bytes.is_empty() => WaitReason::Idle,
+        _ if written_len == 0 => WaitReason::Zeros,
+        // A type is not zero, so the last byte of a header shows that it is whole.
+        _ if written_len < HEADER_LEN => WaitReason::Incomplete,
+        Some(Header { kind: 0, len: 0, .. }) => WaitReason::Zeros,
+        Some(header) => {
+            let len = HEADER_LEN + usize::from(header.len);
+            if len > left || len <= written_len {
+                WaitReason::Suspect
+            } else {
+                WaitReason::Incomplete
+            }
+        }
+        None => WaitReason::Incomplete,
+    }
+}
+
+/// A file that grows, and what has been read of it.
+#[derive(Debug)]
+struct LiveFile {
+    path: PathBuf,
+    file: File,
+    id: FileId,
+    /// The bytes from the file offset `offset` on; the first `len` are those of the file.
+    buffer: Vec<u8>,
+    offset: u64,
+    len: usize,
+    /// Bytes that the last read asked for.
+    read_len: usize,
+}
+
+impl LiveFile {
+    fn open(path: &Path) -> io::Result<Self> {
+        // Opening a pipe waits for its writer, so the path is looked at first.
+        let metadata = fs::metadata(path)?;
+        if metadata.is_dir() {
+            return Err(io::ErrorKind::IsADirectory.into());
+        }
+        if !metadata.is_file() {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "only a regular file can be followed",
+            ));
+        }
+        let file = File::open(path)?;
+        Ok(LiveFile {
+            path: path.to_owned(),
+            id: file_id(&file.metadata()?),
+            file,
+            buffer: Vec::new(),
+            offset: 0,
+            len: 0,
+            read_len: 0,
+        })
+    }
+
+    fn look(&self) -> io::Result<Look> {
+        let (metadata, is_rotated) = match fs::metadata(&self.path) {
+            Ok(metadata) if file_id(&metadata) == self.id => (metadata, false),
+            Ok(_) => (self.file.metadata()?, true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => (self.file.metadata()?, true),
+            Err(error) => return Err(error),
+        };
+        Ok(Look {
+            file_len: metadata.len(),
+            is_rotated,
+        })
+    }
+
+    fn window(&self) -> Window<'_> {
+        Window {
+            offset: self.offset,
+            bytes: &self.buffer[..self.len],
+            is_last: false,
+        }
+    }
+
+    /// Reads what is there from `offset` on, as far as the end of the block at least. What was read before is thrown away: where
+    /// the decoder did not find a good fragment, it may be old.
+    fn read(&mut self, offset: u64, file_len: u64) -> io::Result<()> {
+        // Much at a time only as long as all of it is of use: behind the end of what is written there may be a gigabyte of zeros.
+        let used = usize::try_from(offset.saturating_sub(self.offset)).unwrap_or(usize::MAX);
+        let was_of_use = self.len == self.read_len && used.saturating_add(BLOCK_LEN) > self.len;
+        let wanted = if was_of_use { self.read_len * 2 } else { BLOCK_LEN };
+        self.read_len = wanted.clamp(BLOCK_LEN, WINDOW_LEN);
+        let mut buffer = std::mem::take(&mut self.buffer);
+        buffer.resize(buffer.len().max(self.read_len), 0);
+        (self.offset, self.len) = (offset, 0);
+        let filled = if offset < file_len {
+            self.read_at(offset, &mut buffer[..self.read_len])
+        } else {
+            Ok(0)
+        };
+        self.buffer = buffer;
+        self.len = filled?;
+        Ok(())
+    }
+
+    /// Fills `buffer` from the file offset `offset` on, as far as the file goes.
+    fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        self.file.seek(SeekFrom::Start(offset))?;
+        let mut filled = 0;
+        while filled < buffer.len() {
+            match self.file.read(&mut buffer[filled..]) {
+                Ok(0) => break,
+                Ok(len) => filled += len,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(filled)
+    }
+
+    /// The block from `at` on, where the last read began, with zeros for what is not there yet; and how many bytes are there.
+    fn whole_block(&mut self, at: u64) -> (Window<'_>, usize) {
+        debug_assert_eq!(at, self.offset);
+        let left = block_left(at);
+        let there = self.len.min(left);
+        self.buffer[there..left].fill(0);
+        let window = Window {
+            offset: at,
+            bytes: &self.buffer[..left],
+            is_last: false,
+        };
+        (window, there)
+    }
+}
+
+/// What tells a file from another one that takes its name. No other file gets the number while this one is open.
+#[cfg(unix)]
+type FileId = (u64, u64);
+
+#[cfg(unix)]
+fn file_id(metadata: &Metadata) -> FileId {
+    use std::os::unix::fs::MetadataExt;
+    (metadata.dev(), metadata.ino())
+}
+
+/// The standard library gives no number of a file here; the time of its creation is what comes closest.
+#[cfg(not(unix))]
+type FileId = Option<std::time::SystemTime>;
+
+#[cfg(not(unix))]
+fn file_id(metadata: &Metadata) -> FileId {
+    metadata.created().ok()
+}

@@ -1,0 +1,677 @@
+//! A file that grows: every record once and in order, no false damage, no true damage left out.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{Seek, SeekFrom, Write};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use cordwood::{
+    BLOCK_LEN, Encoder, End, Error, Event, FollowOptions, Follower, NotYet, OnCorruption, Poll, ReadOptions, Reader,
+    Reason, SkippedRegion, WaitReason, Writer,
+};
+use tempfile::TempDir;
+
+/// Records and their log.
+struct Log {
+    records: Vec<Vec<u8>>,
+    spans: Vec<Range<usize>>,
+    file: Vec<u8>,
+}
+
+impl Log {
+    fn new(records: Vec<Vec<u8>>) -> Self {
+        let (mut encoder, mut file, mut spans) = (Encoder::new(0), Vec::new(), Vec::new());
+        for record in &records {
+            let begin = encoder.encode(record, &mut file) as usize;
+            spans.push(begin..file.len());
+        }
+        Log { records, spans, file }
+    }
+
+    /// How many records are whole when the first `len` bytes are written; zeros stand behind them if `is_preallocated`.
+    fn count(&self, len: usize, is_preallocated: bool) -> usize {
+        let whole = |span: &&Range<usize>| {
+            let zeros = self.file[span.start..span.end]
+                .iter()
+                .rev()
+                .take_while(|&&byte| byte == 0);
+            let may_miss = if is_preallocated { zeros.count() } else { 0 };
+            span.end - may_miss <= len
+        };
+        self.spans.iter().take_while(whole).count()
+    }
+}
+
+/// xorshift64*: enough to choose lengths and chunks.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        ((self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize) % end
+    }
+
+    /// Data of many lengths; some end with zeros, some are logs themselves.
+    fn record(&mut self) -> Vec<u8> {
+        let len = match self.below(10) {
+            0 => 0,
+            1..=5 => self.below(300),
+            6..=7 => self.below(20_000),
+            8 => BLOCK_LEN - 30 + self.below(60),
+            _ => self.below(150_000),
+        };
+        let mut record: Vec<u8> = (0..len).map(|_| self.below(256) as u8).collect();
+        match self.below(5) {
+            0 => {
+                let zeros = self.below(len + 1);
+                record[len - zeros..].fill(0);
+            }
+            1 => record = Log::new(vec![b"inner".to_vec(); len / 12]).file,
+            _ => {}
+        }
+        record
+    }
+}
+
+fn folder() -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("live.log");
+    (folder, path)
+}
+
+/// A file of `len` zeros; `append` writes into it or behind it.
+struct Growing {
+    file: File,
+}
+
+impl Growing {
+    fn new(path: &Path, len: u64) -> Self {
+        let file = File::create(path).unwrap();
+        file.set_len(len).unwrap();
+        Growing { file }
+    }
+
+    fn write(&mut self, offset: usize, bytes: &[u8]) {
+        self.file.seek(SeekFrom::Start(offset as u64)).unwrap();
+        self.file.write_all(bytes).unwrap();
+    }
+}
+
+fn follow(path: &Path) -> Follower {
+    Follower::open(path, FollowOptions::default()).unwrap()
+}
+
+/// What a follower told.
+#[derive(Clone, PartialEq, Eq)]
+enum Told {
+    Record(u64, u64, Vec<u8>),
+    Skipped(SkippedRegion),
+}
+
+impl fmt::Debug for Told {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            // A failure must be short enough to be read.
+            Told::Record(begin, end, data) => write!(f, "[{begin}, {end}) {:08x}", cordwood::crc32c(data)),
+            Told::Skipped(region) => write!(f, "{region:?}"),
+        }
+    }
+}
+
+fn push_skipped(told: &mut Vec<Told>, region: SkippedRegion) {
+    match told.last_mut() {
+        Some(Told::Skipped(last)) if last.joined(region).is_some() => *last = last.joined(region).unwrap(),
+        _ => told.push(Told::Skipped(region)),
+    }
+}
+
+/// All that there is to tell now; then what it waits for. Damage that is read again is waited for.
+fn drain(follower: &mut Follower, told: &mut Vec<Told>) -> NotYet {
+    loop {
+        match follower.poll().unwrap() {
+            Poll::Record(record) => told.push(Told::Record(record.offset, record.end_offset, record.data.to_vec())),
+            Poll::Skipped(region) => push_skipped(told, region),
+            Poll::NotYet(not_yet) if not_yet.reason == WaitReason::Suspect => thread::sleep(follower.delay()),
+            Poll::NotYet(not_yet) => return not_yet,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn records(told: &[Told]) -> Vec<Vec<u8>> {
+    let data = told.iter().map(|told| match told {
+        Told::Record(_, _, data) => data.clone(),
+        Told::Skipped(region) => panic!("{region}"),
+    });
+    data.collect()
+}
+
+/// What a reader of the whole file tells.
+fn read(file: &[u8]) -> Vec<Told> {
+    let mut reader = Reader::from_slice(file, ReadOptions::default().with_on_corruption(OnCorruption::Skip));
+    let mut told = Vec::new();
+    while let Some(event) = reader.next_event().unwrap() {
+        match event {
+            Event::Record(record) => told.push(Told::Record(record.offset, record.end_offset, record.data.to_vec())),
+            Event::Skipped(region) => push_skipped(&mut told, region),
+        }
+    }
+    told
+}
+
+#[test]
+fn a_writer_at_random_chunk_sizes_plain_and_preallocated() {
+    for seed in 1..=6 {
+        let is_preallocated = seed % 2 == 0;
+        let mut random = Random(seed);
+        let log = Log::new((0..60).map(|_| random.record()).collect());
+        let (_folder, path) = folder();
+        let ahead = if is_preallocated { log.file.len() + 300_000 } else { 0 };
+        let mut growing = Growing::new(&path, ahead as u64);
+        let mut follower = Follower::open(
+            &path,
+            FollowOptions::default().with_poll_interval(Duration::from_micros(200)),
+        )
+        .unwrap();
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut written = 0;
+                while written < log.file.len() {
+                    let chunk_max = [10, 1_000, 100_000][random.below(3)];
+                    let end = log.file.len().min(written + 1 + random.below(chunk_max));
+                    growing.write(written, &log.file[written..end]);
+                    written = end;
+                    if random.below(3) == 0 {
+                        thread::sleep(Duration::from_micros(random.below(2_000) as u64));
+                    }
+                }
+            });
+            for (record, span) in log.records.iter().zip(&log.spans) {
+                match follower.next(Some(Duration::from_secs(10))).unwrap() {
+                    Poll::Record(found) => {
+                        assert_eq!((found.offset, found.end_offset), (span.start as u64, span.end as u64));
+                        assert!(found.data == record, "seed {seed}, the record at {span:?}");
+                    }
+                    other => panic!("seed {seed}, at {span:?}: {other:?}"),
+                }
+            }
+        });
+        let Poll::NotYet(not_yet) = follower.poll().unwrap() else {
+            panic!()
+        };
+        assert_eq!(
+            (not_yet.offset, not_yet.file_len),
+            (log.file.len() as u64, ahead.max(log.file.len()) as u64)
+        );
+        let reason = if is_preallocated {
+            WaitReason::Zeros
+        } else {
+            WaitReason::Idle
+        };
+        assert_eq!(not_yet.reason, reason);
+    }
+}
+
+/// A read takes its bytes one after the other, and may find the end of a write whose beginning it came too early for.
+#[test]
+fn a_write_that_goes_on_while_it_is_read_is_no_damage() {
+    let log = Log::new((0..200).map(|number| vec![b'x'; number * 97]).collect());
+    let options = FollowOptions::default().with_poll_interval(Duration::ZERO);
+    for _ in 0..40 {
+        let (_folder, path) = folder();
+        let mut growing = Growing::new(&path, log.file.len() as u64);
+        let mut follower = Follower::open(&path, options.clone()).unwrap();
+        thread::scope(|scope| {
+            scope.spawn(|| growing.write(0, &log.file));
+            for span in &log.spans {
+                let told = follower.next(Some(Duration::from_secs(10))).unwrap();
+                assert!(
+                    matches!(told, Poll::Record(record) if record.offset == span.start as u64),
+                    "{span:?}"
+                );
+            }
+        });
+    }
+}
+
+/// Three blocks and a bit, each kind of fragment, a trailer, exactly seven bytes left, data that ends in zeros, an inner log.
+fn small_log() -> Log {
+    Log::new(vec![
+        b"one".to_vec(),
+        Vec::new(),
+        [b"zeros behind".as_slice(), &[0; 40]].concat(),
+        Log::new(vec![b"inner".to_vec(); 8]).file,
+        vec![b'a'; BLOCK_LEN - 10 - 7 - 59 - 103 - 7 - 4], // leaves a trailer of 4 bytes
+        vec![b'b'; 2 * BLOCK_LEN],                         // FIRST, MIDDLE, LAST
+        vec![b'c'; BLOCK_LEN - 14 - 7 - 7],                // leaves 7 bytes
+        b"an empty FIRST before it".to_vec(),
+    ])
+}
+
+/// Where to look: at each byte near a boundary, and now and then elsewhere.
+fn lengths(log: &Log) -> Vec<usize> {
+    let mut edges: Vec<usize> = log.spans.iter().flat_map(|span| [span.start, span.end]).collect();
+    edges.extend((0..=log.file.len() / BLOCK_LEN).map(|block| block * BLOCK_LEN));
+    let is_near = |len: usize| edges.iter().any(|&edge| len.abs_diff(edge) <= 12);
+    (0..=log.file.len())
+        .filter(|&len| is_near(len) || len < 250 || len % 499 == 0)
+        .collect()
+}
+
+#[test]
+fn each_prefix_gives_its_whole_records_and_then_waits() {
+    let log = small_log();
+    for is_preallocated in [false, true] {
+        let (_folder, path) = folder();
+        let ahead = if is_preallocated { 6 * BLOCK_LEN as u64 + 5 } else { 0 };
+        let mut growing = Growing::new(&path, ahead);
+        let mut grown = follow(&path);
+        let (mut told, mut checked) = (Vec::new(), 0);
+        let edges = lengths(&log);
+        for len in 0..=log.file.len() {
+            growing.write(len.saturating_sub(1), &log.file[len.saturating_sub(1)..len]);
+            // At each length; in a preallocated file, where a poll has to look at all of a block, at some.
+            let is_edge = edges.binary_search(&len).is_ok();
+            if is_preallocated && !is_edge {
+                continue;
+            }
+            let count = log.count(len, is_preallocated);
+            let not_yet = drain(&mut grown, &mut told);
+            assert_eq!(told.len(), count, "{len}");
+            assert!(records(&told[checked..]) == log.records[checked..count], "{len}");
+            checked = count;
+            let end = count.checked_sub(1).map_or(0, |last| log.spans[last].end as u64);
+            assert_eq!((grown.offset(), not_yet.offset), (end, end), "{len}");
+            assert_ne!(not_yet.reason, WaitReason::Damaged);
+            if !is_edge {
+                continue;
+            }
+            // And one that sees only this prefix.
+            let mut fresh = Vec::new();
+            assert_eq!(drain(&mut follow(&path), &mut fresh), not_yet, "{len}");
+            assert!(fresh == told, "{len}");
+        }
+        assert_eq!(told.len(), log.records.len());
+    }
+}
+
+#[test]
+fn a_kept_offset_goes_on_where_it_was() {
+    let log = small_log();
+    let (_folder, path) = folder();
+    let mut growing = Growing::new(&path, 0);
+    let (mut written, mut told, mut offset) = (0, Vec::new(), 0);
+    for len in lengths(&log).into_iter().step_by(7).chain([log.file.len()]) {
+        growing.write(written, &log.file[written..len]);
+        written = len;
+        let mut follower = Follower::open(&path, FollowOptions::default().with_start(offset)).unwrap();
+        drain(&mut follower, &mut told);
+        offset = follower.offset();
+    }
+    assert!(records(&told) == log.records);
+}
+
+/// What stands at the start and belongs to a record before it is passed over, whenever it is read.
+#[test]
+fn a_start_in_the_middle_of_a_record_passes_over_its_rest() {
+    let log = Log::new(vec![vec![b'x'; 3 * BLOCK_LEN], vec![b'y'; 3 * BLOCK_LEN]]);
+    let (_folder, path) = folder();
+    let mut growing = Growing::new(&path, 0);
+    growing.write(0, &log.file[..5 * BLOCK_LEN]);
+    let mut follower = Follower::open(&path, FollowOptions::default().with_start(BLOCK_LEN as u64 - 5)).unwrap();
+    let mut told = Vec::new();
+    assert_eq!(drain(&mut follower, &mut told).reason, WaitReason::Incomplete);
+    growing.write(5 * BLOCK_LEN, &log.file[5 * BLOCK_LEN..]);
+    drain(&mut follower, &mut told);
+    assert!(records(&told) == log.records[1..]);
+}
+
+#[test]
+fn damage_is_told_as_a_reader_of_the_whole_file_tells_it() {
+    let small = small_log();
+    // One more block: behind it, nothing depends on where the file ends.
+    let mut whole = small.file.clone();
+    whole.resize(whole.len().next_multiple_of(BLOCK_LEN), 0);
+    Encoder::new(whole.len() as u64).encode(b"a block of its own", &mut whole);
+    let mut random = Random(7);
+    let options = FollowOptions::default()
+        .with_on_corruption(OnCorruption::Skip)
+        .with_retry(1, Duration::from_micros(1));
+    for round in 0..120 {
+        let mut file = whole.clone();
+        let span = &small.spans[random.below(small.spans.len())];
+        let at = if round % 3 == 0 {
+            random.below(file.len())
+        } else {
+            span.start + random.below(7)
+        };
+        match round % 4 {
+            0 => file[at..at + 600.min(small.file.len() - at.min(small.file.len()))].fill(0),
+            _ => file[at] ^= 1 << random.below(8),
+        }
+        let (_folder, path) = folder();
+        let mut growing = Growing::new(&path, if round % 2 == 0 { 0 } else { file.len() as u64 + 100 });
+        let mut follower = Follower::open(&path, options.clone()).unwrap();
+        let (mut written, mut told) = (0, Vec::new());
+        let chunk_max = [file.len(), 40_000, 3_000][random.below(3)];
+        while written < file.len() {
+            let end = file.len().min(written + 1 + random.below(chunk_max));
+            growing.write(written, &file[written..end]);
+            written = end;
+            drain(&mut follower, &mut told);
+        }
+        assert_eq!(
+            told,
+            read(&file),
+            "round {round}, byte {at}, chunks of at most {chunk_max}"
+        );
+        assert_eq!(follower.offset(), file.len() as u64);
+    }
+}
+
+#[test]
+fn damage_with_a_sound_block_behind_it_is_told_at_once() {
+    let mut log = small_log();
+    log.file[8] ^= 1;
+    let (_folder, path) = folder();
+    fs::write(&path, &log.file).unwrap();
+    let mut follower = Follower::open(
+        &path,
+        FollowOptions::default().with_retry(1_000, Duration::from_secs(1_000)),
+    )
+    .unwrap();
+    match follower.poll() {
+        Err(Error::Corruption {
+            path: Some(named),
+            region,
+        }) => {
+            assert_eq!(named, path);
+            assert_eq!((region.begin, region.end), (0, BLOCK_LEN as u64));
+            assert!(matches!(region.reason, Reason::ChecksumMismatch { .. }));
+        }
+        other => panic!("{other:?}"),
+    }
+    let Poll::Record(record) = follower.poll().unwrap() else {
+        panic!()
+    };
+    assert!(record.data == log.records[5]);
+}
+
+#[test]
+fn damage_at_the_end_is_told_when_the_retries_are_spent_and_not_before() {
+    let (_folder, path) = folder();
+    let mut log = Log::new(vec![b"good".to_vec(), b"bad".to_vec()]);
+    let last = log.file.len() - 1;
+    log.file[last] ^= 1;
+    fs::write(&path, &log.file).unwrap();
+    let mut follower = follow(&path);
+    assert!(matches!(follower.poll(), Ok(Poll::Record(_))));
+    let begin = Instant::now();
+    let mut polls = 0;
+    let region = loop {
+        match follower.poll() {
+            Ok(Poll::NotYet(not_yet)) => {
+                assert_eq!((not_yet.reason, not_yet.pending_len()), (WaitReason::Suspect, 10));
+                assert_eq!(follower.offset(), 11);
+                polls += 1;
+                thread::sleep(follower.delay());
+            }
+            Err(Error::Corruption { region, .. }) => break region,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert!(polls >= 3 && begin.elapsed() >= Duration::from_millis(100), "{polls}");
+    assert!(begin.elapsed() < Duration::from_secs(1));
+    assert_eq!((region.begin, region.end), (11, 21));
+
+    // The rest of the block is not trusted. It is told when it is there, and is no second error.
+    let mut growing = Growing {
+        file: File::options().write(true).open(&path).unwrap(),
+    };
+    growing.write(21, &Log::new(vec![b"in the same block".to_vec()]).file);
+    let Poll::NotYet(not_yet) = follower.poll().unwrap() else {
+        panic!()
+    };
+    assert_eq!((not_yet.offset, not_yet.reason), (21, WaitReason::Damaged));
+    let mut next = Vec::new();
+    Encoder::new(BLOCK_LEN as u64).encode(b"in the next", &mut next);
+    growing.write(BLOCK_LEN, &next);
+    let Poll::Skipped(rest) = follower.poll().unwrap() else {
+        panic!()
+    };
+    assert_eq!(
+        (rest.begin, rest.end, rest.reason),
+        (21, BLOCK_LEN as u64, region.reason)
+    );
+    let Poll::Record(record) = follower.poll().unwrap() else {
+        panic!()
+    };
+    assert_eq!(record.data, b"in the next");
+}
+
+#[test]
+fn damage_that_heals_within_the_retries_is_not_told() {
+    let (_folder, path) = folder();
+    let log = Log::new(vec![b"good".to_vec(), vec![b'x'; 5_000]]);
+    let mut growing = Growing::new(&path, 0);
+    let mut torn = log.file.clone();
+    torn[1_000..2_000].fill(0);
+    growing.write(0, &torn);
+    let mut follower = follow(&path);
+    assert!(matches!(follower.poll(), Ok(Poll::Record(_))));
+    for _ in 0..3 {
+        assert!(matches!(
+            follower.poll(),
+            Ok(Poll::NotYet(NotYet {
+                reason: WaitReason::Suspect,
+                ..
+            }))
+        ));
+    }
+    growing.write(1_000, &log.file[1_000..2_000]);
+    let Poll::Record(record) = follower.poll().unwrap() else {
+        panic!()
+    };
+    assert!(record.data == log.records[1]);
+    assert_eq!(follower.delay(), FollowOptions::default().poll_interval);
+}
+
+#[test]
+fn a_hole_is_waited_at_until_a_block_behind_it_begins_with_a_record() {
+    let (_folder, path) = folder();
+    let mut growing = Growing::new(&path, 10 * BLOCK_LEN as u64);
+    growing.write(0, &Log::new(vec![b"one".to_vec()]).file);
+    let mut follower = follow(&path);
+    let mut told = Vec::new();
+    assert_eq!(drain(&mut follower, &mut told).reason, WaitReason::Zeros);
+    // In the same block: it may be that the zeros are still to be written.
+    growing.write(100, b"something");
+    assert_eq!(drain(&mut follower, &mut told).reason, WaitReason::Zeros);
+    growing.write(10, &Log::new(vec![vec![b'x'; 83]]).file);
+    growing.write(100, &Log::new(vec![b"three".to_vec()]).file);
+    assert_eq!(drain(&mut follower, &mut told).reason, WaitReason::Zeros);
+    assert_eq!(told.len(), 3);
+
+    let mut behind = Vec::new();
+    Encoder::new(10 * BLOCK_LEN as u64).encode(b"behind", &mut behind);
+    growing.write(10 * BLOCK_LEN, &behind);
+    assert_eq!(drain(&mut follower, &mut told).reason, WaitReason::Idle);
+    let regions: Vec<_> = told[3..].iter().take(1).collect();
+    assert!(
+        matches!(regions[0], Told::Skipped(region) if region.reason == Reason::ZeroFill
+        && (region.begin, region.end) == (112, 10 * BLOCK_LEN as u64))
+    );
+    assert!(matches!(&told[4], Told::Record(_, _, data) if data == b"behind"));
+}
+
+#[test]
+fn truncation_is_told_and_stays() {
+    let (_folder, path) = folder();
+    fs::write(&path, small_log().file).unwrap();
+    let mut follower = follow(&path);
+    drain(&mut follower, &mut Vec::new());
+    let offset = follower.offset();
+    let file = File::options().write(true).open(&path).unwrap();
+    file.set_len(3).unwrap();
+    for _ in 0..2 {
+        assert_eq!(follower.poll().unwrap(), Poll::Truncated { offset, file_len: 3 });
+        file.set_len(1 << 20).unwrap();
+    }
+    // An offset that was kept, of which the file knows nothing any more.
+    file.set_len(3).unwrap();
+    let mut resumed = Follower::open(&path, FollowOptions::default().with_start(10)).unwrap();
+    assert_eq!(
+        resumed.poll().unwrap(),
+        Poll::Truncated {
+            offset: 10,
+            file_len: 3
+        }
+    );
+}
+
+#[test]
+fn rotation_is_told_when_the_old_file_has_been_read() {
+    let (folder, path) = folder();
+    let log = Log::new(vec![b"one".to_vec(), b"two".to_vec(), b"three".to_vec()]);
+    fs::write(&path, &log.file[..10]).unwrap();
+    let mut follower = follow(&path);
+    let mut told = Vec::new();
+    drain(&mut follower, &mut told);
+
+    let old = folder.path().join("old.log");
+    fs::rename(&path, &old).unwrap();
+    assert_eq!(
+        follower.poll().unwrap(),
+        Poll::Rotated {
+            offset: 10,
+            file_len: 10
+        }
+    );
+    fs::write(&path, b"another file").unwrap();
+    fs::write(&old, &log.file[..25]).unwrap();
+    assert!(matches!(follower.poll(), Ok(Poll::Record(record)) if record.data == b"two"));
+    assert_eq!(
+        follower.poll().unwrap(),
+        Poll::Rotated {
+            offset: 20,
+            file_len: 25
+        }
+    );
+    fs::remove_file(&path).unwrap();
+    fs::write(&old, &log.file).unwrap();
+    assert!(matches!(follower.poll(), Ok(Poll::Record(record)) if record.data == b"three"));
+    assert!(matches!(follower.poll(), Ok(Poll::Rotated { .. })));
+}
+
+/// A writer whose write failed half-way cuts the file and goes on: of the record that was begun nothing may be joined to another.
+#[test]
+fn a_write_that_is_undone_leaves_no_trace() {
+    let undone = Log::new(vec![b"kept".to_vec(), vec![b'u'; 3 * BLOCK_LEN]]).file;
+    let log = Log::new(vec![b"kept".to_vec(), vec![b'n'; 3 * BLOCK_LEN], b"next".to_vec()]);
+    for sees_the_cut in [false, true] {
+        // With and without something that was told in front of it in the same read.
+        for polls_before in [1, 2] {
+            let (_folder, path) = folder();
+            let mut growing = Growing::new(&path, 0);
+            growing.write(0, &undone[..2 * BLOCK_LEN + 100]);
+            let mut follower = follow(&path);
+            let mut told = Vec::new();
+            assert!(matches!(follower.poll(), Ok(Poll::Record(record)) if record.data == b"kept"));
+            for _ in 1..polls_before {
+                assert!(matches!(
+                    follower.poll(),
+                    Ok(Poll::NotYet(NotYet {
+                        reason: WaitReason::Incomplete,
+                        ..
+                    }))
+                ));
+            }
+            growing.file.set_len(11).unwrap();
+            if sees_the_cut {
+                assert_eq!(drain(&mut follower, &mut told).reason, WaitReason::Idle);
+            }
+            growing.write(0, &log.file);
+            drain(&mut follower, &mut told);
+            assert!(records(&told) == log.records[1..]);
+        }
+    }
+}
+
+#[test]
+fn the_policies() {
+    let mut log = small_log();
+    log.file[8] ^= 1;
+    let (_folder, path) = folder();
+    fs::write(&path, &log.file).unwrap();
+    let mut follower = Follower::open(&path, FollowOptions::default().with_on_corruption(OnCorruption::Stop)).unwrap();
+    assert!(matches!(follower.poll(), Ok(Poll::Skipped(region)) if region.begin == 0));
+    for _ in 0..2 {
+        assert_eq!(follower.poll().unwrap(), Poll::End(End::Stopped { offset: 0 }));
+    }
+    let skip = FollowOptions::default().with_on_corruption(OnCorruption::Skip);
+    let mut told = Vec::new();
+    drain(&mut Follower::open(&path, skip.clone()).unwrap(), &mut told);
+    assert_eq!(told, read(&log.file));
+
+    // Longer than the limit, and still being written when that is clear.
+    let log = Log::new(vec![vec![b'x'; 3 * BLOCK_LEN], b"next".to_vec()]);
+    let mut growing = Growing::new(&path, 0);
+    let mut follower = Follower::open(&path, skip.with_record_len_max(50_000)).unwrap();
+    let (mut told, mut written) = (Vec::new(), 0);
+    for end in [40_000, 70_000, 90_000, log.file.len()] {
+        growing.write(written, &log.file[written..end]);
+        written = end;
+        drain(&mut follower, &mut told);
+    }
+    let reasons: Vec<_> = told
+        .iter()
+        .filter_map(|told| match told {
+            Told::Skipped(region) => Some(region.reason),
+            Told::Record(..) => None,
+        })
+        .collect();
+    assert_eq!(reasons, [Reason::RecordTooLarge, Reason::TooLargeRest]);
+    assert!(matches!(&told[2], Told::Record(_, _, data) if data == b"next"));
+}
+
+#[test]
+fn next_waits_no_longer_than_it_is_told() {
+    let (_folder, path) = folder();
+    let mut writer = Writer::new(File::create(&path).unwrap());
+    let mut follower = follow(&path);
+    let begin = Instant::now();
+    assert!(matches!(
+        follower.next(Some(Duration::from_millis(120))),
+        Ok(Poll::NotYet(_))
+    ));
+    assert!((120..1_000).contains(&begin.elapsed().as_millis()));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            thread::sleep(Duration::from_millis(50));
+            writer.append(b"late").unwrap();
+            writer.flush().unwrap();
+        });
+        assert!(matches!(follower.next(None), Ok(Poll::Record(record)) if record.data == b"late"));
+    });
+}
+
+#[test]
+fn what_cannot_be_followed() {
+    let (folder, path) = folder();
+    let kind = |path: &Path| match Follower::open(path, FollowOptions::default()) {
+        Err(Error::Io {
+            path: Some(named),
+            source,
+        }) if named == path => source.kind(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(kind(&path), std::io::ErrorKind::NotFound);
+    assert_eq!(kind(folder.path()), std::io::ErrorKind::IsADirectory);
+    #[cfg(unix)]
+    assert_eq!(kind(Path::new("/dev/null")), std::io::ErrorKind::InvalidInput);
+}

@@ -1,0 +1,351 @@
+"""`cordwood.follow`: a log that another process writes, in threads and in an event loop."""
+
+import asyncio
+import os
+import pickle
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+import cordwood
+
+# Appends a log in pieces of random length, to a file or into one of zeros that is longer.
+WRITER = """
+import random, sys, time
+path, source, seed, ahead = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+rng = random.Random(seed)
+log = open(source, "rb").read()
+with open(path, "r+b", buffering=0) as file:
+    if ahead:
+        file.truncate(len(log) + ahead)
+    written = 0
+    while written < len(log):
+        chunk = log[written : written + rng.randint(1, rng.choice([10, 1_000, 100_000]))]
+        file.write(chunk)
+        written += len(chunk)
+        if rng.random() < 0.3:
+            time.sleep(rng.random() / 500)
+"""
+
+
+@pytest.fixture
+def live(tmp_path):
+    path = tmp_path / "live.log"
+    path.touch()
+    return path
+
+
+def random_records(seed, count=80):
+    rng = random.Random(seed)
+    lengths = [rng.choice([0, rng.randrange(300), rng.randrange(300), rng.randrange(100_000)]) for _ in range(count)]
+    return [rng.randbytes(length) + bytes(rng.choice([0, 0, length % 50])) for length in lengths]
+
+
+def write(path, records, mode="w"):
+    with cordwood.open(path, mode) as writer:
+        writer.extend(records)
+
+
+def start_writer(live, records, seed, *, ahead):
+    source = live.with_name("source.log")
+    write(source, records)
+    arguments = [str(live), str(source), str(seed), str(ahead)]
+    return subprocess.Popen([sys.executable, "-c", WRITER, *arguments])  # noqa: S603 - our own program
+
+
+@pytest.mark.parametrize("ahead", [0, 300_000], ids=["plain", "preallocated"])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_another_process_writes_at_random_chunk_sizes(live, seed, ahead):
+    records = random_records(seed)
+    with (
+        start_writer(live, records, seed, ahead=ahead),
+        cordwood.follow(live, timeout=10, poll_interval=0.001) as follower,
+    ):
+        found = [next(follower) for _ in records]
+        assert follower.poll() is None
+        assert follower.waiting.reason == ("zeros" if ahead else "idle")
+    assert found == records
+    assert follower.closed
+
+
+def test_async_for_over_what_another_process_writes(live):
+    records = random_records(3)
+
+    async def read():
+        found = []
+        with cordwood.follow(live, timeout=10, poll_interval=0.001) as follower:
+            async for record in follower.records():
+                found.append(record)
+                if len(found) == len(records):
+                    return found
+        return found
+
+    with start_writer(live, records, 3, ahead=0):
+        found = asyncio.run(read())
+    assert [record.data for record in found] == records
+    assert found == list(cordwood.open(live).records())
+
+
+def test_resume_from_a_kept_offset(live):
+    records = random_records(4, 20)
+    write(live, records)
+    offsets = [record.offset for record in cordwood.open(live).records()]
+    for number, offset in enumerate(offsets):
+        follower = cordwood.follow(live, start=offset, timeout=0)
+        assert next(follower) == records[number]
+        again = cordwood.follow(live, start=follower.tell(), timeout=0)
+        assert list(again) == records[number + 1 :]
+        assert list(again) == []
+
+
+def test_the_timeout_ends_the_iteration_and_a_new_one_goes_on(live):
+    follower = cordwood.follow(live, timeout=0.15)
+    begin = time.monotonic()
+    assert list(follower) == []
+    assert 0.15 <= time.monotonic() - begin < 2
+    assert follower.timeout == 0.15
+    write(live, [b"one"])
+    assert list(follower) == [b"one"]
+    assert follower.waiting == follower.waiting
+    assert repr(follower.waiting) == "NotYet(reason='idle', offset=10, file_len=10)"
+
+    async def collect():
+        return [record async for record in follower]
+
+    begin = time.monotonic()
+    assert asyncio.run(collect()) == []
+    assert 0.15 <= time.monotonic() - begin < 2
+
+
+def test_idle_is_told_from_stuck(live):
+    write(live, [b"one", b"two"])
+    whole = live.read_bytes()
+    live.write_bytes(whole[:15])
+    follower = cordwood.follow(live, timeout=0)
+    assert follower.waiting is None
+    assert list(follower) == [b"one"]
+    assert (follower.waiting.reason, follower.waiting.pending_len) == (cordwood.WaitReason.INCOMPLETE, 5)
+    live.write_bytes(whole)
+    assert follower.poll() == cordwood.open(live, start=10).records().__next__()
+    assert follower.waiting is None
+    assert follower.poll() is None
+    assert (follower.waiting.reason, follower.waiting.pending_len) == ("idle", 0)
+
+
+def damaged(live):
+    write(live, [b"one", b"two", b"x" * 40_000, b"three"])
+    data = bytearray(live.read_bytes())
+    data[18] ^= 1
+    live.write_bytes(data)
+
+
+def test_damage_with_a_sound_block_behind_it_is_raised_at_once(live):
+    write(live, [b"one", b"x" * 32_751, b"three"])
+    data = bytearray(live.read_bytes())
+    data[18] ^= 1
+    live.write_bytes(data)
+    follower = cordwood.follow(live, retry_polls=1_000_000)
+    assert next(follower) == b"one"
+    with pytest.raises(cordwood.CorruptionError) as caught:
+        next(follower)
+    assert (caught.value.path, caught.value.offset, caught.value.length) == (str(live), 10, 32_758)
+    assert follower.tell() == 32_768
+    assert next(follower) == b"three"
+    assert [region.reason for region in follower.skipped] == ["checksum_mismatch"]
+
+
+def test_damage_at_the_end_is_raised_once_and_within_its_time(live):
+    write(live, [b"one", b"two"])
+    data = bytearray(live.read_bytes())
+    data[-1] ^= 1
+    live.write_bytes(data)
+    follower = cordwood.follow(live, poll_interval=5)
+    assert next(follower) == b"one"
+    begin = time.monotonic()
+    with pytest.raises(cordwood.CorruptionError):
+        next(follower)
+    assert 0.1 <= time.monotonic() - begin < 2
+    with live.open("ab") as file:
+        file.write(bytes(32_768 - 20))
+    write(live.with_name("other"), [b"next"])
+    with live.open("ab") as file:
+        file.write(live.with_name("other").read_bytes())
+    assert next(follower) == b"next"
+    (region,) = follower.skipped
+    assert (region.begin, region.end, region.severity) == (10, 32_768, "corruption")
+
+
+def test_the_policies_skip_and_stop(live, caplog):
+    damaged(live)
+    follower = cordwood.follow(live, on_corruption="skip", timeout=0)
+    reader = cordwood.open(live, on_corruption="skip")
+    assert list(follower) == list(reader) == [b"one", b"three"]
+    assert follower.skipped == reader.skipped
+    assert "checksum mismatch" in caplog.text
+
+    follower = cordwood.follow(live, on_corruption="stop")
+    assert list(follower) == [b"one"]
+    assert follower.end.kind == cordwood.EndKind.STOPPED
+    assert follower.end.offset == 10
+    assert follower.poll() is None
+    assert follower.waiting is None
+
+    async def collect():
+        return [record async for record in cordwood.follow(live, on_corruption="stop")]
+
+    assert asyncio.run(collect()) == [b"one"]
+
+
+def test_truncation_and_rotation_are_raised(live):
+    write(live, [b"one", b"two"])
+    follower = cordwood.follow(live, timeout=0)
+    list(follower)
+    whole = live.read_bytes()
+    old = live.rename(live.with_name("old.log"))
+    with pytest.raises(cordwood.LogRotatedError) as caught:
+        next(follower)
+    assert (caught.value.path, caught.value.offset, caught.value.file_len) == (str(live), 20, 20)
+    with old.open("ab") as file:
+        file.write(whole[:10])
+    assert next(follower) == b"one"
+
+    os.truncate(old, 12)
+    for _ in range(2):
+        with pytest.raises(cordwood.LogTruncatedError, match="cut to 12 bytes") as caught:
+            follower.poll()
+    assert isinstance(caught.value, cordwood.CordwoodError)
+    copy = pickle.loads(pickle.dumps(caught.value))  # noqa: S301 - our own
+    assert (type(copy), str(copy), vars(copy)) == (type(caught.value), str(caught.value), vars(caught.value))
+
+
+def test_ctrl_c_and_other_threads(live):
+    follower = cordwood.follow(live, poll_interval=60)
+    main = threading.get_ident()
+    counted = []
+
+    def interrupt():
+        end = time.monotonic() + 0.3
+        while time.monotonic() < end:
+            counted.append(follower.tell())
+        signal.pthread_kill(main, signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    begin = time.monotonic()
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        next(follower)
+    assert time.monotonic() - begin < 2
+    thread.join()
+    # The interpreter was free, and so was the follower.
+    assert len(counted) > 100
+
+
+def test_closing_ends_a_wait_in_another_thread(live):
+    follower = cordwood.follow(live, poll_interval=0.01)
+    threading.Timer(0.1, follower.close).start()
+    with pytest.raises(ValueError, match="the follower is closed"):
+        next(follower)
+    follower.close()
+    with pytest.raises(ValueError, match="the follower is closed"):
+        follower.tell()
+
+
+def test_a_cancelled_task_loses_no_record(live):
+    records = [b"%d" % number for number in range(200)]
+
+    async def read():
+        follower = cordwood.follow(live, poll_interval=0.001)
+        reader = aiter(follower)
+        found = []
+        with cordwood.open(live, "w") as writer:
+            for record in records:
+                writer.append(record)
+                if random.random() < 0.5:
+                    writer.flush()
+                try:
+                    async with asyncio.timeout(random.choice([0, 0.0005, 0.002])):
+                        found.append(await anext(reader))
+                except TimeoutError:
+                    pass
+        follower_rest = cordwood.follow(live, start=follower.tell(), timeout=0)
+        return found + [record async for record in follower_rest]
+
+    assert asyncio.run(read()) == records
+
+
+def test_a_task_cancelled_at_any_turn_loses_no_record(live):
+    records = [b"%d" % number for number in range(40)]
+    write(live, records)
+
+    async def read():
+        reader = aiter(cordwood.follow(live))
+        found = []
+        for number in range(100):
+            task = asyncio.create_task(anext(reader))
+            for _ in range(number % 5):
+                await asyncio.sleep(0)
+            task.cancel()
+            await asyncio.wait([task])
+            if not task.cancelled():
+                found.append(task.result())
+        return found
+
+    assert asyncio.run(read()) == records
+
+
+def test_the_event_loop_goes_on_beside_a_backlog(live):
+    write(live, [b"x"] * 20_000)
+
+    async def read():
+        turns = 0
+
+        async def count():
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        task = asyncio.create_task(count())
+        found = [record async for record in cordwood.follow(live, timeout=0)]
+        task.cancel()
+        return len(found), turns
+
+    count, turns = asyncio.run(read())
+    assert count == 20_000
+    assert turns > 1_000
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"poll_interval": -1}, "poll_interval must be a number of seconds"),
+        ({"timeout": float("nan")}, "timeout must be a number of seconds"),
+        ({"retry_time": -0.5}, "retry_time must be a number of seconds"),
+        ({"on_corruption": "hope"}, "on_corruption must be"),
+    ],
+)
+def test_wrong_options(live, options, error):
+    with pytest.raises(ValueError, match=error):
+        cordwood.follow(live, **options)
+
+
+def test_what_cannot_be_followed(tmp_path):
+    with pytest.raises(FileNotFoundError) as caught:
+        cordwood.follow(tmp_path / "none")
+    assert caught.value.filename == str(tmp_path / "none")
+    with pytest.raises(OSError, match="directory"):
+        cordwood.follow(tmp_path)
+    with pytest.raises(OSError, match="only a regular file"):
+        cordwood.follow("/dev/null")
+    with pytest.raises(TypeError, match=r"path must be str or os\.PathLike, not bytes"):
+        cordwood.follow(b"content")
+
+
+def test_for_ever_is_a_timeout_too(live):
+    write(live, [b"one"])
+    assert next(cordwood.follow(live, timeout=float("inf"), poll_interval=float("inf"))) == b"one"
