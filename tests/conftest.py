@@ -1,0 +1,8 @@
+"""Hypothesis profiles: `pytest --hypothesis-profile=thorough` for a long search before a release."""
+
+from hypothesis import HealthCheck, settings
+
+# No deadline: how long an example takes depends on the machine. Logs of several blocks are slow to draw, as intended.
+settings.register_profile("cordwood", deadline=None, suppress_health_check=list(HealthCheck), max_examples=300)
+settings.register_profile("thorough", settings.get_profile("cordwood"), max_examples=20_000)
+settings.load_profile("cordwood")

@@ -1,0 +1,55 @@
+"""Every example in the documentation gives what is printed below it."""
+
+import ast
+import doctest
+import io
+import re
+from contextlib import redirect_stdout
+from pathlib import Path
+
+import pytest
+
+import cordwood
+
+PACKAGE = Path(cordwood.__file__).parent
+README = Path(__file__).parents[1] / "README.md"
+
+
+def docstrings():
+    """Those of the sources and of the stub: the compiled module has none of its own."""
+    for path in sorted(PACKAGE.glob("*.py*")):
+        if path.suffix in (".py", ".pyi"):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+                    name = f"{path.name}: {getattr(node, 'name', 'module')}"
+                    yield name, ast.get_docstring(node) or ""
+
+
+EXAMPLES = [(name, text) for name, text in docstrings() if ">>>" in text]
+
+
+def test_examples_are_found():
+    names = {name for name, _ in EXAMPLES}
+    assert names >= {"__init__.py: module", "_open.py: open", "_native.pyi: Reader", "_native.pyi: Writer"}
+
+
+@pytest.mark.parametrize(("name", "text"), EXAMPLES, ids=[name for name, _ in EXAMPLES])
+def test_example(name, text, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    test = doctest.DocTestParser().get_doctest(text, {"cordwood": cordwood}, name, None, 0)
+    report = io.StringIO()
+    result = doctest.DocTestRunner().run(test, out=report.write)
+    assert result.attempted > 0
+    assert result.failed == 0, report.getvalue()
+
+
+def test_the_readme_prints_what_it_says(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = README.read_text(encoding="utf-8")
+    found = re.findall(r"```python\n(.*?)```.*?```text\n(.*?)```", text, re.DOTALL)
+    assert found
+    for code, expected in found:
+        printed = io.StringIO()
+        with redirect_stdout(printed):
+            exec(code, {})  # noqa: S102 - the README's own code
+        assert printed.getvalue() == expected

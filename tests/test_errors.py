@@ -1,0 +1,558 @@
+"""What is wrong with arguments, files and logs, and what is said about it."""
+
+import copy
+import errno
+import io
+import pickle
+import signal
+from pathlib import Path
+
+import pytest
+import reference
+
+import cordwood
+
+RECORDS = [b"one", b"two", b"three"]
+FILE = reference.encode(RECORDS)
+DAMAGED = bytes([*FILE[:9], FILE[9] ^ 1, *FILE[10:]])  # The last byte of the first record.
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "example.log"
+
+
+# Files -----------------------------------------------------------------------------------------
+
+
+def test_a_missing_file(path):
+    with pytest.raises(FileNotFoundError) as caught:
+        cordwood.open(path)
+    assert (caught.value.errno, caught.value.filename) == (errno.ENOENT, str(path))
+    assert str(caught.value) == f"[Errno 2] No such file or directory: {str(path)!r}"
+
+
+@pytest.mark.parametrize("mode", ["x", "w", "a"])
+def test_a_file_in_a_missing_folder(path, mode):
+    with pytest.raises(FileNotFoundError) as caught:
+        cordwood.open(path / "x.log", mode)
+    assert caught.value.filename == str(path / "x.log")
+
+
+@pytest.mark.parametrize("mode", ["r", "w", "a"])
+def test_a_folder(tmp_path, mode):
+    with pytest.raises(IsADirectoryError) as caught:
+        cordwood.open(tmp_path, mode)
+    assert caught.value.filename == str(tmp_path)
+
+
+def test_a_new_file_that_is_there(path):
+    path.write_bytes(FILE)
+    for open_new in (lambda: cordwood.open(path, "x"), lambda: cordwood.Writer(path)):
+        with pytest.raises(FileExistsError) as caught:
+            open_new()
+        assert (caught.value.errno, caught.value.filename) == (errno.EEXIST, str(path))
+    assert path.read_bytes() == FILE
+
+
+@pytest.mark.parametrize("mode", ["r", "w"])
+def test_a_path_with_a_null(mode):
+    with pytest.raises(ValueError, match=r"(?i)nul"):
+        cordwood.open("a\0b", mode)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+def test_a_disk_that_is_full():
+    writer = cordwood.open("/dev/full", "w")
+    writer.append(b"one")
+    with pytest.raises(OSError, match="No space left on device") as caught:
+        writer.flush()
+    assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, "/dev/full")
+    with pytest.raises(OSError, match="earlier write failed"):
+        writer.append(b"two")
+    with pytest.raises(OSError, match="earlier write failed"):
+        writer.close()
+    assert writer.closed
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+def test_a_disk_that_is_full_is_said_by_close():
+    writer = cordwood.open("/dev/full", "w")
+    writer.append(b"one")
+    with pytest.raises(OSError, match="No space left on device") as caught:
+        writer.close()
+    assert caught.value.errno == errno.ENOSPC
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+def test_the_end_of_a_with_block_keeps_the_error_that_ended_it():
+    def write():
+        with cordwood.open("/dev/full", "w") as writer:
+            writer.append(b"one")
+            writer.flush()
+
+    with pytest.raises(OSError, match="No space left on device") as caught:
+        write()
+    assert caught.value.errno == errno.ENOSPC
+
+
+# Arguments -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("source", [None, 1, 1.5, [b"one"], object()])
+def test_what_is_no_source(source):
+    with pytest.raises(TypeError, match="source must be a path"):
+        cordwood.open(source)
+
+
+@pytest.mark.parametrize("sink", [None, 1, b"bytes", bytearray(), object()])
+def test_what_is_no_sink(sink):
+    with pytest.raises(TypeError, match="sink must be a path"):
+        cordwood.open(sink, "w")
+
+
+def test_a_text_file(path):
+    path.write_text("text")
+    for source in [io.StringIO("text"), path.open(encoding="utf-8")]:
+        with source, pytest.raises(TypeError, match="binary"):
+            cordwood.open(source)
+
+
+def test_a_text_file_to_write_to(path):
+    with path.open("w", encoding="utf-8") as sink, pytest.raises(TypeError, match="binary"):
+        cordwood.open(sink, "w")
+
+
+@pytest.mark.parametrize("mode", ["rb", "wb", "r+", "", "R"])
+def test_an_unknown_mode(path, mode):
+    with pytest.raises(ValueError, match="mode must be 'r', 'w', 'x' or 'a'"):
+        cordwood.open(path, mode)
+    assert not path.exists()
+
+
+def test_an_unknown_policy():
+    with pytest.raises(ValueError, match="'raise', 'skip' or 'stop'"):
+        cordwood.open(FILE, on_corruption="ignore")
+
+
+def test_an_object_cannot_be_appended_to():
+    with pytest.raises(ValueError, match="path"):
+        cordwood.open(io.BytesIO(FILE), "a")
+
+
+def test_an_unknown_option(path):
+    with pytest.raises(TypeError, match="dialect"):
+        cordwood.open(FILE, dialect="leveldb")
+    with pytest.raises(TypeError, match="start"):
+        cordwood.open(path, "w", start=0)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("number", [-1, 1 << 64])
+@pytest.mark.parametrize("option", ["start", "end", "record_len_max"])
+def test_numbers_that_no_file_has(option, number):
+    with pytest.raises((ValueError, OverflowError)):
+        cordwood.open(FILE, **{option: number})
+
+
+@pytest.mark.parametrize("option", ["start", "end", "record_len_max"])
+def test_options_that_are_no_numbers(option):
+    with pytest.raises(TypeError):
+        cordwood.open(FILE, **{option: "1"})
+
+
+@pytest.mark.parametrize("source", [FILE, bytearray(FILE), io.BytesIO(FILE)], ids=["bytes", "bytearray", "BytesIO"])
+@pytest.mark.parametrize("number", [1 << 40, (1 << 63) - 1, 1 << 63, (1 << 64) - 1])
+def test_a_range_far_behind_the_end(source, number):
+    """Empty, or refused by the source, but nothing worse."""
+    try:
+        with cordwood.open(source, start=number) as reader:
+            assert list(reader) == []
+    except (OverflowError, OSError):
+        assert isinstance(source, io.BytesIO)
+        assert number >= (1 << 63) - (1 << 15)
+    with cordwood.open(FILE, end=number, record_len_max=number) as reader:
+        assert list(reader) == RECORDS
+
+
+@pytest.mark.parametrize("number", [-1, 1 << 64])
+def test_numbers_that_methods_refuse(number):
+    with cordwood.open(FILE) as reader:
+        with pytest.raises((ValueError, OverflowError)):
+            reader.seek(number)
+        with pytest.raises((ValueError, OverflowError)):
+            reader.batches(len_max=number)
+        assert list(reader) == RECORDS
+    for function in [cordwood.mask, cordwood.unmask, lambda crc: cordwood.crc32c(b"", crc)]:
+        with pytest.raises((ValueError, OverflowError)):
+            function(number)
+
+
+@pytest.mark.parametrize("record", ["text", 1, None, 1.5, [1], memoryview(b"abcd")[::2]])
+def test_what_is_no_record(record):
+    sink = io.BytesIO()
+    with cordwood.open(sink, "w") as writer:
+        writer.append(b"one")
+        with pytest.raises(TypeError):
+            writer.append(record)
+        with pytest.raises(TypeError):
+            writer.extend([b"two", record, b"lost"])
+        writer.append(b"three")
+    assert sink.getvalue() == FILE
+
+
+def test_extend_with_what_is_not_iterable():
+    with cordwood.open(io.BytesIO(), "w") as writer, pytest.raises(TypeError):
+        writer.extend(1)
+
+
+@pytest.mark.parametrize("data", ["text", None, 1])
+def test_crc32c_of_what_is_no_bytes(data):
+    with pytest.raises(TypeError):
+        cordwood.crc32c(data)
+
+
+def test_classes_that_only_the_package_makes():
+    for class_ in [cordwood.Record, cordwood.SkippedRegion, cordwood.End]:
+        with pytest.raises(TypeError):
+            class_()
+
+
+def test_a_closed_reader():
+    reader = cordwood.open(FILE)
+    records, batches = reader.records(), reader.batches()
+    reader.close()
+    for use in [
+        lambda: next(reader),
+        lambda: next(records),
+        lambda: next(batches),
+        reader.records,
+        reader.batches,
+        reader.tell,
+        lambda: reader.seek(0),
+        reader.__enter__,
+    ]:
+        with pytest.raises(ValueError, match="closed"):
+            use()
+
+
+def test_a_closed_writer(path):
+    writer = cordwood.open(path, "w")
+    writer.close()
+    for use in [
+        lambda: writer.append(b""),
+        lambda: writer.extend([b""]),
+        writer.flush,
+        writer.sync,
+        writer.tell,
+        writer.__enter__,
+    ]:
+        with pytest.raises(ValueError, match="closed"):
+            use()
+
+
+# Damage ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("by_path", [True, False])
+def test_damage_is_raised_once_and_reading_goes_on_behind_it(path, by_path):
+    file = DAMAGED[:10].ljust(reference.BLOCK_LEN, b"x") + reference.encode([b"next block"])
+    path.write_bytes(file)
+    with cordwood.open(path if by_path else file) as reader:
+        with pytest.raises(cordwood.CorruptionError) as caught:
+            next(reader)
+        error = caught.value
+        assert isinstance(error, cordwood.CordwoodError)
+        assert (error.path, error.offset, error.length) == (str(path) if by_path else None, 0, 32_768)
+        assert error.reason is cordwood.Reason.CHECKSUM_MISMATCH
+        assert error.reason == "checksum_mismatch"
+        assert error.stored == reference.crc32c(b"\x01one")
+        assert error.computed == reference.crc32c(b"\x01ond")
+        for part in ["checksum mismatch", "32768 bytes at offset 0", *([str(path)] if by_path else [])]:
+            assert part in str(error)
+        assert str(error).count(str(path)) == by_path
+        assert list(reader) == [b"next block"]
+
+
+def test_a_record_that_is_too_large():
+    with cordwood.open(FILE, record_len_max=4) as reader:
+        assert [next(reader), next(reader)] == RECORDS[:2]
+        with pytest.raises(cordwood.RecordTooLargeError, match="record_len_max") as caught:
+            next(reader)
+        assert (caught.value.offset, caught.value.length, caught.value.reason) == (20, 12, "record_too_large")
+        assert next(reader, None) is None
+    assert list(cordwood.open(FILE, record_len_max=5)) == RECORDS
+
+
+def test_a_limit_of_zero_lets_empty_records_pass():
+    file = reference.encode([b"", b"x", b""])
+    with cordwood.open(file, record_len_max=0, on_corruption="skip") as reader:
+        assert list(reader) == [b"", b""]
+
+
+def all_errors(path):
+    path.write_bytes(DAMAGED)
+    for make in [
+        lambda: list(cordwood.open(path)),
+        lambda: list(cordwood.open(DAMAGED)),
+        lambda: list(cordwood.open(FILE, record_len_max=1)),
+    ]:
+        with pytest.raises(cordwood.CordwoodError) as caught:
+            make()
+        yield caught.value
+    path.write_bytes(FILE[:-1])
+    with pytest.raises(cordwood.TornTailError) as caught:
+        cordwood.open(path, "a")
+    yield caught.value
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        lambda error: pickle.loads(pickle.dumps(error)),  # noqa: S301 - our own bytes
+        lambda error: pickle.loads(pickle.dumps(error, 0)),  # noqa: S301
+        copy.copy,
+        copy.deepcopy,
+    ],
+    ids=["pickle", "pickle, first protocol", "copy", "deepcopy"],
+)
+def test_errors_survive_the_way_between_processes(path, again):
+    errors = list(all_errors(path))
+    assert {type(error).__name__ for error in errors} == {"CorruptionError", "RecordTooLargeError", "TornTailError"}
+    for error in errors:
+        error.add_note("a note")
+        other = again(error)
+        assert type(other) is type(error)
+        assert str(other) == str(error)
+        assert vars(other) == vars(error)
+        assert type(other.reason) is cordwood.Reason
+
+
+# Sources that fail -----------------------------------------------------------------------------
+
+
+class Answers:
+    """A source that gives, or raises, one answer after another; then nothing."""
+
+    def __init__(self, *answers):
+        self._answers = list(answers)
+
+    def read(self, size):
+        answer = self._answers.pop(0) if self._answers else b""
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+
+@pytest.mark.parametrize(
+    "error",
+    [ValueError("mine"), OSError(errno.EIO, "mine"), BlockingIOError(errno.EAGAIN, "mine"), KeyboardInterrupt()],
+    ids=repr,
+)
+def test_what_read_raises_comes_through_and_the_reader_goes_on(error):
+    with cordwood.open(Answers(FILE[:15], error, FILE[15:])) as reader:
+        assert next(reader) == b"one"
+        with pytest.raises(type(error)) as caught:
+            next(reader)
+        assert caught.value is error
+        assert list(reader) == RECORDS[1:]
+        assert reader.end.kind == "clean"
+
+
+@pytest.mark.parametrize("take", [cordwood.Reader.records, cordwood.Reader.batches])
+def test_what_read_raises_loses_no_record(take):
+    with cordwood.open(Answers(FILE[:15], OSError("mine"), FILE[15:])) as reader:
+        found = [next(take(reader))]
+        with pytest.raises(OSError, match="mine"):
+            next(take(reader))
+        found += take(reader)
+    flat = [record for item in found for record in (item if isinstance(item, list) else [item.data])]
+    assert flat == RECORDS
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there are no timers")
+def test_what_a_signal_handler_raises_loses_no_record(tmp_path):
+    class AlarmError(Exception):
+        pass
+
+    def handler(number, frame):
+        raise AlarmError
+
+    records = [b"%08d" % index for index in range(2_000_000)]
+    path = tmp_path / "example.log"
+    with cordwood.open(path, "x") as writer:
+        writer.extend(records)
+    before = signal.signal(signal.SIGALRM, handler)
+    found = []
+    alarms = 0
+    with cordwood.open(path) as reader:
+        while reader.end is None:
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 0.01)
+                # A list of all records: it is while it grows that the alarm goes off.
+                for batch in reader.batches(len_max=1 << 40):
+                    found += batch
+            except AlarmError:
+                alarms += 1
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
+    assert alarms
+    assert found == records
+
+
+@pytest.mark.parametrize("answer", ["text", 1, [1, 2]])
+def test_read_that_gives_no_bytes(answer):
+    with cordwood.open(Answers(answer)) as reader, pytest.raises(TypeError, match=r"read\(.*\) must return bytes"):
+        next(reader)
+
+
+def test_read_that_gives_none():
+    with cordwood.open(Answers(None, FILE)) as reader:
+        with pytest.raises(BlockingIOError, match="None"):
+            next(reader)
+        assert list(reader) == RECORDS
+
+
+def test_read_that_gives_too_much():
+    class Generous:
+        def read(self, size):
+            return bytes(size + 1)
+
+    with cordwood.open(Generous()) as reader, pytest.raises(ValueError, match="returned"):
+        next(reader)
+
+
+@pytest.mark.parametrize(
+    "use", [next, lambda reader: next(reader.batches()), cordwood.Reader.tell, cordwood.Reader.close]
+)
+def test_a_reader_is_not_used_by_its_own_source(use):
+    class Knot:
+        def read(self, size):
+            use(self.reader)
+
+    source = Knot()
+    with cordwood.open(source) as source.reader:
+        for take in [next, lambda reader: next(reader.batches())]:
+            with pytest.raises(RuntimeError, match="in use by this very thread"):
+                take(source.reader)
+
+
+class Stream(io.BytesIO):
+    def seekable(self):
+        return False
+
+
+@pytest.mark.parametrize("source", [Answers(FILE), Stream(FILE)], ids=["only read", "seekable() is False"])
+def test_seek_where_the_source_cannot(source):
+    with cordwood.open(source) as reader:
+        assert next(reader) == b"one"
+        with pytest.raises(io.UnsupportedOperation):
+            reader.seek(0)
+        assert list(reader) == RECORDS[1:]
+
+
+# Sinks that fail -------------------------------------------------------------------------------
+
+
+class FailsOnce:
+    """A sink whose first write takes nothing and raises."""
+
+    def __init__(self, error):
+        self.file = b""
+        self._error = error
+
+    def write(self, data):
+        if self._error:
+            error, self._error = self._error, None
+            raise error
+        self.file += data
+
+
+@pytest.mark.parametrize("error", [ValueError("mine"), OSError(errno.ENOSPC, "mine"), KeyboardInterrupt()], ids=repr)
+def test_what_write_raises_comes_through_and_nothing_more_is_written(error):
+    sink = FailsOnce(error)
+    writer = cordwood.open(sink, "w")
+    writer.append(b"one")
+    with pytest.raises(type(error)) as caught:
+        writer.flush()
+    assert caught.value is error
+    for use in [lambda: writer.append(b"two"), lambda: writer.extend([b"two"]), writer.flush]:
+        with pytest.raises(OSError, match="an earlier write failed"):
+            use()
+    with pytest.raises(OSError, match="an earlier write failed"):
+        writer.close()
+    writer.close()
+    assert sink.file == b""
+
+
+@pytest.mark.parametrize("answer", [-1, 0, 11, 1 << 70, "10", 1.5])
+def test_write_that_says_nonsense(answer):
+    class Liar:
+        def write(self, data):
+            return answer
+
+    writer = cordwood.open(Liar(), "w")
+    writer.append(b"one")
+    with pytest.raises((OSError, ValueError, TypeError, OverflowError)):
+        writer.flush()
+    with pytest.raises(OSError, match="an earlier write failed"):
+        writer.close()
+
+
+def test_flush_of_the_sink_that_raises():
+    class Sink(io.BytesIO):
+        def flush(self):
+            raise OSError("mine")
+
+    writer = cordwood.open(Sink(), "w")
+    with pytest.raises(OSError, match="mine"):
+        writer.flush()
+    with pytest.raises(OSError, match="an earlier write failed"):
+        writer.close()
+
+
+def test_sync_of_what_is_no_file():
+    for sink in [io.BytesIO(), FailsOnce(None)]:
+        with cordwood.open(sink, "w") as writer:
+            writer.append(b"one")
+            with pytest.raises(io.UnsupportedOperation):
+                writer.sync()
+            # Nothing has failed to be written.
+            writer.append(b"two")
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        cordwood.Writer.flush,
+        lambda writer: writer.append(bytes(1 << 20)),
+        lambda writer: writer.extend([bytes(1 << 20)]),
+    ],
+    ids=["flush", "append", "extend"],
+)
+def test_a_writer_is_not_used_by_its_own_sink(use):
+    class Knot:
+        def write(self, data):
+            self.writer.append(data)
+
+    sink = Knot()
+    sink.writer = cordwood.open(sink, "w")
+    sink.writer.append(b"one")
+    with pytest.raises(RuntimeError, match="in use by this very thread"):
+        use(sink.writer)
+    with pytest.raises(OSError, match="an earlier write failed"):
+        sink.writer.close()
+
+
+def test_an_iterable_that_raises():
+    def records():
+        yield b"one"
+        yield b"two"
+        raise ValueError("mine")
+
+    sink = io.BytesIO()
+    with cordwood.open(sink, "w") as writer:
+        with pytest.raises(ValueError, match="mine"):
+            writer.extend(records())
+        writer.append(b"three")
+    assert sink.getvalue() == FILE

@@ -1,0 +1,36 @@
+"""What the package exports."""
+
+import importlib.metadata
+import importlib.resources
+import subprocess
+import sys
+
+import cordwood
+
+
+def test_version_is_that_of_the_wheel():
+    assert cordwood.__version__ == importlib.metadata.version("cordwood")
+
+
+def test_all_names_exist_and_no_public_name_is_left_out():
+    public = {name for name in vars(cordwood) if not name.startswith("_") and name not in {"errors", "types"}}
+    assert public | {"__version__"} == set(cordwood.__all__)
+
+
+def test_type_checkers_find_the_types():
+    files = importlib.resources.files(cordwood)
+    assert files.joinpath("py.typed").is_file()
+    assert files.joinpath("_native.pyi").is_file()
+
+
+def test_classes_say_where_they_are_found():
+    for name in cordwood.__all__:
+        item = getattr(cordwood, name)
+        if isinstance(item, type):
+            assert getattr(sys.modules[item.__module__], item.__name__) is item, name
+
+
+def test_import_does_not_load_what_is_seldom_needed():
+    script = "import sys; before = set(sys.modules); import cordwood; print(*(set(sys.modules) - before))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True, text=True)  # noqa: S603
+    assert not {"logging", "asyncio", "json"} & set(done.stdout.split())

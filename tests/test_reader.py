@@ -1,0 +1,412 @@
+"""`Reader` and the values that it gives."""
+
+import io
+import logging
+
+import pytest
+import reference
+from reference import BLOCK_LEN, FIRST, FULL, HEADER_LEN, LAST, MIDDLE, fragment
+from support import PAYLOAD
+
+import cordwood
+
+RECORDS = [b"one", PAYLOAD[:70_000], b"", b"x", b"two"]
+FILE = reference.encode(RECORDS)
+OFFSETS = reference.record_offsets(RECORDS)
+SHORT = reference.encode([b"one", b"two"])
+
+
+def wrong(part):
+    """The same fragment with a wrong checksum."""
+    return bytes([part[0] ^ 1]) + part[1:]
+
+
+# Iteration -------------------------------------------------------------------------------------
+
+
+def test_a_reader_is_its_own_iterator_and_ends_once_and_for_all():
+    with cordwood.open(FILE) as reader:
+        assert iter(reader) is reader
+        assert list(reader) == RECORDS
+        assert list(reader) == []
+        assert next(reader, None) is None
+
+
+def test_records_come_with_their_offsets():
+    with cordwood.open(FILE) as reader:
+        records = list(reader.records())
+    assert [record.data for record in records] == RECORDS
+    assert [record.offset for record in records] == OFFSETS
+    assert records[0].end_offset == 10
+    assert records[-1].end_offset == len(FILE)
+
+
+def test_all_ways_of_reading_share_one_position():
+    with cordwood.open(FILE) as reader:
+        records, batches = reader.records(), reader.batches(len_max=0)
+        assert next(reader) == RECORDS[0]
+        assert next(records).data == RECORDS[1]
+        assert next(batches) == [RECORDS[2]]
+        assert next(reader.records()).data == RECORDS[3]
+        assert next(reader) == RECORDS[4]
+        assert [*reader, *records, *batches] == []
+
+
+@pytest.mark.parametrize(
+    ("len_max", "lengths"),
+    [(0, [1] * 10), (100, [1] * 10), (199, [1] * 10), (200, [2] * 5), (300, [3, 3, 3, 1]), (1 << 60, [10])],
+)
+def test_a_batch_holds_as_many_records_as_fit(len_max, lengths):
+    records = [bytes(100)] * 10
+    with cordwood.open(reference.encode(records)) as reader:
+        assert [len(batch) for batch in reader.batches(len_max=len_max)] == lengths
+
+
+def test_batches_are_long_also_where_records_cross_blocks_and_windows():
+    records = [PAYLOAD[:1000]] * 4000
+    with cordwood.open(reference.encode(records)) as reader:
+        batches = list(reader.batches())
+    assert [record for batch in batches for record in batch] == records
+    assert [len(batch) for batch in batches] == [262] * 15 + [4000 - 15 * 262]
+
+
+@pytest.mark.parametrize("longer", [51, 100, 100_000])
+def test_a_record_longer_than_a_batch_comes_alone(longer):
+    records = [b"a", bytes(longer), b"", b"b", b"c"]
+    with cordwood.open(reference.encode(records)) as reader:
+        assert list(reader.batches(len_max=50)) == [[b"a"], [bytes(longer)], [b"", b"b", b"c"]]
+
+
+def test_batches_of_an_empty_file():
+    assert list(cordwood.open(b"").batches()) == []
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        fragment(FULL, bytes(BLOCK_LEN - HEADER_LEN)),
+        fragment(FULL, bytes(BLOCK_LEN - HEADER_LEN - 3)) + b"xyz",
+        fragment(FULL, b"one").ljust(BLOCK_LEN, b"\0"),
+    ],
+    ids=["a full block", "a trailer that is not zero", "zeros"],
+)
+def test_a_batch_before_damage_is_given_and_then_the_damage_raised(before):
+    with cordwood.open(before + wrong(fragment(FULL, b"two"))) as reader:
+        batches = reader.batches()
+        assert len(next(batches)) == 1
+        with pytest.raises(cordwood.CorruptionError):
+            next(batches)
+        assert list(batches) == []
+
+
+# Position --------------------------------------------------------------------------------------
+
+
+def test_tell_is_behind_what_was_returned():
+    with cordwood.open(FILE) as reader:
+        assert reader.tell() == 0
+        for record in reader.records():
+            assert reader.tell() == record.end_offset
+        assert reader.tell() == len(FILE)
+
+
+def test_tell_is_behind_the_damage_that_was_raised():
+    file = wrong(SHORT).ljust(BLOCK_LEN, b"x") + SHORT
+    with cordwood.open(file) as reader:
+        with pytest.raises(cordwood.CorruptionError):
+            next(reader)
+        assert reader.tell() == BLOCK_LEN
+
+
+@pytest.mark.parametrize("index", range(len(RECORDS)))
+def test_another_reader_goes_on_where_one_was(index):
+    with cordwood.open(FILE) as reader:
+        for _ in range(index):
+            next(reader)
+        position = reader.tell()
+    with cordwood.open(FILE) as reader:
+        reader.seek(position)
+        assert reader.tell() == position
+        assert list(reader) == RECORDS[index:]
+        assert reader.skipped == []
+    with cordwood.open(FILE, start=position) as reader:
+        assert list(reader) == RECORDS[index:]
+
+
+def test_seek_begins_skipped_and_end_anew():
+    file = wrong(SHORT).ljust(BLOCK_LEN, b"x") + SHORT
+    with cordwood.open(file, on_corruption="skip") as reader:
+        list(reader)
+        assert len(reader.skipped) == 1
+        assert reader.end is not None
+        reader.seek(BLOCK_LEN)
+        assert (reader.skipped, reader.end) == ([], None)
+        assert list(reader) == [b"one", b"two"]
+        assert reader.skipped == []
+
+
+def test_seek_back_before_the_start():
+    with cordwood.open(FILE, start=OFFSETS[2]) as reader:
+        assert next(reader) == RECORDS[2]
+        reader.seek(0)
+        assert list(reader) == RECORDS
+
+
+def test_seek_into_the_middle_of_a_record_is_damage():
+    with cordwood.open(FILE, on_corruption="skip") as reader:
+        reader.seek(BLOCK_LEN)
+        assert list(reader) == RECORDS[2:]
+        assert [region.reason for region in reader.skipped] == ["missing_start"]
+
+
+def test_a_log_that_grows_is_read_on(tmp_path):
+    path = tmp_path / "example.log"
+    path.write_bytes(FILE[:50_000])
+    with cordwood.open(path) as reader, path.open("ab") as file:
+        assert list(reader) == RECORDS[:1]
+        assert (reader.end.kind, reader.end.offset, reader.tell()) == ("torn_tail", 10, 10)
+        file.write(FILE[50_000:])
+        file.flush()
+        reader.seek(reader.tell())
+        assert list(reader) == RECORDS[1:]
+        assert (reader.end.kind, reader.skipped) == ("clean", [])
+
+
+# Ranges ----------------------------------------------------------------------------------------
+
+
+def test_a_range_holds_the_records_that_begin_in_it():
+    for first in range(len(RECORDS)):
+        for last in range(first, len(RECORDS)):
+            for start in {max(0, OFFSETS[first] - 1), OFFSETS[first]} - {0 if first else -1}:
+                with cordwood.open(FILE, start=start, end=OFFSETS[last] + 1) as reader:
+                    assert list(reader) == RECORDS[first : last + 1]
+                    assert reader.skipped == []
+
+
+def test_a_range_that_ends_at_a_record_does_not_hold_it():
+    with cordwood.open(FILE, end=OFFSETS[2]) as reader:
+        assert list(reader) == RECORDS[:2]
+        assert (reader.end.kind, reader.end.offset) == ("clean", OFFSETS[2])
+
+
+@pytest.mark.parametrize("file_range", [(0, 0), (5, 5), (20, 10), (len(FILE), None), (1 << 40, None)])
+def test_an_empty_range(file_range):
+    start, end = file_range
+    with cordwood.open(FILE, start=start, end=end) as reader:
+        assert list(reader) == []
+        assert reader.skipped == []
+        assert reader.end.kind == "clean"
+
+
+# What is skipped -------------------------------------------------------------------------------
+
+LATER = fragment(FULL, b"later")
+
+
+def in_next_block(file):
+    """`file`, garbage up to the end of its block, and a good record."""
+    return file.ljust(BLOCK_LEN, b"x") + LATER
+
+
+@pytest.mark.parametrize(
+    ("file", "options", "regions"),
+    [
+        (in_next_block(wrong(fragment(FULL, b"abc"))), {}, [(0, BLOCK_LEN, "checksum_mismatch", BLOCK_LEN)]),
+        (in_next_block(b"1234\xff\xff\x01"), {}, [(0, BLOCK_LEN, "bad_length", BLOCK_LEN)]),
+        (b"1234\xff\xff\x01", {}, [(0, 7, "bad_length", None)]),
+        (fragment(80, b"abc") + LATER, {}, [(0, 10, "unknown_kind", 3)]),
+        (fragment(MIDDLE, b"abc") + LATER, {}, [(0, 10, "missing_start", 3)]),
+        (fragment(LAST, b"abc") + LATER, {}, [(0, 10, "missing_start", 3)]),
+        (fragment(FIRST, b"abc") + LATER, {}, [(0, 10, "missing_end", 3)]),
+        (fragment(FIRST, b"") + LATER, {}, [(0, 7, "empty_first", None)]),
+        (
+            fragment(FIRST, b"abc") + fragment(6, b"de") + LATER,
+            {},
+            [(0, 10, "interrupted_record", 3), (10, 19, "unknown_kind", 2)],
+        ),
+        (in_next_block(bytes(7)), {}, [(0, BLOCK_LEN, "zero_header", None)]),
+        (bytes(BLOCK_LEN) + LATER, {}, [(0, BLOCK_LEN, "zero_fill", None)]),
+        (fragment(FULL, b"abcdef") + LATER, {"record_len_max": 5}, [(0, 13, "record_too_large", None)]),
+        (
+            fragment(FIRST, b"abcdef") + fragment(LAST, b"ghi") + LATER,
+            {"record_len_max": 5},
+            [(0, 13, "record_too_large", None), (13, 23, "too_large_rest", None)],
+        ),
+        (LATER[:5], {}, [(0, 5, "torn_tail", None)]),
+        (LATER[:9], {}, [(0, 9, "torn_tail", None)]),
+        (fragment(FIRST, b"abc"), {}, [(0, 10, "torn_tail", None)]),
+    ],
+)
+def test_skipped_regions_and_what_leveldb_says_of_them(file, options, regions):
+    with cordwood.open(file, on_corruption="skip", **options) as reader:
+        assert list(reader) == ([b"later"] if file.endswith(LATER) else [])
+        assert [(region.begin, region.end, region.reason, region.leveldb_len) for region in reader.skipped] == regions
+
+
+SEVERITIES = {
+    **dict.fromkeys(reference.CORRUPTION, "corruption"),
+    **dict.fromkeys(["too_large_rest", "zero_fill", "nonzero_trailer", "empty_first", "not_read"], "info"),
+    "torn_tail": "torn_tail",
+}
+
+
+def test_there_is_a_word_for_each_reason():
+    assert {str(reason) for reason in cordwood.Reason} == set(SEVERITIES)
+    assert {str(severity) for severity in cordwood.Severity} == set(SEVERITIES.values())
+
+
+def test_severity_depends_on_the_reason():
+    file = fragment(FIRST, b"") + fragment(FIRST, b"abc") + fragment(LAST, b"def") + fragment(80, b"")
+    file += fragment(MIDDLE, b"") + fragment(FULL, PAYLOAD[: BLOCK_LEN - len(file) - 7 - 7 - 3]) + b"xyz"
+    file += bytes(BLOCK_LEN) + LATER[:9]
+    with cordwood.open(file, on_corruption="skip", record_len_max=2) as reader:
+        list(reader)
+        assert {region.reason: region.severity for region in reader.skipped}.items() <= SEVERITIES.items()
+        assert len(reader.skipped) >= 7
+        assert all(type(region.severity) is cordwood.Severity for region in reader.skipped)
+
+
+def test_a_torn_tail_is_no_error():
+    with cordwood.open(SHORT[:-1]) as reader:
+        assert list(reader) == [b"one"]
+        assert (reader.end.kind, reader.end.offset) == ("torn_tail", 10)
+        assert [(region.begin, region.end, region.reason) for region in reader.skipped] == [(10, 19, "torn_tail")]
+
+
+@pytest.mark.parametrize("source", [bytes, io.BytesIO], ids=["of a known length", "of unknown length"])
+def test_stop_takes_damage_for_the_end(source):
+    file = SHORT + wrong(LATER).ljust(BLOCK_LEN - len(SHORT), b"x") + LATER
+    with cordwood.open(source(file), on_corruption="stop") as reader:
+        assert list(reader) == [b"one", b"two"]
+        assert (reader.end.kind, reader.end.offset) == ("stopped", 20)
+        regions = [(region.begin, region.end, region.reason) for region in reader.skipped]
+    assert regions[0] == (20, BLOCK_LEN, "checksum_mismatch")
+    if source is bytes:
+        assert regions[1:] == [(BLOCK_LEN, len(file), "not_read")]
+
+
+def test_unverified_checksums_let_damaged_data_through():
+    file = bytearray(SHORT)
+    file[9] ^= 1
+    assert list(cordwood.open(file, verify_checksums=False)) == [b"ond", b"two"]
+
+
+def test_skipped_damage_is_logged(caplog, tmp_path):
+    path = tmp_path / "example.log"
+    path.write_bytes(fragment(80, b"abc") + SHORT + bytes(BLOCK_LEN - 30) + LATER[:-1])
+    with caplog.at_level(logging.DEBUG), cordwood.open(path, on_corruption="skip") as reader:
+        list(reader)
+    # Neither the zeros nor the torn tail are damage.
+    [entry] = caplog.records
+    assert (entry.name, entry.levelno) == ("cordwood", logging.WARNING)
+    for part in [str(path), "unknown fragment type 80", "10 bytes at offset 0"]:
+        assert part in entry.getMessage()
+
+
+def test_raised_damage_is_not_logged(caplog):
+    with cordwood.open(fragment(80, b"abc")) as reader, pytest.raises(cordwood.CorruptionError):
+        next(reader)
+    assert caplog.records == []
+
+
+# Closing ---------------------------------------------------------------------------------------
+
+
+def test_with_closes(tmp_path):
+    path = tmp_path / "example.log"
+    path.write_bytes(FILE)
+    with cordwood.open(path) as reader:
+        assert not reader.closed
+    assert reader.closed
+    reader.close()
+    assert reader.path == str(path)
+
+
+def test_with_lets_exceptions_through():
+    with pytest.raises(KeyError), cordwood.open(FILE) as reader:
+        raise KeyError
+    assert reader.closed
+
+
+def test_a_file_object_stays_open_and_open_files_are_let_go(tmp_path):
+    source = io.BytesIO(FILE)
+    cordwood.open(source).close()
+    assert not source.closed
+
+
+# Values ----------------------------------------------------------------------------------------
+
+
+def values():
+    with cordwood.open(fragment(80, b"abc") + SHORT, on_corruption="skip") as reader:
+        return next(reader.records()), (list(reader), reader.skipped[0])[1], reader.end
+
+
+def test_repr():
+    record, region, end = values()
+    assert repr(record) == "Record(offset=10, end_offset=20, data=b'one')"
+    assert repr(region) == "SkippedRegion(begin=0, end=10, reason='unknown_kind')"
+    assert repr(end) == "End(kind='clean', offset=30)"
+    assert str(region) == "unknown fragment type 80, with a right checksum (10 bytes at offset 0)"
+
+
+def test_repr_of_a_reader(tmp_path):
+    assert "Reader" in repr(cordwood.open(b""))
+    path = tmp_path / "example.log"
+    path.touch()
+    assert str(path) in repr(cordwood.open(path))
+
+
+def test_equal_values_are_equal_and_have_one_hash():
+    for one, other in zip(values(), values(), strict=True):
+        assert one is not other
+        assert one == other
+        assert hash(one) == hash(other)
+        assert len({one, other}) == 1
+
+
+def test_other_values_are_not_equal():
+    with cordwood.open(SHORT) as reader:
+        one, two = reader.records()
+    assert one != two
+    # The same bytes elsewhere are another record.
+    with cordwood.open(reference.encode([b"two", b"two"])) as reader:
+        assert len({two, *reader.records()}) == 2
+    for value in values():
+        assert value != repr(value)
+        assert value != 0
+        assert value is not None
+
+
+def test_values_do_not_change():
+    for value in values():
+        for name in type(value).__match_args__:
+            with pytest.raises(AttributeError):
+                setattr(value, name, 0)
+
+
+def test_the_length_of_a_region():
+    _, region, _ = values()
+    assert len(region) == 10
+
+
+def test_words_are_members_of_their_enums():
+    _, region, end = values()
+    assert region.reason is cordwood.Reason.UNKNOWN_KIND
+    assert region.severity is cordwood.Severity.CORRUPTION
+    assert end.kind is cordwood.EndKind.CLEAN
+    assert (region.stored, region.computed) == (None, None)
+
+
+def test_match():
+    seen = []
+    for value in values():
+        match value:
+            case cordwood.Record(offset, end_offset, data):
+                seen.append((offset, end_offset, data))
+            case cordwood.SkippedRegion(begin, end, cordwood.Reason.UNKNOWN_KIND):
+                seen.append((begin, end))
+            case cordwood.End(cordwood.EndKind.CLEAN, offset=at):
+                seen.append(at)
+    assert seen == [(10, 20, b"one"), (0, 10), 30]

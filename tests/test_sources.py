@@ -1,0 +1,326 @@
+"""Where a log may be read from and written to."""
+
+import array
+import gzip
+import io
+import mmap
+import os
+import random
+import threading
+from pathlib import Path
+
+import pytest
+import reference
+from support import PAYLOAD, OnlyRead
+
+import cordwood
+
+RECORDS = [b"one", b"", PAYLOAD[:100_000], b"two", PAYLOAD[:32_740], PAYLOAD[5:3_000_000], b"three"]
+FILE = reference.encode(RECORDS)
+OFFSETS = reference.record_offsets(RECORDS)
+
+
+class PathLike:
+    def __init__(self, path):
+        self._path = path
+
+    def __fspath__(self):
+        return str(self._path)
+
+
+class RandomShortReads:
+    def __init__(self, data, make=bytes):
+        self._file = io.BytesIO(data)
+        self._random = random.Random(1)
+        self._make = make
+
+    def read(self, size):
+        return self._make(self._file.read(self._random.randint(1, min(size, 50_000))))
+
+
+def from_mmap(path):
+    with path.open("rb") as file:
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+def from_gzip(path):
+    with gzip.open(path.with_suffix(".gz"), "wb", compresslevel=1) as file:
+        file.write(path.read_bytes())
+    return gzip.open(path.with_suffix(".gz"), "rb")
+
+
+SOURCES = {
+    "str": str,
+    "pathlib.Path": Path,
+    "os.PathLike": PathLike,
+    "bytes": lambda path: path.read_bytes(),
+    "bytearray": lambda path: bytearray(path.read_bytes()),
+    "memoryview": lambda path: memoryview(path.read_bytes()),
+    "part of a memoryview": lambda path: memoryview(b"head" + path.read_bytes() + b"tail")[4:-4],
+    "array": lambda path: array.array("B", path.read_bytes()),
+    "mmap": from_mmap,
+    "BytesIO": lambda path: io.BytesIO(path.read_bytes()),
+    "a file": lambda path: path.open("rb"),
+    "an unbuffered file": lambda path: path.open("rb", buffering=0),
+    "gzip": from_gzip,
+    "only read": lambda path: OnlyRead(path.read_bytes()),
+    "short reads": lambda path: RandomShortReads(path.read_bytes()),
+    "read gives a bytearray": lambda path: RandomShortReads(path.read_bytes(), bytearray),
+    "read gives a memoryview": lambda path: RandomShortReads(path.read_bytes(), memoryview),
+}
+
+
+@pytest.fixture(params=SOURCES)
+def source(request, tmp_path):
+    path = tmp_path / "example.log"
+    path.write_bytes(FILE)
+    source = SOURCES[request.param](path)
+    yield source
+    if hasattr(source, "close"):
+        source.close()
+
+
+def test_every_source_gives_the_records(source):
+    with cordwood.open(source) as reader:
+        assert list(reader) == RECORDS
+        assert reader.skipped == []
+        assert (reader.end.kind, reader.end.offset) == ("clean", len(FILE))
+
+
+def test_every_source_gives_a_range(source):
+    with cordwood.open(source, start=OFFSETS[3], end=OFFSETS[5]) as reader:
+        assert [record.offset for record in reader.records()] == OFFSETS[3:5]
+        assert (reader.end.kind, reader.end.offset) == ("clean", OFFSETS[5])
+
+
+def test_every_source_is_let_go(source):
+    """A file stays open, and a buffer may be resized or closed."""
+    with cordwood.open(source) as reader:
+        next(reader)
+    if isinstance(source, bytearray):
+        source.append(0)
+    assert not getattr(source, "closed", False)
+
+
+@pytest.mark.parametrize("name", ["str", "bytes", "bytearray", "memoryview", "mmap", "BytesIO", "a file", "gzip"])
+def test_seek(name, tmp_path):
+    path = tmp_path / "example.log"
+    path.write_bytes(FILE)
+    source = SOURCES[name](path)
+    with cordwood.open(source) as reader:
+        for index in [6, 2, 0, 5]:
+            reader.seek(OFFSETS[index])
+            assert next(reader.records()).offset == OFFSETS[index]
+            assert next(reader, None) == (RECORDS[index + 1] if index < 6 else None)
+    if hasattr(source, "close"):
+        source.close()
+
+
+def test_a_path_is_told(tmp_path):
+    path = tmp_path / "example.log"
+    path.write_bytes(FILE)
+    for source in [str(path), path, PathLike(path)]:
+        with cordwood.open(source) as reader:
+            assert reader.path == str(path)
+    assert cordwood.open(FILE).path is None
+
+
+@pytest.mark.skipif(os.name == "nt", reason="file names are Unicode there")
+def test_a_path_that_is_not_unicode(tmp_path):
+    path = os.fsdecode(os.fsencode(tmp_path) + b"/\xff.log")
+    with cordwood.open(path, "x") as writer:
+        writer.append(b"one")
+        assert writer.path == path
+    with cordwood.open(path) as reader:
+        assert list(reader) == [b"one"]
+        assert reader.path == path
+    Path(path).unlink()
+    with pytest.raises(FileNotFoundError) as caught:
+        cordwood.open(path)
+    assert caught.value.filename == path
+
+
+def test_a_relative_path(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with cordwood.open("example.log", "x") as writer:
+        writer.append(b"one")
+    assert list(cordwood.open("example.log")) == [b"one"]
+
+
+@pytest.mark.parametrize("step", [2, -1])
+def test_a_memoryview_with_gaps_is_refused(step):
+    with pytest.raises(TypeError, match="contiguous"):
+        cordwood.open(memoryview(FILE)[::step])
+
+
+def test_a_buffer_of_other_items_is_taken_as_bytes():
+    padded = FILE + bytes(-len(FILE) % 8)
+    with cordwood.open(array.array("Q", padded)) as reader:
+        assert list(reader) == RECORDS
+
+
+def test_a_buffer_may_change_while_it_is_read():
+    file = bytearray(reference.encode([PAYLOAD] * 4))
+    with cordwood.open(file, on_corruption="skip") as reader:
+        next(reader)
+        file[3 * 1024 * 1024 :] = bytes(len(file) - 3 * 1024 * 1024)
+        assert next(reader) == PAYLOAD
+        list(reader)
+
+
+def test_a_buffer_that_is_read_cannot_be_resized():
+    file = bytearray(FILE)
+    with cordwood.open(file) as reader, pytest.raises(BufferError):
+        file.append(reader.tell())
+
+
+def test_a_log_begins_where_a_file_object_stands():
+    source = io.BytesIO(b"header" + FILE)
+    source.seek(6)
+    with cordwood.open(source, start=OFFSETS[3]) as reader:
+        assert next(reader.records()).offset == OFFSETS[3]
+        reader.seek(0)
+        assert list(reader) == RECORDS
+
+
+def test_what_lies_before_the_range_is_read_where_the_source_cannot_seek():
+    with cordwood.open(OnlyRead(FILE, 1000), start=OFFSETS[6]) as reader:
+        assert list(reader) == [b"three"]
+
+
+def test_opening_a_compressed_file_does_not_decompress_it(tmp_path):
+    class Counted(io.FileIO):
+        taken = 0
+
+        def read(self, size=-1):
+            data = super().read(size)
+            self.taken += len(data)
+            return data
+
+    with gzip.open(tmp_path / "example.gz", "wb", compresslevel=0) as file:
+        file.write(FILE)
+    with (
+        Counted(tmp_path / "example.gz") as file,
+        gzip.GzipFile(fileobj=file) as source,
+        cordwood.open(source) as reader,
+    ):
+        assert file.taken < len(FILE) // 2
+        assert list(reader) == RECORDS
+
+
+def test_an_empty_source():
+    for source in [b"", bytearray(), io.BytesIO(), OnlyRead(b"")]:
+        with cordwood.open(source) as reader:
+            assert list(reader) == []
+            assert (reader.end.kind, reader.end.offset, reader.skipped) == ("clean", 0, [])
+
+
+def test_a_subclass_of_bytes():
+    class Bytes(bytes):
+        pass
+
+    assert list(cordwood.open(Bytes(FILE))) == RECORDS
+
+
+def test_a_pipe():
+    read_end, write_end = os.pipe()
+
+    def write():
+        with os.fdopen(write_end, "wb") as sink, cordwood.open(sink, "w") as writer:
+            writer.extend(RECORDS)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    with os.fdopen(read_end, "rb") as source, cordwood.open(source) as reader:
+        assert list(reader) == RECORDS
+    thread.join()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
+def test_a_named_pipe_by_its_path(tmp_path):
+    """Both sides wait for each other: neither may hold the interpreter meanwhile."""
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+
+    def write():
+        with cordwood.open(path, "w") as writer:
+            writer.extend(RECORDS)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    with cordwood.open(path, start=OFFSETS[1]) as reader:
+        assert list(reader) == RECORDS[1:]
+    thread.join()
+
+
+# Sinks -----------------------------------------------------------------------------------------
+
+
+class OnlyWrite:
+    """A sink that has `write` and nothing else. `takes` says how many bytes it takes, and `says` what it answers."""
+
+    def __init__(self, takes=len, says=lambda taken: taken):
+        self.file = bytearray()
+        self._takes = takes
+        self._says = says
+
+    def write(self, data):
+        assert type(data) is bytes
+        taken = self._takes(data)
+        self.file += data[:taken]
+        return self._says(taken)
+
+
+def short_writes():
+    rng = random.Random(1)
+    return OnlyWrite(takes=lambda data: rng.randint(1, min(len(data), 50_000)))
+
+
+@pytest.mark.parametrize(
+    "sink",
+    [
+        OnlyWrite(),
+        short_writes(),
+        OnlyWrite(says=lambda taken: None),
+    ],
+    ids=["only write", "short writes", "write returns None"],
+)
+def test_objects_with_write(sink):
+    with cordwood.open(sink, "w") as writer:
+        assert writer.extend(RECORDS) == len(RECORDS)
+        assert writer.path is None
+    assert sink.file == FILE
+
+
+@pytest.mark.parametrize("make", [str, Path, PathLike])
+@pytest.mark.parametrize("mode", ["x", "w", "a"])
+def test_paths_to_write_to(tmp_path, make, mode):
+    path = tmp_path / "example.log"
+    with cordwood.open(make(path), mode) as writer:
+        writer.extend(RECORDS)
+        assert writer.path == str(path)
+    assert path.read_bytes() == FILE
+
+
+def test_file_objects_stay_open_and_are_flushed(tmp_path):
+    with (tmp_path / "example.log").open("wb") as file:
+        with cordwood.open(file, "w") as writer:
+            writer.append(b"one")
+        assert not file.closed
+        assert (tmp_path / "example.log").stat().st_size == 10
+
+
+def test_gzip_as_sink(tmp_path):
+    with gzip.open(tmp_path / "example.gz", "wb", compresslevel=1) as file, cordwood.open(file, "w") as writer:
+        writer.extend(RECORDS)
+    with gzip.open(tmp_path / "example.gz") as file:
+        assert file.read() == FILE
+
+
+@pytest.mark.parametrize("make", [bytes, bytearray, memoryview, lambda data: array.array("B", data)])
+def test_records_may_be_any_buffer(make):
+    sink = io.BytesIO()
+    with cordwood.open(sink, "w") as writer:
+        for record in RECORDS:
+            writer.append(make(record))
+    assert sink.getvalue() == FILE

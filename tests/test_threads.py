@@ -1,0 +1,258 @@
+"""Readers and writers that several threads share. Nothing here measures time; what hangs, hangs until a timeout."""
+
+import io
+import os
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import reference
+from reference import BLOCK_LEN, FULL, fragment
+from support import PAYLOAD
+
+import cordwood
+
+THREADS = 4
+TIMEOUT = 120  # seconds
+
+
+@pytest.fixture
+def frequent_switches():
+    """Threads take turns a thousand times more often than usual."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(5e-6)
+    yield
+    sys.setswitchinterval(interval)
+
+
+@pytest.fixture
+def no_switches():
+    """A thread goes on until it gives up the interpreter by itself."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1000)
+    yield
+    sys.setswitchinterval(interval)
+
+
+def in_threads(function, arguments=range(THREADS)):
+    """Calls `function` in threads that start at the same time, and returns what they return."""
+    start = threading.Barrier(len(arguments))
+
+    def run(argument):
+        start.wait(TIMEOUT)
+        return function(argument)
+
+    with ThreadPoolExecutor(len(arguments)) as pool:
+        return [future.result(TIMEOUT) for future in [pool.submit(run, argument) for argument in arguments]]
+
+
+def numbered(count, thread=0):
+    """Records that are all different, of very different lengths, in an order that can be told."""
+    return [b"%02d-%08d-" % (thread, index) + PAYLOAD[: index * 7919 % 3000] for index in range(count)]
+
+
+TAKE = [
+    list,
+    lambda reader: [record.data for record in reader.records()],
+    lambda reader: [record for batch in reader.batches(len_max=10_000) for record in batch],
+]
+
+
+@pytest.mark.parametrize("source", [bytes, bytearray, io.BytesIO])
+def test_threads_that_share_a_reader_get_each_record_once(source, frequent_switches):
+    records = numbered(20_000)
+    with cordwood.open(source(reference.encode(records))) as reader:
+        shares = in_threads(lambda thread: TAKE[thread % len(TAKE)](reader))
+        assert reader.end.kind == "clean"
+    assert all(share == sorted(share) for share in shares)
+    assert sorted(record for share in shares for record in share) == records
+
+
+def test_threads_that_share_an_iterator_get_each_record_once(frequent_switches):
+    records = numbered(20_000)
+    with cordwood.open(reference.encode(records)) as reader:
+        iterator = reader.records()
+        shares = in_threads(lambda _: [record.data for record in iterator])
+    assert sorted(record for share in shares for record in share) == records
+
+
+def test_threads_that_share_a_writer_write_each_record_whole(tmp_path, frequent_switches):
+    path = tmp_path / "example.log"
+
+    def write(thread):
+        offsets = [writer.append(record) for record in numbered(2_500, thread)]
+        assert writer.extend(numbered(2_500, thread + THREADS)) == 2_500
+        writer.flush()
+        return offsets
+
+    with cordwood.open(path, "x") as writer:
+        offsets = in_threads(write)
+    with cordwood.open(path) as reader:
+        found = {record.offset: record.data for record in reader.records()}
+        assert reader.skipped == []
+    for thread in range(THREADS):
+        assert [found[offset] for offset in offsets[thread]] == numbered(2_500, thread)
+    expected = [record for thread in range(2 * THREADS) for record in numbered(2_500, thread)]
+    assert sorted(found.values()) == sorted(expected)
+
+
+def test_damage_is_raised_in_one_thread_and_the_others_go_on(frequent_switches):
+    records = numbered(3_000)
+    file = b"".join(
+        # One damaged fragment per block.
+        (fragment(FULL, record) + b"damaged").ljust(BLOCK_LEN, b"x")
+        for record in records[:500]
+    )
+
+    def read(_):
+        found, errors = [], []
+        while True:
+            try:
+                found.append(next(reader))
+            except StopIteration:
+                return found, errors
+            except cordwood.CorruptionError as error:
+                errors.append(error.offset)
+
+    with cordwood.open(file) as reader:
+        shares = in_threads(read)
+    assert sorted(record for found, _ in shares for record in found) == records[:500]
+    blocks = [offset // BLOCK_LEN for _, errors in shares for offset in errors]
+    assert sorted(blocks) == list(range(500))
+
+
+class FailsAtTimes:
+    """A source or sink that raises at each third call."""
+
+    def __init__(self, data=b""):
+        self.file = io.BytesIO(data)
+        self.calls = 0
+
+    def call(self):
+        self.calls += 1
+        if self.calls % 3 == 0:
+            raise OSError("mine")
+
+    def read(self, size):
+        self.call()
+        return self.file.read(min(size, 5_000))
+
+    def write(self, data):
+        self.call()
+        return self.file.write(data)
+
+
+def test_an_exception_of_the_source_does_not_stop_the_other_threads(frequent_switches):
+    records = numbered(2_000)
+    source = FailsAtTimes(reference.encode(records))
+
+    def read(_):
+        found = []
+        while True:
+            try:
+                found.append(next(reader))
+            except StopIteration:
+                return found
+            except OSError as error:
+                assert str(error) == "mine"  # noqa: PT017 - caught to go on
+
+    with cordwood.open(source) as reader:
+        shares = in_threads(read)
+    assert sorted(record for found in shares for record in found) == records
+
+
+def test_an_exception_of_the_sink_ends_all_threads(frequent_switches):
+    def write_on():
+        while True:
+            writer.append(PAYLOAD[:1_000])
+
+    def write(_):
+        with pytest.raises(OSError, match=r"mine|earlier write failed") as caught:
+            write_on()
+        return str(caught.value)
+
+    sink = FailsAtTimes()
+    writer = cordwood.open(sink, "w")
+    messages = in_threads(write)
+    assert messages.count("mine") == 1
+    with pytest.raises(OSError, match="earlier write failed"):
+        writer.close()
+    assert sink.calls == 3
+
+
+def test_a_reader_that_another_thread_closes(frequent_switches):
+    def read_on():
+        while True:
+            next(reader, None)
+            reader.seek(0)
+
+    def read(thread):
+        if thread == 0:
+            next(reader, None)
+            reader.close()
+        with pytest.raises(ValueError, match="closed"):
+            read_on()
+
+    reader = cordwood.open(reference.encode([b"one", b"two"]))
+    in_threads(read)
+    assert reader.closed
+
+
+def wait_for_a_turn():
+    """A thread that sets an event as soon as it gets the interpreter, and not before it has been told to start."""
+    start, done = threading.Event(), threading.Event()
+
+    def run():
+        start.wait(TIMEOUT)
+        done.set()
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    return thread, start, done
+
+
+def test_other_threads_run_while_records_are_decoded(tmp_path, no_switches):
+    path = tmp_path / "example.log"
+    path.write_bytes(reference.encode([PAYLOAD[:300_000]] * 20))
+    thread, start, done = wait_for_a_turn()
+    with cordwood.open(path) as reader:
+        start.set()
+        for _ in range(1_000):  # Far more chances than the other thread needs.
+            reader.seek(0)
+            for _record in reader:
+                pass
+            if done.is_set():
+                break
+    assert done.is_set()
+    thread.join()
+
+
+def test_other_threads_run_while_records_are_written(tmp_path, no_switches):
+    thread, start, done = wait_for_a_turn()
+    start.set()
+    for _ in range(1_000):
+        with cordwood.open(tmp_path / "example.log", "w") as writer:
+            writer.append(PAYLOAD)
+            writer.append(PAYLOAD)
+        if done.is_set():
+            break
+    assert done.is_set()
+    thread.join()
+
+
+def test_other_threads_run_while_a_reader_waits_for_a_pipe(no_switches):
+    """The one who waits and the one who makes it go on need the interpreter in turn."""
+    read_end, write_end = os.pipe()
+    records = numbered(1_000)
+
+    def write():
+        with os.fdopen(write_end, "wb") as sink, cordwood.open(sink, "w") as writer:
+            writer.extend(records)
+
+    thread = threading.Thread(target=write, daemon=True)
+    thread.start()
+    with cordwood.open(f"/dev/fd/{read_end}") as reader:
+        assert list(reader) == records
+    os.close(read_end)
+    thread.join(TIMEOUT)

@@ -1,0 +1,301 @@
+"""`Writer`: modes, buffering, and what is left behind in each case."""
+
+import io
+import os
+import subprocess
+import sys
+
+import pytest
+import reference
+from reference import BLOCK_LEN, FIRST, FULL, HEADER_LEN, fragment
+from support import PAYLOAD
+
+import cordwood
+
+ONE = reference.encode([b"one"])
+ONE_TWO = reference.encode([b"one", b"two"])
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "example.log"
+
+
+# Appending records -----------------------------------------------------------------------------
+
+
+def test_append_returns_the_offset_and_tell_the_length():
+    with cordwood.open(io.BytesIO(), "w") as writer:
+        assert writer.tell() == 0
+        assert writer.append(b"one") == 0
+        assert writer.tell() == 10
+        assert writer.append(bytes(BLOCK_LEN - 10 - HEADER_LEN - 3)) == 10
+        assert writer.append(b"behind the trailer") == BLOCK_LEN
+        assert writer.tell() == BLOCK_LEN + HEADER_LEN + 18
+
+
+def test_extend_returns_how_many():
+    sink = io.BytesIO()
+    with cordwood.open(sink, "w") as writer:
+        assert writer.extend([]) == 0
+        assert writer.extend(iter([b"one", b"two"])) == 2
+    assert sink.getvalue() == ONE_TWO
+
+
+def test_a_log_is_copied_by_extend(path):
+    path.write_bytes(reference.encode([PAYLOAD, b"", b"x"]))
+    sink = io.BytesIO()
+    with cordwood.open(path) as reader, cordwood.open(sink, "w") as writer:
+        assert writer.extend(reader) == 3
+    assert sink.getvalue() == path.read_bytes()
+
+
+def test_a_record_of_many_megabytes(path):
+    record = PAYLOAD * 40
+    with cordwood.open(path, "x") as writer:
+        writer.append(record)
+        writer.append(b"one")
+    assert list(cordwood.open(path)) == [record, b"one"]
+
+
+def test_a_buffer_is_copied_when_it_is_appended():
+    sink = io.BytesIO()
+    record = bytearray(b"one")
+    with cordwood.open(sink, "w") as writer:
+        writer.append(record)
+        record[:] = b"two"
+        record.append(0)
+    assert sink.getvalue() == ONE
+
+
+# When it is written ----------------------------------------------------------------------------
+
+
+class Writes(list):
+    """A sink that lists what it is given."""
+
+    def write(self, data):
+        self.append(data)
+
+
+def test_records_are_gathered_and_written_about_a_megabyte_at_a_time():
+    sink = Writes()
+    with cordwood.open(sink, "w") as writer:
+        for _ in range(4000):
+            writer.append(PAYLOAD[:1000])
+        assert len(sink) == 3
+        assert all(1 << 20 <= len(data) < (1 << 20) + 2000 for data in sink)
+        writer.flush()
+    assert b"".join(sink) == reference.encode([PAYLOAD[:1000]] * 4000)
+
+
+def test_flush_writes_what_is_there_and_nothing_twice(path):
+    with cordwood.open(path, "w") as writer:
+        writer.append(b"one")
+        assert path.read_bytes() == b""
+        writer.flush()
+        assert path.read_bytes() == ONE
+        writer.flush()
+        writer.append(b"two")
+        writer.flush()
+        assert path.read_bytes() == ONE_TWO
+
+
+def test_sync_writes_too_and_moves_the_durable_offset(path):
+    with cordwood.open(path, "w") as writer:
+        assert writer.durable_offset == 0
+        writer.append(b"one")
+        writer.flush()
+        assert writer.durable_offset == 0
+        writer.sync()
+        assert writer.durable_offset == 10
+        writer.append(b"two")
+        assert writer.durable_offset == 10
+        writer.sync()
+        assert writer.durable_offset == writer.tell() == 20
+        assert path.read_bytes() == ONE_TWO
+
+
+def test_sync_of_a_file_object(path):
+    with path.open("wb") as file, cordwood.open(file, "w") as writer:
+        writer.append(b"one")
+        writer.sync()
+        assert writer.durable_offset == 10
+        assert path.read_bytes() == ONE
+
+
+# Closing ---------------------------------------------------------------------------------------
+
+
+def test_close_writes_and_may_be_repeated(path):
+    writer = cordwood.open(path, "w")
+    writer.append(b"one")
+    writer.close()
+    assert writer.closed
+    writer.close()
+    assert path.read_bytes() == ONE
+    assert writer.path == str(path)
+
+
+def test_with_closes_also_when_it_is_left_by_an_exception(path):
+    def write():
+        with cordwood.open(path, "w") as writer:
+            writer.append(b"one")
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        write()
+    assert path.read_bytes() == ONE
+
+
+def test_no_records_make_an_empty_file(path):
+    cordwood.open(path, "w").close()
+    assert path.read_bytes() == b""
+
+
+def test_a_writer_that_nobody_closed_writes_and_warns(path):
+    writer = cordwood.open(path, "w")
+    writer.append(b"one")
+    with pytest.warns(ResourceWarning, match=r"unclosed writer .*example\.log"):
+        del writer
+    assert path.read_bytes() == ONE
+
+
+def test_a_writer_that_nobody_closed_hands_to_its_object():
+    sink = Writes()
+    writer = cordwood.open(sink, "w")
+    writer.append(b"one")
+    with pytest.warns(ResourceWarning, match="unclosed writer"):
+        del writer
+    assert sink == [ONE]
+
+
+def test_a_closed_writer_does_not_warn(path):
+    writer = cordwood.open(path, "w")
+    writer.close()
+    del writer
+
+
+def test_a_writer_at_the_end_of_the_program(path):
+    script = "import cordwood, sys; writer = cordwood.open(sys.argv[1], 'w'); writer.append(b'one')"
+    subprocess.run([sys.executable, "-c", script, path], check=True, timeout=60)  # noqa: S603
+    assert path.read_bytes() == ONE
+
+
+def test_repr(path):
+    with cordwood.open(path, "w") as writer:
+        assert str(path) in repr(writer)
+    with cordwood.open(io.BytesIO(), "w") as writer:
+        assert "Writer" in repr(writer)
+
+
+# Modes -----------------------------------------------------------------------------------------
+
+
+def test_the_default_mode_makes_a_new_file(path):
+    with cordwood.Writer(path) as writer:
+        writer.append(b"one")
+    with pytest.raises(FileExistsError):
+        cordwood.Writer(path)
+    assert path.read_bytes() == ONE
+
+
+def test_w_replaces_what_is_there(path):
+    path.write_bytes(b"something longer than a record")
+    with cordwood.open(path, "w") as writer:
+        writer.append(b"one")
+    assert path.read_bytes() == ONE
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_a_on_an_empty_or_missing_file(path, exists):
+    if exists:
+        path.touch()
+    with cordwood.open(path, "a") as writer:
+        assert writer.tell() == 0
+        assert writer.append(b"one") == 0
+    assert path.read_bytes() == ONE
+
+
+def test_a_again_and_again(path):
+    records = [PAYLOAD[:length] for length in (3, 40_000, 0, 25_000, 32_761, 5)]
+    for record in records:
+        with cordwood.open(path, "a") as writer:
+            writer.append(record)
+    assert path.read_bytes() == reference.encode(records)
+
+
+@pytest.mark.parametrize("distance", range(20))
+def test_a_at_each_distance_from_the_end_of_a_block(path, distance):
+    first = PAYLOAD[: BLOCK_LEN - HEADER_LEN - distance]
+    path.write_bytes(reference.encode([first]))
+    with cordwood.open(path, "a") as writer:
+        assert writer.tell() == BLOCK_LEN - distance
+        writer.append(b"second")
+    assert path.read_bytes() == reference.encode([first, b"second"])
+
+
+@pytest.mark.parametrize("written", range(7))
+def test_a_behind_a_part_of_a_trailer(path, written):
+    first = PAYLOAD[: BLOCK_LEN - HEADER_LEN - 6]
+    path.write_bytes(reference.encode([first]) + bytes(written))
+    with cordwood.open(path, "a") as writer:
+        assert writer.append(b"second") == BLOCK_LEN
+    assert path.read_bytes() == reference.encode([first, b"second"])
+
+
+TORN = {
+    "a header": (ONE + b"1234", 10, 4, "torn_tail"),
+    "a payload": (ONE_TWO[:-1], 10, 9, "torn_tail"),
+    "only a first fragment": (ONE + fragment(FIRST, b"abc"), 10, 10, "torn_tail"),
+    "a record of many blocks": (reference.encode([b"one", PAYLOAD])[:100_000], 10, 99_990, "torn_tail"),
+    "some zeros": (ONE + bytes(3), 10, 3, "zero_fill"),
+    "blocks of zeros": (ONE + bytes(3 * BLOCK_LEN), 10, 3 * BLOCK_LEN, "zero_fill"),
+    "nothing but zeros": (bytes(100), 0, 100, "zero_fill"),
+}
+
+
+@pytest.mark.parametrize("name", TORN)
+def test_a_refuses_a_torn_tail_and_the_advice_helps(path, name):
+    file, offset, length, reason = TORN[name]
+    path.write_bytes(file)
+    with pytest.raises(cordwood.TornTailError) as caught:
+        cordwood.open(path, "a")
+    error = caught.value
+    assert (error.path, error.offset, error.length, error.reason) == (str(path), offset, length, reason)
+    assert str(path) in str(error)
+    assert f"cut the file to {offset} bytes" in str(error)
+    assert path.read_bytes() == file
+
+    os.truncate(path, error.offset)
+    with cordwood.open(path, "a") as writer:
+        assert writer.append(b"two") == offset
+    assert list(cordwood.open(path)) == [*([b"one"] if offset else []), b"two"]
+
+
+def test_a_refuses_damage_anywhere(path):
+    for file in [
+        bytes([ONE[0] ^ 1]) + ONE[1:],
+        bytes([ONE[0] ^ 1]) + ONE[1:] + bytes(BLOCK_LEN - 10) + ONE,
+        fragment(FIRST, b"abc") + ONE,
+        ONE + fragment(80, b""),
+    ]:
+        path.write_bytes(file)
+        with pytest.raises(cordwood.CorruptionError) as caught:
+            cordwood.open(path, "a")
+        assert caught.value.path == str(path)
+        assert path.read_bytes() == file
+
+
+def test_a_lets_zeros_in_the_middle_be(path):
+    path.write_bytes(ONE + bytes(BLOCK_LEN - 10) + ONE)
+    with cordwood.open(path, "a") as writer:
+        assert writer.append(b"two") == BLOCK_LEN + 10
+    assert list(cordwood.open(path)) == [b"one", b"one", b"two"]
+
+
+def test_a_behind_a_trailer_that_is_not_zero(path):
+    path.write_bytes(fragment(FULL, PAYLOAD[: BLOCK_LEN - HEADER_LEN - 6]) + b"xx")
+    with cordwood.open(path, "a") as writer:
+        writer.append(b"two")
+    assert list(cordwood.open(path)) == [PAYLOAD[: BLOCK_LEN - HEADER_LEN - 6], b"two"]

@@ -1,0 +1,136 @@
+"""The public surface as a type checker sees it: for pyright and mypy, both strict. Nobody runs this."""
+
+import io
+import mmap
+from array import array
+from collections.abc import Iterator
+from pathlib import Path
+from typing import assert_type
+
+import cordwood
+from cordwood import End, EndKind, Reader, Reason, Record, Severity, SkippedRegion, Writer
+
+with cordwood.open("example.log") as reader:
+    assert_type(reader, Reader)
+    assert_type(iter(reader), Reader)
+    assert_type(next(reader), bytes)
+    assert_type(list(reader), list[bytes])
+    assert_type(reader.records(), Iterator[Record])
+    assert_type(reader.batches(), Iterator[list[bytes]])
+    assert_type(reader.batches(len_max=1 << 20), Iterator[list[bytes]])
+    assert_type(reader.tell(), int)
+    assert_type(reader.skipped, list[SkippedRegion])
+    assert_type(reader.end, End | None)
+    assert_type(reader.path, str | None)
+    assert_type(reader.closed, bool)
+    reader.seek(0)
+    reader.close()
+
+with cordwood.open("example.log", "w") as writer:
+    assert_type(writer, Writer)
+    assert_type(writer.append(b"one"), int)
+    assert_type(writer.append(bytearray()), int)
+    assert_type(writer.append(memoryview(b"")), int)
+    assert_type(writer.extend([b"one", bytearray()]), int)
+    assert_type(writer.extend(reader), int)
+    assert_type(writer.tell(), int)
+    assert_type(writer.durable_offset, int)
+    assert_type(writer.path, str | None)
+    assert_type(writer.closed, bool)
+    writer.flush()
+    writer.sync()
+    writer.close()
+
+assert_type(cordwood.open("example.log", "r"), Reader)
+assert_type(cordwood.open("example.log", "a"), Writer)
+assert_type(cordwood.open("example.log", mode="x"), Writer)
+assert_type(
+    cordwood.open("x", on_corruption="skip", start=1, end=None, verify_checksums=False, record_len_max=1), Reader
+)
+assert_type(Reader(b"", on_corruption="stop", start=0, end=5, verify_checksums=True, record_len_max=1), Reader)
+assert_type(Writer("example.log"), Writer)
+assert_type(Writer("example.log", "a"), Writer)
+
+
+class Source:
+    """The least that can be read from."""
+
+    def read(self, size: int, /) -> bytearray:
+        """Gives nothing."""
+        return bytearray(size)[:0]
+
+
+class Sink:
+    """The least that can be written to."""
+
+    def write(self, data: bytes, /) -> None:
+        """Takes all."""
+
+
+with Path("example.log").open("rb") as file:
+    cordwood.open(file)
+    cordwood.open(mmap.mmap(file.fileno(), 0))
+with Path("example.log").open("wb") as new_file:
+    cordwood.open(new_file, "w")
+cordwood.open(Path("example.log"))
+cordwood.open(b"")
+cordwood.open(bytearray())
+cordwood.open(memoryview(b""))
+cordwood.open(array("B"))
+cordwood.open(io.BytesIO())
+cordwood.open(Source())
+cordwood.open(Path("example.log"), "x")
+cordwood.open(io.BytesIO(), "w")
+cordwood.open(Sink(), "w")
+
+# What is wrong is seen: strict checkers report an ignore that they do not need.
+cordwood.open("example.log", "q")  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
+cordwood.open("example.log", "w", start=1)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
+cordwood.open("example.log", on_corruption="x")  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
+Writer(None)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+writer.append("text")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+def values(value: Record | SkippedRegion | End) -> object:
+    """Takes each kind of value apart."""
+    match value:
+        case Record(offset, end_offset, data):
+            assert_type(offset, int)
+            assert_type(end_offset, int)
+            return assert_type(data, bytes)
+        case SkippedRegion(begin, end, reason):
+            assert_type(begin, int)
+            assert_type(end, int)
+            assert_type(reason, Reason)
+            assert_type(value.severity, Severity)
+            assert_type(value.stored, int | None)
+            assert_type(value.computed, int | None)
+            assert_type(value.leveldb_len, int | None)
+            return assert_type(len(value), int)
+        case End(kind, offset):
+            assert_type(kind, EndKind)
+            return assert_type(offset, int)
+
+
+def errors() -> None:
+    """Looks at each kind of error."""
+    try:
+        next(reader)
+    except cordwood.CorruptionError as error:
+        assert_type(error.path, str | None)
+        assert_type(error.offset, int)
+        assert_type(error.length, int)
+        assert_type(error.reason, Reason)
+        assert_type(error.stored, int | None)
+        assert_type(error.computed, int | None)
+    except (cordwood.RecordTooLargeError, cordwood.TornTailError) as error:
+        assert_type(error.length, int)
+    except cordwood.CordwoodError as error:
+        assert_type(error.reason, Reason)
+
+
+assert_type(cordwood.crc32c(b"data"), int)
+assert_type(cordwood.crc32c(memoryview(b"data"), 1), int)
+assert_type(cordwood.mask(1), int)
+assert_type(cordwood.unmask(1), int)
+assert_type(cordwood.__version__, str)
