@@ -126,7 +126,7 @@ def errors() -> None:
     except (cordwood.RecordTooLargeError, cordwood.TornTailError) as error:
         assert_type(error.length, int)
     except cordwood.CordwoodError as error:
-        assert_type(error.reason, Reason)
+        assert_type(error.offset, int)
 
 
 assert_type(cordwood.crc32c(b"data"), int)

@@ -288,6 +288,9 @@ impl Decoder {
     }
 
     /// The next event in `window`, or the wish for more.
+    ///
+    /// The window must hold the bytes from [`offset`](Self::offset) on, and must not end before the one of the last call did: records that have
+    /// been found in that one are handed out without another look.
     #[inline]
     pub fn step(&mut self, window: Window<'_>) -> Step {
         match self.next_of_run() {
