@@ -202,10 +202,10 @@ def change_a_length(draw, file):
 
 def let_the_last_length_pass_the_end(draw, file):
     """As a flipped bit does: it looks like a torn tail, but is none."""
-    items = [item for item in reference.fragments(bytes(file), verify_checksums=False) if item.end == len(file)]
-    if items:
-        begin = items[0].begin
-        file[begin + 5 : begin + 6] = bytes([min(0x7F, file[begin + 5] + draw(st.integers(1, 0x7F)))])
+    items = list(reference.fragments(bytes(file), verify_checksums=False))
+    if items and items[-1].end == len(file) >= items[-1].begin + HEADER_LEN:
+        high_byte = items[-1].begin + 5
+        file[high_byte] = min(0x7F, file[high_byte] + draw(st.integers(1, 0x7F)))
 
 
 def change_a_kind(draw, file):
