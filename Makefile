@@ -24,7 +24,7 @@ PYRIGHT := PATH="$(CURDIR)/$(BIN):$$PATH" PYRIGHT_PYTHON_IGNORE_WARNINGS=1 pyrig
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
 
-.PHONY: help demo test lint test-rust wheel install test-python types fmt clean
+.PHONY: help demo test lint test-rust wheel install test-python types bench fmt clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -67,6 +67,12 @@ types: $(VENV)/test.stamp install  ## Check the stubs against the module, and th
 	$(BIN)/mypy python/cordwood $(wildcard tests/typing)
 	$(PYRIGHT) --verifytypes cordwood --ignoreexternal
 	$(PYRIGHT) --warnings
+
+# Not part of the tests: what they print depends on the machine.
+bench: $(VENV)/test.stamp install  ## Measure, and keep the figures in benches/record
+	cargo bench --locked --package cordwood-bench
+	$(BIN)/python benches/python/bench.py --json target/bench-python.json
+	$(BIN)/python benches/record.py target/bench-python.json
 
 # By hand ---------------------------------------------------------------------------------------
 

@@ -284,6 +284,15 @@ def test_a_record_that_is_too_large():
     assert list(cordwood.open(FILE, record_len_max=5)) == RECORDS
 
 
+@pytest.mark.parametrize("length", [1, 5, 32_761, 32_762, 100_000])
+def test_a_record_of_just_the_allowed_length(length):
+    file = reference.encode([b"", bytes(length), b""])
+    with cordwood.open(file, record_len_max=length) as reader:
+        assert [len(record) for record in reader] == [0, length, 0]
+    with cordwood.open(file, record_len_max=length - 1, on_corruption="skip") as reader:
+        assert list(reader) == [b"", b""]
+
+
 def test_a_limit_of_zero_lets_empty_records_pass():
     file = reference.encode([b"", b"x", b""])
     with cordwood.open(file, record_len_max=0, on_corruption="skip") as reader:
