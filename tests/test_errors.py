@@ -131,7 +131,7 @@ def test_an_unknown_mode(path, mode):
 
 
 def test_an_unknown_policy():
-    with pytest.raises(ValueError, match="'raise', 'skip' or 'stop'"):
+    with pytest.raises(ValueError, match="'raise', 'skip', 'stop' or 'salvage'"):
         cordwood.open(FILE, on_corruption="ignore")
 
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cordwood::{FollowOptions, Poll, Severity};
+use cordwood::{FollowOptions, OnCorruption, Poll, Severity};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -53,6 +53,7 @@ impl State {
                 offset: record.offset,
                 end_offset: record.end_offset,
                 data: PyBytes::new(py, record.data).unbind(),
+                salvaged: record.is_salvaged,
             }),
             Ok(Poll::Skipped(region)) => {
                 self.skip(region);
@@ -128,7 +129,14 @@ impl Follower {
                 "path must be str or os.PathLike, not {name}"
             )));
         };
-        let on_corruption = on_corruption_of(on_corruption)?;
+        let on_corruption = match on_corruption_of(on_corruption)? {
+            OnCorruption::Salvage => {
+                return Err(PyValueError::new_err(
+                    "on_corruption must not be 'salvage' for a log that is still being written",
+                ));
+            }
+            policy => policy,
+        };
         let options = FollowOptions::default()
             .with_start(start)
             .with_on_corruption(on_corruption)
@@ -181,7 +189,9 @@ impl Follower {
 
     #[getter]
     fn skipped(&self, py: Python<'_>) -> PyResult<Vec<SkippedRegion>> {
-        self.with_state(py, |state| state.skipped.iter().copied().map(SkippedRegion).collect())
+        self.with_state(py, |state| {
+            state.skipped.iter().copied().map(SkippedRegion::from).collect()
+        })
     }
 
     #[getter]

@@ -174,7 +174,7 @@ impl Reader {
     #[getter]
     fn skipped(&self, py: Python<'_>) -> PyResult<Vec<SkippedRegion>> {
         self.with_state(py, |state| {
-            Ok(state.skipped.iter().copied().map(SkippedRegion).collect())
+            Ok(state.skipped.iter().copied().map(SkippedRegion::from).collect())
         })
     }
 
@@ -306,8 +306,9 @@ pub(crate) fn on_corruption_of(name: &str) -> PyResult<OnCorruption> {
         "raise" => Ok(OnCorruption::Raise),
         "skip" => Ok(OnCorruption::Skip),
         "stop" => Ok(OnCorruption::Stop),
+        "salvage" => Ok(OnCorruption::Salvage),
         other => Err(PyValueError::new_err(format!(
-            "on_corruption must be 'raise', 'skip' or 'stop', not '{other}'"
+            "on_corruption must be 'raise', 'skip', 'stop' or 'salvage', not '{other}'"
         ))),
     }
 }
@@ -316,7 +317,7 @@ pub(crate) fn log_skipped(py: Python<'_>, region: cordwood::SkippedRegion, path:
     static LOG_SKIPPED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     LOG_SKIPPED
         .import(py, "cordwood._log", "log_skipped")?
-        .call1((SkippedRegion(region), path.map(Path::as_os_str)))
+        .call1((SkippedRegion::from(region), path.map(Path::as_os_str)))
         .map(drop)
 }
 
@@ -338,6 +339,7 @@ impl Records {
             offset: span.offset,
             end_offset: span.end_offset,
             data,
+            salvaged: span.is_salvaged,
         }))
     }
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::verify::{Report, report};
 use crate::decode::{OnCorruption, ReadOptions};
 use crate::error::Error;
-use crate::reader::Reader;
+use crate::reader::{Reader, Source};
 use crate::writer::Writer;
 
 /// Reads the log `source` with the policy [`OnCorruption::Salvage`], and writes all its records to a new log, `destination`. The report is about
@@ -40,9 +40,36 @@ pub fn salvage(
     destination: impl AsRef<Path>,
     options: &ReadOptions,
 ) -> Result<Report, Error> {
-    let destination = destination.as_ref();
     let options = options.clone().with_on_corruption(OnCorruption::Salvage);
-    let mut reader = Reader::open(source, options)?;
+    write_records(&mut Reader::open(source, options)?, destination.as_ref())
+}
+
+/// [`salvage`] for any source of a log.
+///
+/// ```
+/// use cordwood::{ReadOptions, SliceSource, verbs};
+/// # let folder = tempfile::tempdir()?;
+/// # let clean = folder.path().join("clean.log");
+/// let source = SliceSource::new(b"\xdd\x5f\xb3\x7a\x03\x00\x01foo torn");
+/// let report = verbs::salvage_source(source, &clean, &ReadOptions::default())?;
+/// assert_eq!(report.record_count, 1);
+/// assert_eq!(std::fs::read(&clean)?, b"\xdd\x5f\xb3\x7a\x03\x00\x01foo");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+///
+/// As [`salvage`]; without a path, if it is `source` that cannot be read.
+pub fn salvage_source<S: Source>(
+    source: S,
+    destination: impl AsRef<Path>,
+    options: &ReadOptions,
+) -> Result<Report, Error> {
+    let options = options.clone().with_on_corruption(OnCorruption::Salvage);
+    write_records(&mut Reader::with_source(source, options), destination.as_ref())
+}
+
+fn write_records<S: Source>(reader: &mut Reader<S>, destination: &Path) -> Result<Report, Error> {
     let at = |path: &Path| {
         let path = path.to_owned();
         move |source| Error::Io {
@@ -55,7 +82,7 @@ pub fn salvage(
     let temporary = Temporary::beside(destination).map_err(at(destination))?;
     let file = File::create_new(&temporary.path).map_err(at(&temporary.path))?;
     let mut writer = Writer::new(file);
-    let written = report(&mut reader, |record| {
+    let written = report(reader, |record| {
         writer.append(record).map(drop).map_err(at(&temporary.path))
     })?;
     writer.sync_with(|file| file.sync_all()).map_err(at(&temporary.path))?;
