@@ -47,11 +47,15 @@ mod readme {}
 mod assemble;
 mod checksum;
 mod decode;
+mod deflate;
+mod dialect;
 mod encode;
 mod error;
 mod flip;
 mod format;
 mod fragment;
+mod inflate;
+mod log_info;
 mod reader;
 mod salvage;
 pub mod verbs;
@@ -59,6 +63,7 @@ mod writer;
 
 pub use checksum::{combine, crc32c, crc32c_kernel, extend, mask, unmask};
 pub use decode::{Decoder, End, OnCorruption, ReadOptions, RecordSpan, Step, Window};
+pub use dialect::{DETECT_LEN, Dialect, Foreign, detect};
 pub use encode::Encoder;
 pub use error::{Error, Reason, Severity, SkippedRegion};
 pub use flip::{BitFlip, FragmentPart, locate_bit_flip};
@@ -66,6 +71,7 @@ pub use format::{
     BLOCK_LEN, FRAGMENT_LEN_MAX, HEADER_LEN, Header, Kind, TRAILER_LEN_MAX, block_begin, block_left, encoded_len,
     trailer_len,
 };
+pub use log_info::{LogInfo, Predecessor};
 pub use reader::{Event, Reader, Record, SliceSource, Source, StreamSource};
 pub use reader::{FollowOptions, Follower, NotYet, Poll, WaitReason};
 pub use writer::{Writer, append_offset};

@@ -5,9 +5,10 @@ use std::path::Path;
 use std::thread;
 
 use crate::decode::{End, OnCorruption, ReadOptions, RecordSpan, Step};
+use crate::dialect::Dialect;
 use crate::error::{Error, Reason, Severity, SkippedRegion};
 use crate::flip::BitFlip;
-use crate::format::{BLOCK_LEN, block_begin};
+use crate::format::BLOCK_LEN;
 use crate::reader::{Reader, SliceSource, Source};
 
 /// A region that was not returned, and the flipped bit that explains it.
@@ -197,11 +198,12 @@ pub(super) fn report<S: Source>(
 ///
 /// # Errors
 ///
-/// [`Error::Io`] if the file cannot be opened or read.
+/// [`Error::Io`] if the file cannot be opened or read, [`Error::Foreign`] if it is of another format.
 pub fn verify_file(path: impl AsRef<Path>, options: &ReadOptions, threads: NonZeroUsize) -> Result<Report, Error> {
     let path = path.as_ref();
     let mut whole = Reader::open(path, options.clone())?;
-    let ranges = split_ranges(options, whole.file_len(), threads);
+    let options = options.clone().with_dialect(whole.dialect()?);
+    let ranges = split_ranges(&options, whole.file_len(), threads);
     if ranges.len() == 1 {
         return verify(&mut whole);
     }
@@ -222,9 +224,11 @@ pub fn verify_file(path: impl AsRef<Path>, options: &ReadOptions, threads: NonZe
 ///
 /// # Errors
 ///
-/// [`Error::Io`] if a thread cannot be started.
+/// [`Error::Io`] if a thread cannot be started, [`Error::Foreign`] if this is a file of another format.
 pub fn verify_slice(file: &[u8], options: &ReadOptions, threads: NonZeroUsize) -> Result<Report, Error> {
-    let ranges = split_ranges(options, Some(file.len() as u64), threads).into_iter();
+    let dialect = Reader::from_slice(file, options.clone()).dialect()?;
+    let options = options.clone().with_dialect(dialect);
+    let ranges = split_ranges(&options, Some(file.len() as u64), threads).into_iter();
     verify_ranges(
         ranges
             .map(|range| Reader::with_source(SliceSource::new(file), range))
@@ -235,7 +239,8 @@ pub fn verify_slice(file: &[u8], options: &ReadOptions, threads: NonZeroUsize) -
 /// Cuts the range of `options` at block boundaries into at most `count` parts of about the same length, for [`verify_ranges`] or for readers on
 /// several machines. Together they give the events of the whole range, each once.
 ///
-/// It is one part under [`OnCorruption::Stop`], and where `file_len` is not known.
+/// It is one part under [`OnCorruption::Stop`], in a dialect with log numbers, where only what comes before tells where the log ends, and where
+/// `file_len` is not known. Where no dialect is named, [`Dialect::LEVELDB`] is meant.
 ///
 /// ```
 /// use std::num::NonZeroUsize;
@@ -245,13 +250,15 @@ pub fn verify_slice(file: &[u8], options: &ReadOptions, threads: NonZeroUsize) -
 /// assert_eq!((parts[1].start, parts[1].end), (65_536, None));
 /// ```
 pub fn split_ranges(options: &ReadOptions, file_len: Option<u64>, count: NonZeroUsize) -> Vec<ReadOptions> {
-    let first = block_begin(options.start);
+    let dialect = options.dialect.unwrap_or(Dialect::LEVELDB);
+    let first = dialect.block_begin(options.start);
     let len = file_len.map_or(0, |file_len| {
         options.end.unwrap_or(u64::MAX).min(file_len).saturating_sub(first)
     });
     let block_count = len.div_ceil(BLOCK_LEN as u64);
     let count = match options.on_corruption {
         OnCorruption::Stop => 1,
+        _ if dialect.has_log_numbers() => 1,
         _ => block_count.clamp(1, count.get() as u64),
     };
     let part_len = block_count.div_ceil(count) * BLOCK_LEN as u64;

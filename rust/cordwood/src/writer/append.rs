@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::Writer;
 use crate::decode::{End, ReadOptions};
+use crate::dialect::Dialect;
 use crate::error::{Error, Reason, SkippedRegion};
 use crate::reader::{Event, Reader};
 
@@ -48,7 +49,8 @@ impl Writer<File> {
 /// As [`Writer::open_append`].
 pub fn append_offset(path: impl AsRef<Path>) -> Result<u64, Error> {
     let path = path.as_ref();
-    let mut reader = Reader::open(path, ReadOptions::default())?;
+    let options = ReadOptions::default().with_dialect(Dialect::LEVELDB);
+    let mut reader = Reader::open(path, options)?;
     let mut last: Option<SkippedRegion> = None;
     while let Some(event) = reader.next_event()? {
         last = match (event, last) {
