@@ -214,7 +214,7 @@ pub struct Decoder {
     form: Option<Form>,
     /// Damage of which it is not yet clear whether the log goes on behind it.
     doubt: Option<Doubt>,
-    /// Where the log ended before the file does.
+    /// Where a trailer has ended the log before the file does.
     log_end: Option<u64>,
     verify_checksums: bool,
     stops_at_corruption: bool,
@@ -271,10 +271,8 @@ struct Doubt {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     Damage,
-    /// Nothing of this log follows, and nothing of another one.
+    /// Nothing of this log follows.
     EndOfFile,
-    /// What follows is of another log.
-    Stale,
 }
 
 /// Records of one fragment each, one behind the other, found in one go and handed out one by one.
@@ -497,10 +495,7 @@ impl Decoder {
             if let Some(doubt) = self.doubt
                 && let Some(verdict) = doubt.verdict
             {
-                match self.resolve(doubt, verdict) {
-                    Some(step) => return step,
-                    None => continue,
-                }
+                return self.resolve(doubt, verdict);
             }
             let left = self.dialect.block_left(self.offset);
             let bytes = window.at(self.offset, left);
@@ -587,7 +582,11 @@ impl Decoder {
             _ if self.offset >= self.end => doubt.verdict = Some(Verdict::Damage),
             Found::Incomplete | Found::Trailer { .. } => return false,
             Found::Nothing => doubt.verdict = Some(Verdict::EndOfFile),
-            Found::Stale => doubt.verdict = Some(Verdict::Stale),
+            // A log has fragments of one form.
+            Found::Fragment { form, .. } if self.form.is_some_and(|own| own != form) => {
+                self.pass_stale(&mut doubt, bytes)
+            }
+            Found::Stale => self.pass_stale(&mut doubt, bytes),
             Found::Fragment { .. } | Found::Metadata { .. } | Found::EndTrailer { .. } => {
                 doubt.verdict = Some(Verdict::Damage);
             }
@@ -608,62 +607,64 @@ impl Decoder {
         true
     }
 
+    /// Passes over a block that begins with a fragment of another log.
+    fn pass_stale(&mut self, doubt: &mut Doubt, bytes: &[u8]) {
+        self.offset += bytes.len() as u64;
+        doubt.end = self.offset;
+        doubt.has_stale = true;
+    }
+
     /// Whether `found` is damage of which it must be seen what follows.
     fn begins_to_doubt(&mut self, found: Found, bytes: &[u8]) -> bool {
-        let Found::Fault {
-            len,
-            reason,
-            leveldb_len,
-        } = found
-        else {
-            return false;
+        let (reason, leveldb_len) = match found {
+            Found::Fault {
+                reason: reason @ (Reason::BadLength { .. } | Reason::ChecksumMismatch { .. } | Reason::ZeroHeader),
+                leveldb_len,
+                ..
+            } => (reason, leveldb_len),
+            Found::Stale => (Reason::LostWrite, None),
+            _ => return false,
         };
-        let is_doubtful = matches!(
-            reason,
-            Reason::BadLength { .. } | Reason::ChecksumMismatch { .. } | Reason::ZeroHeader
-        );
         let is_ours = self.offset >= self.start && self.offset < self.end;
-        if !is_doubtful || !is_ours || self.is_live || self.dialect.log_number().is_none() {
+        if !is_ours || self.is_live || self.dialect.log_number().is_none() {
             return false;
         }
         let evidence = salvage::evidence(&self.dialect, self.form, bytes);
-        if evidence == Evidence::OfThisLog {
+        if evidence == Evidence::OfThisLog && found != Found::Stale {
             return false;
         }
-        let end = self.offset + len as u64;
+        let end = self.offset + bytes.len() as u64;
         self.doubt = Some(Doubt {
             begin: self.offset,
             end,
             reason,
             leveldb_len,
-            has_stale: evidence == Evidence::OfAnother,
-            verdict: None,
+            has_stale: found == Found::Stale || evidence == Evidence::OfAnother,
+            verdict: (evidence == Evidence::OfThisLog).then_some(Verdict::Damage),
         });
         self.offset = end;
         true
     }
 
-    /// Tells what a doubt has come to: the pending record first, then the damage, then zeros. `None`: look again.
+    /// Tells what a doubt has come to: the pending record first, then the damage, then zeros.
     #[cold]
-    fn resolve(&mut self, mut doubt: Doubt, verdict: Verdict) -> Option<Step> {
+    fn resolve(&mut self, mut doubt: Doubt, verdict: Verdict) -> Step {
         self.is_before_first = false;
         self.is_inside = false;
-        let is_stale = verdict == Verdict::Stale || (verdict == Verdict::EndOfFile && doubt.has_stale);
+        let is_stale = verdict == Verdict::EndOfFile && doubt.has_stale;
         // Where each fragment says how far the file had been synced, a later one would vouch for what was. None follows, so this is an end
         // that a crash has left. Source: Pebble `record/record.go`, and the test TestWALSync.
-        let is_unsynced = verdict == Verdict::EndOfFile && self.form == Some(Form::Synced);
+        let is_unsynced = verdict == Verdict::EndOfFile && !doubt.has_stale && self.form == Some(Form::Synced);
         let interruption = if is_stale || is_unsynced {
             Interruption::EndOfFile
         } else {
             Interruption::Damage
         };
         if let Some(region) = self.assembler.give_up(interruption) {
-            return Some(self.skip(region));
+            return self.skip(region);
         }
         if is_stale {
-            self.doubt = None;
-            self.log_end = Some(doubt.begin);
-            return None;
+            (doubt.end, doubt.reason, doubt.leveldb_len) = (self.offset, Reason::Stale, None);
         }
         let region = SkippedRegion {
             begin: doubt.begin,
@@ -679,7 +680,7 @@ impl Decoder {
         } else {
             self.doubt = None;
         }
-        Some(self.skip(region))
+        self.skip(region)
     }
 
     /// Behind the end of the log at `begin`, up to the end of the file.
@@ -805,9 +806,9 @@ impl Decoder {
                 self.offset += bytes.len() as u64;
                 return None;
             }
-            Found::Trailer { .. } => (false, bytes.len()),
+            Found::Trailer { .. } | Found::Stale => (false, bytes.len()),
             Found::Fault { len, .. } | Found::Metadata { len, .. } | Found::EndTrailer { len } => (false, len),
-            Found::Stale | Found::Nothing | Found::Incomplete => (false, 0),
+            Found::Nothing | Found::Incomplete => (false, 0),
         };
         if begin >= self.end {
             if self.is_before_first {
@@ -827,10 +828,6 @@ impl Decoder {
                 payload_len,
             } if is_ours => {
                 return self.fragment(kind, form, &bytes[form.header_len()..][..payload_len]);
-            }
-            Found::Stale => {
-                self.log_end = Some(begin);
-                return None;
             }
             _ => {}
         }
@@ -868,6 +865,7 @@ impl Decoder {
                 self.log_end = Some(self.offset);
                 (Reason::EndTrailer, None)
             }
+            Found::Stale => (Reason::LostWrite, None),
             _ => (Reason::NonzeroTrailer, None),
         };
         let region = SkippedRegion {
@@ -904,7 +902,6 @@ impl Decoder {
     fn give_up(&mut self, next: Found) -> Option<Step> {
         let interruption = match next {
             Found::Nothing
-            | Found::Stale
             | Found::EndTrailer { .. }
             | Found::Fault {
                 reason: Reason::TornTail,
@@ -948,6 +945,8 @@ impl Decoder {
         }
         match region.reason.severity() {
             Severity::TornTail => self.torn_since = self.torn_since.or(Some(region.begin)),
+            // Behind the end of the log, however that is.
+            _ if region.reason == Reason::Stale => {}
             _ => self.torn_since = None,
         }
         if self.stops_at_corruption && region.reason.severity() == Severity::Corruption {

@@ -74,6 +74,8 @@ pub enum Reason {
     EndTrailer,
     /// Behind the end of the log, in a file that an older log was in before: what is left of that.
     Stale,
+    /// The same with fragments of this log behind it: what was written here never reached the disk.
+    LostWrite,
     /// A record that is compressed in a way that this build does not read: other than zstd, or the feature `zstd` is off.
     UnsupportedCompression,
     /// A record with right checksums that cannot be decompressed.
@@ -129,6 +131,7 @@ impl Reason {
             Reason::IgnoredKind { .. } => "ignored_kind",
             Reason::EndTrailer => "end_trailer",
             Reason::Stale => "stale",
+            Reason::LostWrite => "lost_write",
             Reason::UnsupportedCompression => "unsupported_compression",
             Reason::BadCompression => "bad_compression",
             Reason::NotRead => "not_read",
@@ -147,6 +150,7 @@ impl Reason {
             | Reason::ZeroHeader
             | Reason::RecordTooLarge
             | Reason::BadFileHeader
+            | Reason::LostWrite
             | Reason::BadMetadata { .. }
             | Reason::UnsupportedCompression
             | Reason::BadCompression => Severity::Corruption,
@@ -214,6 +218,7 @@ impl fmt::Display for Reason {
             }
             Reason::EndTrailer => write!(f, "the trailer of a closed log"),
             Reason::Stale => write!(f, "left over from an older log, behind the end of this one"),
+            Reason::LostWrite => write!(f, "left over from an older log, in the middle of this one"),
             Reason::UnsupportedCompression => {
                 write!(
                     f,

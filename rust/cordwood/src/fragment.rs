@@ -24,7 +24,7 @@ pub(crate) enum Found {
     },
     /// The trailer of a closed log: the log ends behind these `len` bytes.
     EndTrailer { len: usize },
-    /// A sound fragment of another log: this log has ended before it.
+    /// A sound fragment of another log: this one has ended before it, unless it goes on in a later block.
     Stale,
     /// The end of the file.
     Nothing,
@@ -60,7 +60,7 @@ pub(crate) fn find(dialect: &Dialect, bytes: &[u8], left: usize, is_last: bool, 
 #[cold]
 fn incomplete(dialect: &Dialect, bytes: &[u8], verify_checksums: bool) -> Found {
     match special(dialect, bytes, verify_checksums) {
-        Some(Found::Fault { .. }) | None => Found::Incomplete,
+        Some(Found::Fault { .. } | Found::Stale) | None => Found::Incomplete,
         Some(found) => found,
     }
 }

@@ -7,8 +7,11 @@ mod wire;
 use cordwood::{Dialect, Encoder, End, Event, ReadOptions, Reader, detect};
 use wire::Wire;
 
+/// File offsets and the reason.
+type Skipped = (u64, u64, &'static str);
+
 /// The records of a file, and what is skipped.
-fn read(dialect: Dialect, file: &[u8]) -> (Vec<Vec<u8>>, Vec<(u64, u64, &'static str)>) {
+fn read(dialect: Dialect, file: &[u8]) -> (Vec<Vec<u8>>, Vec<Skipped>) {
     let mut reader = Reader::from_slice(file, ReadOptions::default().with_dialect(dialect));
     let (mut records, mut skipped) = (Vec::new(), Vec::new());
     while let Some(event) = reader.next_event().expect("no damage") {

@@ -176,16 +176,25 @@ impl Dialect {
     #[inline]
     pub(crate) fn sound(&self, bytes: &[u8], verify_checksums: bool) -> Option<Sound> {
         let header = Header::decode(bytes.first_chunk()?);
-        let meaning = self.meaning(header.kind);
-        let header_len = meaning.form.header_len();
-        let end = header_len + usize::from(header.len);
+        let Meaning { role, form } = self.meaning(header.kind);
+        if let Some(sound) = self.sound_as(header, role, form, bytes, verify_checksums) {
+            return Some(sound);
+        }
+        // Of the types that RocksDB will have, odd ones carry the log number. It has types without that break its rule, so both are tried.
+        let is_unknown = matches!(role, Role::Unknown | Role::Ignorable);
+        if is_unknown && header.kind % 2 == 1 && self.has_log_numbers() {
+            return self.sound_as(header, role, Form::Recyclable, bytes, verify_checksums);
+        }
+        None
+    }
+
+    /// [`sound`](Self::sound), if the header has this form.
+    #[inline]
+    fn sound_as(&self, header: Header, role: Role, form: Form, bytes: &[u8], verify_checksums: bool) -> Option<Sound> {
+        let end = form.header_len() + usize::from(header.len);
         let covered = bytes.get(CHECKSUM_LEN + LENGTH_LEN..end)?;
         let is_right = !verify_checksums || header.masked_crc == self.checksum.stored(covered);
-        is_right.then_some(Sound {
-            role: meaning.role,
-            form: meaning.form,
-            end,
-        })
+        is_right.then_some(Sound { role, form, end })
     }
 
     /// The number that a fragment of this form carries at the beginning of `bytes`.

@@ -13,23 +13,16 @@ const IGNORABLE: u8 = 0x80;
 
 static KINDS: Kinds = {
     let mut kinds = Kinds::plain().with_fragments(Form::Recyclable);
-    // The rule for types to come: odd ones have the longer header.
-    let mut byte = TIMESTAMP_SIZES;
+    let mut byte = IGNORABLE;
     loop {
-        let form = if byte % 2 == 1 { Form::Recyclable } else { Form::Plain };
-        let role = if byte & IGNORABLE != 0 {
-            Role::Ignorable
-        } else {
-            Role::Unknown
-        };
-        kinds = kinds.with(byte, role, form);
+        kinds = kinds.with(byte, Role::Ignorable, Form::Plain);
         if byte == u8::MAX {
             break;
         }
         byte += 1;
     }
     kinds
-        // Odd, but older than the rule.
+        // Seven bytes of header, also in a recycled log.
         .with(SET_COMPRESSION, Role::Metadata(Metadata::SetCompression), Form::Plain)
         .with(TIMESTAMP_SIZES, Role::Metadata(Metadata::TimestampSizes), Form::Plain)
         .with(
