@@ -65,7 +65,8 @@ impl Foreign {
 /// `None` if it cannot be told: `head` is empty, or holds no whole fragment with a right checksum. A [`Reader`](crate::Reader) then reads
 /// [`Dialect::LEVELDB`].
 ///
-/// The first sound fragment decides, and it is looked for where a block may begin. A fragment that is right by chance is met once in four billion
+/// The first sound fragment decides, and it is looked for where a block may begin; then behind damage in the first block, where two must follow one
+/// another. A fragment that is right by chance is met once in four billion
 /// tries. The log number is that of the fragment.
 ///
 /// ```
@@ -136,7 +137,33 @@ pub(crate) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> Detection {
     if offset > 0 {
         return Detection::Unclear;
     }
-    foreign(head).map_or(Detection::Unclear, Detection::Foreign)
+    if let Some(foreign) = foreign(head) {
+        return Detection::Foreign(foreign);
+    }
+    match behind_damage(&head[..head.len().min(BLOCK_LEN)]) {
+        Some(Dialect { name, .. }) if name == Dialect::WANDB.name => wandb_grid(head, is_all),
+        found => found.map_or(Detection::Unclear, Detection::Dialect),
+    }
+}
+
+/// The dialect of a first block that begins with damage: that of the first two sound fragments in it, one behind the other.
+fn behind_damage(block: &[u8]) -> Option<Dialect> {
+    // Most bytes are no type, and need no checksum.
+    let is_type = |byte| {
+        let roles = [Dialect::ROCKSDB, Dialect::PEBBLE].map(|dialect| dialect.meaning(byte).role);
+        roles
+            .iter()
+            .any(|role| matches!(role, Role::Fragment(_) | Role::Metadata(_)))
+    };
+    (1..block.len()).find_map(|begin| {
+        let rest = &block[begin..];
+        if !rest.get(HEADER_LEN - 1).copied().is_some_and(is_type) {
+            return None;
+        }
+        let dialect = of_fragment(rest)?;
+        let end = dialect.sound(rest, true)?.end;
+        dialect.sound(&rest[end..], true).map(|_| dialect)
+    })
 }
 
 impl Dialect {
