@@ -236,6 +236,16 @@ def test_a_closed_reader():
             use()
 
 
+def test_a_closed_reader_still_tells_how_it_went():
+    file = bytes([FILE[0] ^ 1]) + FILE[1:]
+    with cordwood.open(file, on_corruption="skip") as reader:
+        assert list(reader) == []
+    assert reader.closed
+    assert [(region.begin, region.end) for region in reader.skipped] == [(0, len(FILE))]
+    assert reader.skipped_len == len(FILE)
+    assert (reader.end.kind, reader.end.offset) == ("clean", len(FILE))
+
+
 def test_a_closed_writer(path):
     writer = cordwood.open(path, "w")
     writer.close()

@@ -35,7 +35,7 @@ def read_salvaged(reader):
 
 @st.composite
 def smashed_logs(draw):
-    """Short records, some of them logs; damage to several headers and payloads of a block; a cut or zeros at the end."""
+    """Short records, some of them logs; damage to headers and payloads of a block; a cut or zeros at the end."""
     lens = st.lists(st.integers(0, 9), max_size=3)
     short = st.one_of(
         st.integers(0, 60).map(lambda length: PAYLOAD[length : 2 * length]),

@@ -133,7 +133,8 @@ class Reader:
         source: A path (`str` or `os.PathLike`); the content of a file in memory (`bytes` or any other buffer, `mmap`
             among them); or an object with `read(size)` that returns bytes, at whose position the log begins.
         on_corruption: What to do with damage. `"raise"`: `CorruptionError`; the next step goes on behind the damage.
-            `"skip"`: go on behind it, as LevelDB does: at the next block; the logger `cordwood` is told.
+            `"skip"`: go on behind it, as LevelDB does: at the next block; the logger `cordwood` is told
+            (of the first 100,000 regions).
             `"stop"`: take it for the end. `"salvage"`: like `"skip"`, but keep sound records behind the damage in the
             same block; `records()` marks them. Default: `"raise"`.
         start: Return only what begins at this file offset or behind it, in bytes. Default: 0.
@@ -194,10 +195,15 @@ class Reader:
         """
     @property
     def skipped(self) -> list[SkippedRegion]:
-        """What was not returned so far, in the order of the offsets.
+        """What was not returned so far, in the order of the offsets: the first 100,000 regions.
 
-        Regions that touch and have the same reason are one.
+        Regions that touch are one, if the reason with all its details is the same.
+
+        The list, `skipped_len` and `end` can still be read when the reader is closed.
         """
+    @property
+    def skipped_len(self) -> int:
+        """Bytes in all regions that were not returned so far, listed or not."""
     @property
     def end(self) -> End | None:
         """How the records ended; `None` before they have."""
@@ -299,10 +305,13 @@ class Follower:
         """How long a step waits at most, in seconds; `None` is for ever."""
     @property
     def skipped(self) -> list[SkippedRegion]:
-        """What was not returned so far, in the order of the offsets.
+        """What was not returned so far, in the order of the offsets: the first 100,000 regions.
 
-        Regions that touch and have the same reason are one.
+        Regions that touch are one, if the reason with all its details is the same.
         """
+    @property
+    def skipped_len(self) -> int:
+        """Bytes in all regions that were not returned so far, listed or not."""
     @property
     def end(self) -> End | None:
         """Where damage ended the log under the policy `"stop"`; else `None`, since a live log has no end."""
@@ -410,10 +419,13 @@ class Report:
         """
     @property
     def skipped(self) -> list[SkippedRegion]:
-        """What was not returned, in the order of the offsets, each with its `bit_flip`.
+        """What was not returned, in the order of the offsets, each with its `bit_flip`: the first 100,000 regions.
 
-        Regions that touch and have the same reason are one, unless a flipped bit explains one of them.
+        Regions that touch are one, if the reason with all its details is the same and no flipped bit explains either.
         """
+    @property
+    def skipped_len(self) -> int:
+        """Bytes in all regions, listed or not."""
     @property
     def len_by_severity(self) -> dict[Severity, int]:
         """Bytes in the regions of each severity that there is."""

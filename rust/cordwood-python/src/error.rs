@@ -91,7 +91,7 @@ fn attributes<'py>(
     attributes.set_item("path", path.map(Path::as_os_str))?;
     attributes.set_item("offset", region.begin)?;
     attributes.set_item("length", region.len())?;
-    attributes.set_item("reason", reason_object(py, region.reason)?)?;
+    attributes.set_item("reason", reason_object(py, region.reason.as_str())?)?;
     if let cordwood::Reason::ChecksumMismatch { stored, computed } = region.reason {
         attributes.set_item("stored", stored)?;
         attributes.set_item("computed", computed)?;

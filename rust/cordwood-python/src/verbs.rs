@@ -4,14 +4,14 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::num::NonZeroUsize;
 use std::path::Path;
 
-use cordwood::{OnCorruption, ReadOptions, StreamSource, verbs};
+use cordwood::{OnCorruption, ReadOptions, Severity, StreamSource, verbs};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
 
 use crate::error::{os_error, to_python};
-use crate::event::{End, SkippedRegion, reason_object, severity_object};
+use crate::event::{End, SkippedRegion, listed, reason_object, severity_object};
 use crate::source::{Input, Opened, open, path_of};
 
 /// Looks for Ctrl-C at each read: the work is done with the interpreter released. In a thread that is not Python's main one there is nothing to see.
@@ -163,25 +163,33 @@ impl Report {
 
     #[getter]
     fn skipped(&self) -> Vec<SkippedRegion> {
-        self.0.findings.iter().copied().map(SkippedRegion::from).collect()
+        listed(&self.0.findings)
+    }
+
+    #[getter]
+    fn skipped_len(&self) -> u64 {
+        self.0.findings.len()
     }
 
     #[getter]
     fn len_by_severity<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let regions = self.0.findings.iter().map(|finding| finding.region);
-        add_up(
-            py,
-            regions.map(|region| (severity_object(py, region.reason.severity()), region.len())),
-        )
+        let lens = PyDict::new(py);
+        for severity in [Severity::Info, Severity::TornTail, Severity::Corruption] {
+            let len = self.0.findings.len_of(severity);
+            if len > 0 {
+                lens.set_item(severity_object(py, severity)?, len)?;
+            }
+        }
+        Ok(lens)
     }
 
     #[getter]
     fn len_by_reason<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let regions = self.0.findings.iter().map(|finding| finding.region);
-        add_up(
-            py,
-            regions.map(|region| (reason_object(py, region.reason), region.len())),
-        )
+        let lens = PyDict::new(py);
+        for (name, _, len) in self.0.findings.lens() {
+            lens.set_item(reason_object(py, name)?, len)?;
+        }
+        Ok(lens)
     }
 
     #[getter]
@@ -196,24 +204,10 @@ impl Report {
         let ok = if self.ok() { "True" } else { "False" };
         format!(
             "<cordwood.Report: ok={ok}, record_count={record_count}, skipped={}, end={}>",
-            findings.len(),
+            findings.listed().len(),
             self.end().__repr__()
         )
     }
-}
-
-/// A dictionary with the sum of the numbers for each key.
-fn add_up<'py>(
-    py: Python<'py>,
-    items: impl Iterator<Item = (PyResult<Bound<'py, PyAny>>, u64)>,
-) -> PyResult<Bound<'py, PyDict>> {
-    let sums = PyDict::new(py);
-    for (key, len) in items {
-        let key = key?;
-        let before: u64 = sums.get_item(&key)?.map_or(Ok(0), |sum| sum.extract())?;
-        sums.set_item(key, before + len)?;
-    }
-    Ok(sums)
 }
 
 /// What is in a log, in numbers.

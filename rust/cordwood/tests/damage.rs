@@ -368,7 +368,12 @@ fn verify_tells_of_each_flip_whatever_the_number_of_threads() -> Result<(), Box<
             let (events, end) = read(&log, &bytes, policy);
             assert_eq!(one.record_count, records(&events).len() as u64);
             assert_eq!(one.end, end);
-            let flips: Vec<_> = one.findings.iter().filter_map(|finding| finding.bit_flip).collect();
+            let flips: Vec<_> = one
+                .findings
+                .listed()
+                .iter()
+                .filter_map(|finding| finding.bit_flip)
+                .collect();
             let found: Vec<u64> = flips.iter().map(|flip| flip.offset).collect();
             // The policy `stop` ends at the record that the damage interrupts, which began in a block before.
             let stops_before = matches!(end, End::Stopped { offset: at } if at < cordwood::block_begin(offset as u64));

@@ -6,4 +6,4 @@ mod verify;
 
 pub use salvage::{salvage, salvage_source};
 pub use stat::{Stat, stat};
-pub use verify::{Finding, Report, split_ranges, verify, verify_file, verify_ranges, verify_slice};
+pub use verify::{Report, split_ranges, verify, verify_file, verify_ranges, verify_slice};

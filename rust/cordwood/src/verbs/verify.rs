@@ -5,20 +5,10 @@ use std::path::Path;
 use std::thread;
 
 use crate::decode::{End, OnCorruption, ReadOptions, RecordSpan, Step};
-use crate::error::{Error, Reason, Severity, SkippedRegion};
-use crate::flip::BitFlip;
+use crate::error::{Error, Severity};
+use crate::findings::{Finding, Findings};
 use crate::format::{BLOCK_LEN, block_begin};
 use crate::reader::{Reader, SliceSource, Source};
-
-/// A region that was not returned, and the flipped bit that explains it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub struct Finding {
-    /// The region.
-    pub region: SkippedRegion,
-    /// The one flipped bit that explains it, if the reason is one that a flipped bit can have and exactly one does. Nothing is repaired.
-    pub bit_flip: Option<BitFlip>,
-}
 
 /// What is in a log, and what is wrong with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,13 +22,10 @@ pub struct Report {
     pub payload_len: u64,
     /// Bytes of the whole file, also of what is not in the range. `None` if they are not known, as of a stream that was not read to its end.
     pub file_len: Option<u64>,
-    /// What was not returned, in the order of the offsets. Regions that touch and have the same reason are one, unless a flipped bit explains one.
-    /// Their memory grows with the damage, not with the records.
-    pub findings: Vec<Finding>,
+    /// What was not returned, and why.
+    pub findings: Findings,
     /// How the records ended.
     pub end: End,
-    /// File offset behind the last record, 0 if there is none.
-    last_record_end: u64,
 }
 
 impl Report {
@@ -48,33 +35,19 @@ impl Report {
             salvaged_count: 0,
             payload_len: 0,
             file_len: None,
-            findings: Vec::new(),
+            findings: Findings::default(),
             end: End::Clean { offset: 0 },
-            last_record_end: 0,
         }
     }
 
     /// Whether no damage was found: no region of [`Severity::Corruption`]. A torn tail is no damage.
     pub fn is_ok(&self) -> bool {
-        self.skipped_len(Severity::Corruption) == 0
+        self.findings.len_of(Severity::Corruption) == 0
     }
 
-    /// Bytes in regions of this severity.
-    pub fn skipped_len(&self, severity: Severity) -> u64 {
-        self.sum(|reason| reason.severity() == severity)
-    }
-
-    /// Bytes in regions with this reason: the name that [`Reason::as_str`] gives.
-    pub fn skipped_len_by(&self, reason: &str) -> u64 {
-        self.sum(|of_region| of_region.as_str() == reason)
-    }
-
-    fn sum(&self, counts: impl Fn(Reason) -> bool) -> u64 {
-        let regions = self.findings.iter().map(|finding| finding.region);
-        regions
-            .filter(|region| counts(region.reason))
-            .map(|region| region.len())
-            .sum()
+    /// Whether it tells of nothing.
+    fn is_empty(&self) -> bool {
+        self.record_count == 0 && self.findings.is_empty()
     }
 
     #[inline]
@@ -82,42 +55,23 @@ impl Report {
         self.record_count += 1;
         self.salvaged_count += u64::from(span.is_salvaged);
         self.payload_len += len as u64;
-        self.last_record_end = span.end_offset;
-    }
-
-    fn add(&mut self, finding: Finding) {
-        if let Some(last) = self.findings.last_mut()
-            && (last.bit_flip, finding.bit_flip) == (None, None)
-            && let Some(joined) = last.region.joined(finding.region)
-        {
-            last.region = joined;
-        } else {
-            self.findings.push(finding);
-        }
     }
 
     /// The report of this range and the one behind it as one.
     fn joined(mut self, next: Report) -> Report {
-        // Nothing begins in a range without events, so the one before it has read over it, and knows better where it ended.
-        if next.record_count > 0 || !next.findings.is_empty() || (self.record_count == 0 && self.findings.is_empty()) {
+        // Nothing begins in a range without events: the one before it has read over it, and knows better where it ended. So it does if it
+        // ended in a torn record, and the next range has only more of the torn tail.
+        let is_torn = matches!((self.end, next.end), (End::TornTail { .. }, End::TornTail { .. }));
+        let is_more_of_it =
+            is_torn && next.record_count == 0 && next.findings.len() == next.findings.len_by("torn_tail");
+        if self.is_empty() || !(next.is_empty() || is_more_of_it) {
             self.end = next.end;
         }
         self.record_count += next.record_count;
         self.salvaged_count += next.salvaged_count;
         self.payload_len += next.payload_len;
         self.file_len = next.file_len.or(self.file_len);
-        self.last_record_end = self.last_record_end.max(next.last_record_end);
-        for finding in next.findings {
-            self.add(finding);
-        }
-        // A torn record may begin in one range and be cut off in a later one.
-        let torn = self.findings.iter().rev().map(|finding| finding.region);
-        let torn = torn
-            .take_while(|region| region.reason == Reason::TornTail && region.begin >= self.last_record_end)
-            .last();
-        if let (Some(region), End::TornTail { .. }) = (torn, self.end) {
-            self.end = End::TornTail { offset: region.begin };
-        }
+        self.findings.append(next.findings);
         self
     }
 }
@@ -137,8 +91,8 @@ impl Report {
 /// file[12] ^= 0x10;
 /// let report = verbs::verify(&mut Reader::from_slice(&file, ReadOptions::default()))?;
 /// assert!(!report.is_ok());
-/// assert_eq!((report.record_count, report.skipped_len_by("checksum_mismatch")), (1, 10));
-/// let flip = report.findings[0].bit_flip.unwrap();
+/// assert_eq!((report.record_count, report.findings.len_by("checksum_mismatch")), (1, 10));
+/// let flip = report.findings.listed()[0].bit_flip.unwrap();
 /// assert_eq!((flip.offset, flip.bit, flip.part), (12, 4, FragmentPart::Checksum));
 /// # Ok::<(), cordwood::Error>(())
 /// ```
@@ -163,7 +117,7 @@ pub(super) fn report<S: Source>(
                 report.record(span, data.len());
                 on_record(data)?;
             }
-            Ok(Step::Skipped(region)) | Err(Error::Corruption { region, .. }) => report.add(Finding {
+            Ok(Step::Skipped(region)) | Err(Error::Corruption { region, .. }) => report.findings.add(Finding {
                 region,
                 bit_flip: reader.bit_flip(region),
             }),
