@@ -131,7 +131,7 @@ def test_an_unknown_mode(path, mode):
 
 
 def test_an_unknown_policy():
-    with pytest.raises(ValueError, match="'raise', 'skip' or 'stop'"):
+    with pytest.raises(ValueError, match="'raise', 'skip', 'stop' or 'salvage'"):
         cordwood.open(FILE, on_corruption="ignore")
 
 
@@ -234,6 +234,16 @@ def test_a_closed_reader():
     ]:
         with pytest.raises(ValueError, match="closed"):
             use()
+
+
+def test_a_closed_reader_still_tells_how_it_went():
+    file = bytes([FILE[0] ^ 1]) + FILE[1:]
+    with cordwood.open(file, on_corruption="skip") as reader:
+        assert list(reader) == []
+    assert reader.closed
+    assert [(region.begin, region.end) for region in reader.skipped] == [(0, len(FILE))]
+    assert reader.skipped_len == len(FILE)
+    assert (reader.end.kind, reader.end.offset) == ("clean", len(FILE))
 
 
 def test_a_closed_writer(path):
