@@ -65,7 +65,11 @@ impl Pack {
 
     fn __getitem__<'py>(&self, py: Python<'py>, index: isize) -> PyResult<Bound<'py, PyBytes>> {
         // From the end, if it is below 0.
-        let index = if index < 0 { index + self.records.len() as isize } else { index };
+        let index = if index < 0 {
+            index + self.records.len() as isize
+        } else {
+            index
+        };
         let record = usize::try_from(index).ok().and_then(|index| self.records.get(index));
         record
             .map(|record| PyBytes::new(py, record))

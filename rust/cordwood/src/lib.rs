@@ -46,6 +46,7 @@ mod readme {}
 
 mod assemble;
 mod checksum;
+mod copy;
 mod decode;
 mod encode;
 mod error;

@@ -1,6 +1,7 @@
 //! Many records in a few buffers: for callers to whom a value for each record costs more than the record.
 
 use super::{Reader, Source};
+use crate::copy::append;
 use crate::decode::{RecordSpan, Step};
 use crate::error::Error;
 
@@ -79,7 +80,7 @@ impl Pack {
     /// Adds a record that stands at `span` in a file.
     #[inline]
     pub fn push(&mut self, record: &[u8], span: RecordSpan) {
-        self.data.extend_from_slice(record);
+        append(&mut self.data, record);
         // A buffer is never longer than i64::MAX.
         self.offsets.push(self.data.len() as i64);
         self.record_offsets.push(span.offset);
