@@ -601,17 +601,21 @@ def salvage(source: Source, destination: str | PathLike[str], *, record_len_max:
     [b'one', b'three']
     """
 
-def stat(source: Source, *, verify_checksums: bool = True, record_len_max: int = 1073741824) -> Stat:
+def stat(
+    source: Source, *, threads: int = 1, verify_checksums: bool = True, record_len_max: int = 1073741824
+) -> Stat:
     """Reads a log to its end, and counts what is in it. Damage is no error here.
 
     Args:
         source: What `Reader` takes.
+        threads: As for `verify`.
         verify_checksums: As for `Reader`.
         record_len_max: As for `Reader`.
 
     Raises:
         OSError: The source cannot be opened or read.
         TypeError: `source` is nothing that `Reader` takes.
+        ValueError: `threads` is 0.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     writer.extend([b"one", b"two" * 20_000])
