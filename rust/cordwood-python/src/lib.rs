@@ -1,14 +1,17 @@
 //! `cordwood._native`: the crate `cordwood` as a Python module. One file for each class; the documentation of each item is in
 //! `python/cordwood/_native.pyi`.
 
+mod ahead;
 mod bytes;
 mod checksum;
 mod error;
 mod event;
 mod exclusive;
 mod follow;
+mod pack;
 mod reader;
 mod source;
+mod verbs;
 mod writer;
 
 use pyo3::prelude::*;
@@ -22,7 +25,11 @@ mod native {
     #[pymodule_export]
     use crate::follow::{Follower, FollowerRecords, NotYet};
     #[pymodule_export]
+    use crate::pack::Pack;
+    #[pymodule_export]
     use crate::reader::Reader;
+    #[pymodule_export]
+    use crate::verbs::{BitFlip, Report, Stat, salvage, stat, verify};
     #[pymodule_export]
     use crate::writer::Writer;
     #[pymodule_export]

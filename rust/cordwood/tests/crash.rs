@@ -159,6 +159,7 @@ fn records_of(file: &[u8]) -> Vec<Record> {
             offset,
             end_offset,
             data,
+            ..
         } => Some(Record {
             offset,
             end_offset,
