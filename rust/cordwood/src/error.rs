@@ -270,8 +270,7 @@ impl fmt::Display for Error {
             Error::Corruption { region, .. } => write!(f, "{region}"),
             Error::TornTail { region, .. } => write!(
                 f,
-                "cannot append: the file ends with {region}; records behind it would be lost, so cut the file to {} bytes first",
-                region.begin
+                "cannot append: the file ends with {region}; records behind it would be lost, so have it truncated or padded (on_torn_tail)"
             ),
             Error::Locked { .. } => write!(f, "another writer has this log open; a log takes one writer at a time"),
             Error::Write {

@@ -1,8 +1,10 @@
+#![allow(dead_code, reason = "each test file uses a part of it")]
 //! A file in memory that records what is done to it, and fails where a test says.
 
 use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use cordwood::Storage;
 
@@ -50,6 +52,10 @@ pub(crate) struct State {
     pub(crate) sync_faults: VecDeque<Fault>,
     pub(crate) folder_faults: VecDeque<Fault>,
     pub(crate) allocate_faults: VecDeque<Fault>,
+    /// How long a sync takes. Others may write meanwhile.
+    pub(crate) sync_time: Duration,
+    /// The length of the file when the last sync that is done began: what it has put on the disk.
+    pub(crate) synced_len: u64,
 }
 
 /// Clones are the same file.
@@ -148,8 +154,14 @@ impl Storage for Double {
     }
 
     fn sync_data(&self) -> io::Result<()> {
+        let (sync_time, len) = {
+            let state = self.state();
+            (state.sync_time, state.bytes.len() as u64)
+        };
+        std::thread::sleep(sync_time);
         let mut state = self.state();
         next(&mut state.sync_faults)?;
+        state.synced_len = len;
         state.run(Op::SyncData);
         Ok(())
     }
