@@ -485,7 +485,7 @@ PEERS = (
 )
 
 NOT_MEASURED = {
-    "ccl-chrome-indexeddb 0.1.1": "the package of this name parses tables (.ldb) and has no reader of logs; the one that "
-    "has, ccl_chromium_reader, is on no package index",
+    "ccl-chrome-indexeddb 0.1.1": "the package of this name parses tables (.ldb) and has no reader of logs; "
+    "ccl_chromium_reader, which has one, is on no package index",
     "GoogleAppEngineMapReduce 1.9.22.0": "needs Python 2 and the App Engine SDK",
 }
