@@ -320,6 +320,7 @@ def crc32c_rs_checksum() -> Checksum:
     return crc32c_rs.crc32c
 
 
+CRC32C = ("crc32c==2.9.post0",)
 LEVELDB_EXPORT = ("leveldb-export==0.1.1",)
 ARRAY_RECORD = ("array-record==0.8.6",)
 BAGZ = ("bagz==0.3.8",)
@@ -358,10 +359,11 @@ PEERS = (
     ),
     Peer(
         name="plain Python + crc32c",
+        requires=CRC32C,
         file="log",
         read=plain_read,
         write=plain_write,
-        note="forty lines written by hand, checksums by the package crc32c 2.9.post0",
+        note="forty lines written by hand",
     ),
     Peer(
         name="leveldb-export", requires=LEVELDB_EXPORT, file="log", read=leveldb_export_read, note="checksums asked for"
@@ -479,7 +481,7 @@ PEERS = (
         write=sqlite3_write,
         note="one INSERT a record, one transaction",
     ),
-    Peer(name="crc32c", requires=("crc32c==2.9.post0",), checksum=crc32c_checksum),
+    Peer(name="crc32c", requires=CRC32C, checksum=crc32c_checksum),
     Peer(name="google-crc32c", requires=("google-crc32c==1.9.0",), checksum=google_crc32c_checksum),
     Peer(name="crc32c-rs", requires=("crc32c-rs==0.0.7",), checksum=crc32c_rs_checksum),
 )
