@@ -234,6 +234,7 @@ def main() -> None:
     parser.add_argument("--size", action="append", choices=workload.SIZES, help="only this size; may be repeated")
     arguments = parser.parse_args()
 
+    load_before = round(os.getloadavg()[0], 2)
     ENVIRONMENTS.mkdir(parents=True, exist_ok=True)
     words = arguments.only or [""]
     peers = [peer for peer in PEERS if peer.name in BASELINES.values() or any(word in peer.name for word in words)]
@@ -251,6 +252,7 @@ def main() -> None:
         result = {
             "files": "in memory" if where else "on disk",
             "rounds": arguments.rounds,
+            "load_before": load_before,
             "contenders": {peer.name: describe(peer) for peer in peers},
             "problems": bench.problems,
             **bench.figures,
