@@ -70,7 +70,9 @@ types: $(VENV)/test.stamp install  ## Check the stubs against the module, and th
 	$(PYRIGHT) --warnings
 
 # Not part of the tests: what they print depends on the machine, and the peers are fetched.
+# A quarter of an hour; criterion's folder starts empty, for the record takes all that is in it.
 bench: $(VENV)/test.stamp install  ## Measure, beside what others use; keep the figures and draw them
+	rm -rf target/criterion
 	cargo bench --locked --package cordwood-bench
 	cargo run --release --locked --package cordwood-compare > target/bench-compare.txt
 	cat target/bench-compare.txt

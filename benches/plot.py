@@ -348,7 +348,8 @@ def machine(record: dict[str, Any]) -> str:
             f"- {facts['date']}; {facts['cpu']}, {facts['cpu_count']} cores, {facts['memory_len'] / 2**30:.0f} GiB",
             f"- of what the checksum's kernels look for, the processor has {', '.join(facts['cpu_features'])}",
             f"- {facts['system']}; Python {facts['python']}; {facts['rustc']}",
-            f"- {python['rounds']} rounds in Python; files {python['files']}",
+            f"- in Python: {python['rounds']} rounds; files {python['files']}",
+            f"- load average when the Python part began: {python['load_before']}",
             f"- commits: {', '.join(f'{part} {commit}' for part, commit in commits.items())}",
         ]
     )
