@@ -77,7 +77,9 @@ bench: $(VENV)/test.stamp install  ## Measure, beside what others use; keep the 
 	cargo run --release --locked --package cordwood-compare > target/bench-compare.txt
 	cat target/bench-compare.txt
 	$(BIN)/python benches/python/bench.py --json target/bench-python.json
-	$(BIN)/python benches/record.py --rust --compare target/bench-compare.txt --python target/bench-python.json
+	$(BIN)/python benches/python/bench.py --checksums --json target/bench-checksums.json
+	$(BIN)/python benches/record.py --rust --compare target/bench-compare.txt --python target/bench-python.json \
+		--checksums target/bench-checksums.json
 	$(BIN)/python benches/plot.py
 
 # Logs of up to 10 GiB; where the disk has no room, a length is left out.

@@ -22,7 +22,7 @@ ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs/performance.md"
 PICTURES = ROOT / "docs/performance"
 
-SIZES = {"16": "16 B", "100": "100 B", "1024": "1 KiB", "10240": "10 KiB", "102400": "100 KiB", "mix": "mix"}
+RECORD_TICKS = {16.0: "16 B", 100.0: "100 B", 1024.0: "1 KiB", 10_240.0: "10 KiB", 102_400.0: "100 KiB"}
 
 # Light and dark of each: what stands out is ours.
 COLOURS = {
@@ -183,7 +183,6 @@ def by_size(figures: dict[str, Any], names: dict[str, tuple[str, str]]) -> list[
     return lines
 
 
-RECORD_TICKS = {float(size): text for size, text in SIZES.items() if size != "mix"}
 OURS = {"cordwood": ("cordwood", "ours")}
 
 READERS = OURS | {
@@ -221,7 +220,7 @@ def record_panel(title: str, lines: list[Line]) -> Panel:
 
 def checksum_panel(record: dict[str, Any]) -> Panel:
     """Gigabytes a second: crates in Rust, and Google's library through its Python package."""
-    rust, python = record["compare"]["checksum"], record["python"]["checksum"]
+    rust = record["compare"]["checksum"]
 
     def rates(name: str) -> list[tuple[float, list[float]]]:
         return [(float(size), [int(size) / ns for ns in rust[size][name]["ns"][::-1]]) for size in rust]
@@ -231,17 +230,15 @@ def checksum_panel(record: dict[str, Any]) -> Panel:
         Line("crc32c", "blue", rates("crc32c")),
         Line("crc-fast", "green", rates("crc-fast")),
     ]
-    google = "google-crc32c"
-    if google in python["0"]:
-        # Measured at another time: its place comes from what cordwood took in the same turns, the calls taken off.
-        points = []
-        for at, ours in rates("cordwood"):
-            times = python[f"{at:.0f}"]
-            own, theirs = (times[name]["ns"][1] - python["0"][name]["ns"][1] for name in ("cordwood", google))
-            if at >= 1024 and min(own, theirs) > 0:  # Shorter ones are lost in the noise of the call.
-                points.append((at, [ours[1] * own / theirs] * 3))
-        if points:
-            lines.append(Line(google, "violet", points, dashed=True))
+    # Measured in another run: what is known is how it compares with cordwood there.
+    net = record["checksums"]["net"]
+    google = [
+        (at, [ours[1] / ratio for ratio in net[f"{at:.0f}"]["google-crc32c"]["ratio"][::-1]])
+        for at, ours in rates("cordwood")
+        if "google-crc32c" in net.get(f"{at:.0f}", {})
+    ]
+    if google:
+        lines.append(Line("google-crc32c", "violet", google, dashed=True))
     x_ticks = {16.0: "16 B", 64.0: "64 B", 256.0: "256 B", 1024.0: "1 KiB", 4096.0: "4 KiB", 32761.0: "32 KiB"}
     return Panel("CRC-32C", "length of the data", "GB/s", x_ticks, lambda value: f"{value:g}", lines)
 
@@ -287,6 +284,14 @@ def short(value: float) -> str:
     return f"{round(value, digits):,.0f}"
 
 
+def length(size: str) -> str:
+    """16 B, 10 KiB, and the mix as it is."""
+    if size == "mix":
+        return size
+    kibibytes, rest = divmod(int(size), 1024)
+    return f"{kibibytes} KiB" if kibibytes and not rest else f"{int(size):,} B"
+
+
 def multiple(ratio: float) -> str:
     """Two digits: 0.42x, 1.0x, 24x."""
     return f"{ratio:.2f}x" if ratio < 0.995 else f"{ratio:.1f}x" if ratio < 9.95 else f"{ratio:,.0f}x"
@@ -296,7 +301,7 @@ def table(figures: dict[str, Any], mark: Callable[[str], str] = lambda name: nam
     """A row for each contender, a column for each size: nanoseconds, and the multiple of cordwood's time."""
     sizes = list(figures)
     names = list(dict.fromkeys(name for size in sizes for name in figures[size]))
-    rows = [["", *(SIZES.get(size, size) for size in sizes)], ["---", *("--:" for _ in sizes)]]
+    rows = [["", *map(length, sizes)], ["---", *("--:" for _ in sizes)]]
     for name in names:
         cells = []
         for size in sizes:
@@ -313,15 +318,20 @@ def table(figures: dict[str, Any], mark: Callable[[str], str] = lambda name: nam
 def faster(record: dict[str, Any]) -> str:
     """Who beats cordwood, and where: the whole middle half of the ratios lies below 1."""
     lines = []
-    for part, where in (("compare", "Rust"), ("python", "Python")):
-        for verb in ("checksum", "read", "write"):
-            found: dict[str, list[str]] = {}
-            for size, figures in record[part][verb].items():
-                for name, figure in figures.items():
-                    if not name.startswith("cordwood") and figure["ratio"][2] < 1 and size != "0":
-                        text = SIZES.get(size, f"{size} B") if verb != "checksum" else f"{size} B"
-                        found.setdefault(name, []).append(f"{text} ({figure['ratio'][1]:.2f}x)")
-            lines += [f"- {where}, {verb}: {name} at {', '.join(sizes)}" for name, sizes in found.items()]
+    for part, where, verb in (
+        ("compare", "Rust", "read"),
+        ("compare", "Rust", "write"),
+        ("compare", "Rust", "checksum"),
+        ("python", "Python", "read"),
+        ("python", "Python", "write"),
+        ("checksums", "Python", "checksum"),
+    ):
+        found: dict[str, list[str]] = {}
+        for size, figures in record[part][verb].items():
+            for name, figure in figures.items():
+                if not name.startswith("cordwood") and figure["ratio"][2] < 1:
+                    found.setdefault(name, []).append(f"{length(size)} ({multiple(figure['ratio'][1])})")
+        lines += [f"- {where}, {verb}: {name} at {', '.join(sizes)}" for name, sizes in found.items()]
     return "\n".join(lines) or "- Nobody at any size."
 
 
@@ -342,7 +352,9 @@ def contenders(record: dict[str, Any]) -> str:
 def machine(record: dict[str, Any]) -> str:
     facts = record["machine"]
     python = record["python"]
-    commits = {part: record[part]["commit"] for part in ("rust", "compare", "python", "memory") if part in record}
+    commits = {
+        part: record[part]["commit"] for part in ("rust", "compare", "python", "checksums", "memory") if part in record
+    }
     return "\n".join(
         [
             f"- {facts['date']}; {facts['cpu']}, {facts['cpu_count']} cores, {facts['memory_len'] / 2**30:.0f} GiB",
@@ -377,7 +389,7 @@ def sections(record: dict[str, Any]) -> dict[str, str]:
     return {
         "machine": machine(record),
         "checksum": table(compare["checksum"]),
-        "checksum-python": table(python["checksum"]),
+        "checksum-python": table(record["checksums"]["checksum"]),
         "rust-read": table(compare["read"]),
         "rust-write": table(compare["write"]),
         "read": table(python["read"], mark),

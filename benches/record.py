@@ -1,6 +1,6 @@
 """Keeps the figures of a benchmark run with the facts of the machine: `make bench` runs it last.
 
-    python benches/record.py [--rust] [--compare FILE] [--python FILE] [--memory FILE]
+    python benches/record.py [--rust] [--compare FILE] [--python FILE] [--checksums FILE] [--memory FILE]
 
 Writes the parts that are named into `benches/record/DATE-CPU.json`, and leaves those that are there already.
 """
@@ -80,6 +80,7 @@ def main() -> None:
     parser.add_argument("--rust", action="store_true", help="take what criterion left under target/criterion")
     parser.add_argument("--compare", type=Path, help="what cordwood-compare printed")
     parser.add_argument("--python", type=Path, help="what bench.py wrote")
+    parser.add_argument("--checksums", type=Path, help="what bench.py --checksums wrote")
     parser.add_argument("--memory", type=Path, help="what memory.py wrote")
     arguments = parser.parse_args()
 
@@ -103,7 +104,7 @@ def main() -> None:
         parts["rust"] = {"ns": criterion()}
     if arguments.compare:
         parts["compare"] = compare(arguments.compare)
-    for part in ("python", "memory"):
+    for part in ("python", "checksums", "memory"):
         if file := getattr(arguments, part):
             parts[part] = json.loads(file.read_text())
     for part, figures in parts.items():

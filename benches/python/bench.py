@@ -1,6 +1,6 @@
 """Reading and writing from Python, beside what else people use. `make bench` runs it.
 
-    python benches/python/bench.py [--json FILE] [--rounds N] [--only WORD]... [--size SIZE]...
+    python benches/python/bench.py [--checksums] [--json FILE] [--rounds N] [--only WORD]... [--size SIZE]...
 
 Each contender runs in a process of its own, in an environment that is made for it under `target/peers`. They take
 turns, so that what else the machine does falls on all alike; what each read is checked before it is timed. A figure is
@@ -135,7 +135,7 @@ class Bench:
     def __init__(self, peers: list[Peer], rounds: int) -> None:
         self.rounds = rounds
         self.contenders: dict[str, Contender] = {}
-        self.problems = dict(NOT_MEASURED)
+        self.problems: dict[str, str] = {}
         self.figures: dict[str, dict[str, dict[str, dict[str, list[float]]]]] = {}
         for peer in peers:
             try:
@@ -219,6 +219,8 @@ class Bench:
                 if answer != values["cordwood"]:
                     self.give_up(name, f"another checksum of {length} bytes")
             self.take_turns("checksum", str(length), names)
+            if length >= 1024:  # Below, the call is more than the checksum.
+                self.take_turns("net", str(length), names)
 
 
 def describe(peer: Peer) -> dict[str, object]:
@@ -228,6 +230,7 @@ def describe(peer: Peer) -> dict[str, object]:
 def main() -> None:
     """Measures, prints the tables, and writes the figures to the file that is named."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--checksums", action="store_true", help="measure checksums instead of reading and writing")
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     parser.add_argument("--rounds", type=int, default=9, help="turns of each contender, default 9")
     parser.add_argument("--only", action="append", help="only contenders with this word in their name; may be repeated")
@@ -237,14 +240,21 @@ def main() -> None:
     load_before = round(os.getloadavg()[0], 2)
     ENVIRONMENTS.mkdir(parents=True, exist_ok=True)
     words = arguments.only or [""]
-    peers = [peer for peer in PEERS if peer.name in BASELINES.values() or any(word in peer.name for word in words)]
+    peers = [
+        peer
+        for peer in PEERS
+        if (peer.checksum if arguments.checksums else peer.read)
+        and (peer.name in BASELINES.values() or any(word in peer.name for word in words))
+    ]
     bench = Bench(peers, arguments.rounds)
     memory = Path("/dev/shm")  # noqa: S108 - a fresh folder in it
     where = memory if os.access(memory, os.W_OK) else None
-    bench.checksums()
-    for size in arguments.size or workload.SIZES:
-        with tempfile.TemporaryDirectory(dir=where) as folder:
-            bench.logs(size, Path(folder))
+    if arguments.checksums:
+        bench.checksums()
+    else:
+        for size in arguments.size or workload.SIZES:
+            with tempfile.TemporaryDirectory(dir=where) as folder:
+                bench.logs(size, Path(folder))
     for contender in bench.contenders.values():
         contender.close()
 
@@ -254,7 +264,7 @@ def main() -> None:
             "rounds": arguments.rounds,
             "load_before": load_before,
             "contenders": {peer.name: describe(peer) for peer in peers},
-            "problems": bench.problems,
+            "problems": bench.problems | ({} if arguments.checksums else NOT_MEASURED),
             **bench.figures,
         }
         arguments.json.write_text(json.dumps(result, indent=1) + "\n")

@@ -65,7 +65,17 @@ class Worker:
 
     def turn_checksum(self, seconds: float) -> dict[str, Any]:
         """Nanoseconds a call, the loop included."""
-        return take_turn(self.sum, seconds, CALLS)
+        return take_turn(lambda: self.sum(self.data), seconds, CALLS)
+
+    def turn_net(self, seconds: float) -> dict[str, Any]:
+        """Nanoseconds that a call takes beyond a call for nothing; the two take turns."""
+        spent = passes = net = 0
+        while spent < seconds * 1e9:
+            whole, empty = clock(lambda: self.sum(self.data)), clock(lambda: self.sum(b""))
+            spent += whole + empty
+            net += whole - empty
+            passes += 1
+        return {"ns": net / passes / CALLS}
 
     @property
     def path_to_write(self) -> Path:
@@ -91,11 +101,17 @@ class Worker:
             for _ in self.peer.read(self.path):
                 pass
 
-    def sum(self) -> None:
+    def sum(self, data: bytes) -> None:
         """One pass."""
-        checksum, data = self.checksum, self.data
+        checksum = self.checksum
         for _ in range(CALLS):
             checksum(data)
+
+
+def clock(run: Callable[[], None]) -> int:
+    begin = time.perf_counter_ns()
+    run()
+    return time.perf_counter_ns() - begin
 
 
 def take_turn(
@@ -104,9 +120,7 @@ def take_turn(
     spent = passes = 0
     while spent < seconds * 1e9:
         before()
-        begin = time.perf_counter_ns()
-        run()
-        spent += time.perf_counter_ns() - begin
+        spent += clock(run)
         passes += 1
     return {"ns": spent / passes / steps}
 
