@@ -236,6 +236,7 @@ def checksum_panel(record: dict[str, Any]) -> Panel:
         (at, [ours[1] / ratio for ratio in net[f"{at:.0f}"]["google-crc32c"]["ratio"][::-1]])
         for at, ours in rates("cordwood")
         if "google-crc32c" in net.get(f"{at:.0f}", {})
+        and net[f"{at:.0f}"]["google-crc32c"]["ratio"][0] > 0  # Else it was lost in the noise of the calls.
     ]
     if google:
         lines.append(Line("google-crc32c", "violet", google, dashed=True))
