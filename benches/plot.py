@@ -347,7 +347,8 @@ def contenders(record: dict[str, Any]) -> str:
             checks = "yes" if about["verifies"] else "no"
             lines.append(f"| {name} | {version} | {files[about['file']]} | {checks} | {about['note']} |")
     lines += ["", "Not measured:", ""]
-    lines += [f"- {name}: {why}" for name, why in python["problems"].items()]
+    problems = python["problems"] | record["checksums"]["problems"]
+    lines += [f"- {name}: {why}" for name, why in problems.items()]
     return "\n".join(lines)
 
 
