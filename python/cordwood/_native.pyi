@@ -657,9 +657,7 @@ def salvage(source: Source, destination: str | PathLike[str], *, record_len_max:
     [b'one', b'three']
     """
 
-def stat(
-    source: Source, *, threads: int = 1, verify_checksums: bool = True, record_len_max: int = 1073741824
-) -> Stat:
+def stat(source: Source, *, threads: int = 1, verify_checksums: bool = True, record_len_max: int = 1073741824) -> Stat:
     """Reads a log to its end, and counts what is in it. Damage is no error here.
 
     Args:

@@ -358,7 +358,6 @@ fn check_file(what: &str, history: &History, promised: u64, file: &CrashFile, co
 
 /// At least `files_min` files were checked; of those, some were cut, and as for refused ones, there were some or none.
 fn assert_checked(counts: &Counts, files_min: usize) {
-    println!("{counts:?}");
     assert!(counts.files >= files_min && counts.cut > 0, "{counts:?}");
 }
 

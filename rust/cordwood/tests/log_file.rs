@@ -126,10 +126,10 @@ fn a_failed_write_is_undone_and_written_again() -> Result<(), Error> {
 /// What was acknowledged is kept, what was refused is not there, however full the buffer is.
 #[test]
 fn an_append_whose_write_fails_is_taken_back() -> Result<(), Error> {
-    let appends: [fn(&LogFile, &[u8]) -> Result<u64, Error>; 3] =
-        [LogFile::append_sync, LogFile::append, |log, record| {
-            log.extend([b"part of extend", record])
-        }];
+    type Append = fn(&LogFile, &[u8]) -> Result<u64, Error>;
+    let appends: [Append; 3] = [LogFile::append_sync, LogFile::append, |log, record| {
+        log.extend([b"part of extend", record])
+    }];
     for append in appends {
         let double = Double::default();
         let log = plain(&double);
@@ -295,7 +295,6 @@ fn eight_threads_share_syncs() -> Result<(), Error> {
     assert_eq!(found.len(), expected.len());
     assert_eq!(found.into_iter().collect::<BTreeSet<_>>(), expected);
     let syncs = sync_count(&double);
-    println!("{} records, {syncs} syncs", THREADS * EACH);
     assert!(syncs * 4 <= THREADS * EACH, "{syncs} syncs");
     Ok(())
 }
