@@ -162,6 +162,8 @@ def fragments(data: bytes, *, verify_checksums: bool, salvage: bool = False) -> 
             goes_on = kind in (FIRST, MIDDLE)
         else:
             end = begin + len(rest)
+            if verdict == "zero_fill" and len(rest) < HEADER_LEN and goes_on and begin % BLOCK_LEN > 0:
+                verdict = "torn_tail"  # line 2
             if salvage and verdict in ("bad_length", "checksum_mismatch", "zero_header"):
                 length, has_searched = lost_len(rest, left, may_search=searched_end <= begin)
                 end = begin + length

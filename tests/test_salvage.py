@@ -35,7 +35,7 @@ def read_salvaged(reader):
 
 @st.composite
 def smashed_logs(draw):
-    """Short records, some of them logs; damage to several headers and payloads of a block; a cut or zeros at the end."""
+    """Short records, some of them logs; damage to headers and payloads of a block; a cut or zeros at the end."""
     lens = st.lists(st.integers(0, 9), max_size=3)
     short = st.one_of(
         st.integers(0, 60).map(lambda length: PAYLOAD[length : 2 * length]),
@@ -327,6 +327,7 @@ def test_statistics_are_those_of_the_reference(file, options):
     assert stat.block_count == -(-len(file) // BLOCK_LEN)
     assert stat.payload_len + HEADER_LEN * sum(counts) + stat.trailer_len + stat.skipped_len == len(file)
     assert (str(stat.end.kind), stat.end.offset) == (end.kind, end.offset)
+    assert cordwood.stat(file, threads=3, **options) == stat
 
 
 def test_the_interpreter_is_free_meanwhile():

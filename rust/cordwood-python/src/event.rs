@@ -55,8 +55,8 @@ impl From<cordwood::SkippedRegion> for SkippedRegion {
     }
 }
 
-impl From<cordwood::verbs::Finding> for SkippedRegion {
-    fn from(finding: cordwood::verbs::Finding) -> Self {
+impl From<cordwood::Finding> for SkippedRegion {
+    fn from(finding: cordwood::Finding) -> Self {
         SkippedRegion(finding.region, finding.bit_flip.map(BitFlip))
     }
 }
@@ -80,7 +80,7 @@ impl SkippedRegion {
 
     #[getter]
     fn reason<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        reason_object(py, self.0.reason)
+        reason_object(py, self.0.reason.as_str())
     }
 
     #[getter]
@@ -181,8 +181,13 @@ pub(crate) fn severity_object(py: Python<'_>, severity: cordwood::Severity) -> P
         .call1((severity.as_str(),))
 }
 
-/// The member of `cordwood.types.Reason`.
-pub(crate) fn reason_object(py: Python<'_>, reason: cordwood::Reason) -> PyResult<Bound<'_, PyAny>> {
+/// The member of `cordwood.types.Reason` with this name.
+pub(crate) fn reason_object<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
     static REASON: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    REASON.import(py, "cordwood.types", "Reason")?.call1((reason.as_str(),))
+    REASON.import(py, "cordwood.types", "Reason")?.call1((name,))
+}
+
+/// The regions that are listed.
+pub(crate) fn listed(findings: &cordwood::Findings) -> Vec<SkippedRegion> {
+    findings.listed().iter().copied().map(SkippedRegion::from).collect()
 }

@@ -1,12 +1,14 @@
 //! `cordwood._native`: the crate `cordwood` as a Python module. One file for each class; the documentation of each item is in
 //! `python/cordwood/_native.pyi`.
 
+mod ahead;
 mod bytes;
 mod checksum;
 mod error;
 mod event;
 mod exclusive;
 mod follow;
+mod pack;
 mod reader;
 mod source;
 mod verbs;
@@ -22,6 +24,8 @@ mod native {
     use crate::event::{End, Record, SkippedRegion};
     #[pymodule_export]
     use crate::follow::{Follower, FollowerRecords, NotYet};
+    #[pymodule_export]
+    use crate::pack::Pack;
     #[pymodule_export]
     use crate::reader::Reader;
     #[pymodule_export]

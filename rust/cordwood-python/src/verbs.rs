@@ -1,17 +1,17 @@
 //! The functions `verify`, `salvage` and `stat`, and the classes `Report`, `Stat` and `BitFlip` that they return.
 
 use std::io::{self, Read, Seek, SeekFrom};
-use std::num::NonZeroUsize;
-use std::path::Path;
+use std::path::PathBuf;
 
-use cordwood::{OnCorruption, ReadOptions, StreamSource, verbs};
+use cordwood::{OnCorruption, ReadOptions, Severity, StreamSource, verbs};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
 
 use crate::error::{os_error, to_python};
-use crate::event::{End, SkippedRegion, reason_object, severity_object};
+use crate::event::{End, SkippedRegion, listed, reason_object, severity_object};
+use crate::reader::threads_of;
 use crate::source::{Input, Opened, open, path_of};
 
 /// Looks for Ctrl-C at each read: the work is done with the interpreter released. In a thread that is not Python's main one there is nothing to see.
@@ -50,9 +50,6 @@ pub(crate) fn verify(
     record_len_max: u64,
 ) -> PyResult<Report> {
     let py = source.py();
-    let Some(threads) = NonZeroUsize::new(threads) else {
-        return Err(PyValueError::new_err("threads must be at least 1"));
-    };
     let on_corruption = match on_corruption {
         "skip" => OnCorruption::Skip,
         "stop" => OnCorruption::Stop,
@@ -68,22 +65,33 @@ pub(crate) fn verify(
         .with_range(start, end)
         .with_verify_checksums(verify_checksums)
         .with_record_len_max(record_len_max);
-    let Opened { source: whole, path } = open(source, start)?;
-    let whole = cordwood::Reader::with_source(interruptible(whole), options.clone());
-    let ranges = verbs::split_ranges(&options, whole.file_len(), threads);
-    let readers = if ranges.len() == 1 {
-        vec![whole]
-    } else {
-        let open_range = |range: ReadOptions| {
-            let part = open(source, range.start)?.source;
-            Ok(cordwood::Reader::with_source(interruptible(part), range))
-        };
-        ranges.into_iter().map(open_range).collect::<PyResult<_>>()?
-    };
+    let (readers, path) = readers(source, &options, threads)?;
     let report = py.detach(|| verbs::verify_ranges(readers));
     report
         .map(Report)
         .map_err(|error| to_python(py, error, path.as_deref()))
+}
+
+type InterruptibleReader = cordwood::Reader<StreamSource<Interruptible>>;
+
+/// A reader for each of `threads` parts of `source`, or one for all of it if its length is not known; and its path, if it has one.
+fn readers(
+    source: &Bound<'_, PyAny>,
+    options: &ReadOptions,
+    threads: usize,
+) -> PyResult<(Vec<InterruptibleReader>, Option<PathBuf>)> {
+    let threads = threads_of(threads)?;
+    let Opened { source: whole, path } = open(source, options.start)?;
+    let whole = cordwood::Reader::with_source(interruptible(whole), options.clone());
+    let ranges = verbs::split_ranges(options, whole.file_len(), threads);
+    if ranges.len() == 1 {
+        return Ok((vec![whole], path));
+    }
+    let open_range = |range: ReadOptions| {
+        let part = open(source, range.start)?.source;
+        Ok(cordwood::Reader::with_source(interruptible(part), range))
+    };
+    Ok((ranges.into_iter().map(open_range).collect::<PyResult<_>>()?, path))
 }
 
 /// Writes what can be read of a damaged log to a new one.
@@ -116,17 +124,20 @@ pub(crate) fn salvage(
 
 /// Counts what is in a log.
 #[pyfunction]
-#[pyo3(signature = (source, *, verify_checksums = true, record_len_max = 1_073_741_824))]
-pub(crate) fn stat(source: &Bound<'_, PyAny>, verify_checksums: bool, record_len_max: u64) -> PyResult<Stat> {
+#[pyo3(signature = (source, *, threads = 1, verify_checksums = true, record_len_max = 1_073_741_824))]
+pub(crate) fn stat(
+    source: &Bound<'_, PyAny>,
+    threads: usize,
+    verify_checksums: bool,
+    record_len_max: u64,
+) -> PyResult<Stat> {
     let py = source.py();
     let options = ReadOptions::default()
         .with_verify_checksums(verify_checksums)
         .with_record_len_max(record_len_max);
-    let Opened { source, path } = open(source, 0)?;
-    let mut reader = cordwood::Reader::with_source(interruptible(source), options);
-    let stat = py.detach(|| verbs::stat(&mut reader));
-    stat.map(Stat)
-        .map_err(|error| to_python(py, error, path.as_deref().map(Path::new)))
+    let (readers, path) = readers(source, &options, threads)?;
+    let stat = py.detach(|| verbs::stat_ranges(readers));
+    stat.map(Stat).map_err(|error| to_python(py, error, path.as_deref()))
 }
 
 /// What is in a log, and what is wrong with it.
@@ -163,25 +174,33 @@ impl Report {
 
     #[getter]
     fn skipped(&self) -> Vec<SkippedRegion> {
-        self.0.findings.iter().copied().map(SkippedRegion::from).collect()
+        listed(&self.0.findings)
+    }
+
+    #[getter]
+    fn skipped_len(&self) -> u64 {
+        self.0.findings.len()
     }
 
     #[getter]
     fn len_by_severity<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let regions = self.0.findings.iter().map(|finding| finding.region);
-        add_up(
-            py,
-            regions.map(|region| (severity_object(py, region.reason.severity()), region.len())),
-        )
+        let lens = PyDict::new(py);
+        for severity in [Severity::Info, Severity::TornTail, Severity::Corruption] {
+            let len = self.0.findings.len_of(severity);
+            if len > 0 {
+                lens.set_item(severity_object(py, severity)?, len)?;
+            }
+        }
+        Ok(lens)
     }
 
     #[getter]
     fn len_by_reason<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let regions = self.0.findings.iter().map(|finding| finding.region);
-        add_up(
-            py,
-            regions.map(|region| (reason_object(py, region.reason), region.len())),
-        )
+        let lens = PyDict::new(py);
+        for (name, _, len) in self.0.findings.lens() {
+            lens.set_item(reason_object(py, name)?, len)?;
+        }
+        Ok(lens)
     }
 
     #[getter]
@@ -196,24 +215,10 @@ impl Report {
         let ok = if self.ok() { "True" } else { "False" };
         format!(
             "<cordwood.Report: ok={ok}, record_count={record_count}, skipped={}, end={}>",
-            findings.len(),
+            findings.listed().len(),
             self.end().__repr__()
         )
     }
-}
-
-/// A dictionary with the sum of the numbers for each key.
-fn add_up<'py>(
-    py: Python<'py>,
-    items: impl Iterator<Item = (PyResult<Bound<'py, PyAny>>, u64)>,
-) -> PyResult<Bound<'py, PyDict>> {
-    let sums = PyDict::new(py);
-    for (key, len) in items {
-        let key = key?;
-        let before: u64 = sums.get_item(&key)?.map_or(Ok(0), |sum| sum.extract())?;
-        sums.set_item(key, before + len)?;
-    }
-    Ok(sums)
 }
 
 /// What is in a log, in numbers.

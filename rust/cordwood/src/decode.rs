@@ -522,7 +522,7 @@ impl Decoder {
                 || (self.waits_at_faults && matches!(found, Found::Fault { .. } | Found::Stale))
             {
                 return Step::NeedMore;
-            } else if let Some(step) = self.other(found, bytes, window) {
+            } else if let Some(step) = self.other(self.with_torn_zeros(found), bytes, window) {
                 return step;
             }
         }
@@ -706,6 +706,25 @@ impl Decoder {
                 reason: Reason::Stale,
                 leveldb_len: None,
             }),
+        }
+    }
+
+    /// Zeros too few for a header, at the end of the file behind FIRST or MIDDLE, are the torn rest of that record, and no padding. Only in
+    /// the same block, so that a range that begins with this block tells the same.
+    fn with_torn_zeros(&self, found: Found) -> Found {
+        match found {
+            Found::Fault {
+                reason: Reason::ZeroFill,
+                len,
+                leveldb_len,
+            } if len < HEADER_LEN && self.is_inside && self.offset > self.dialect.block_begin(self.offset) => {
+                Found::Fault {
+                    reason: Reason::TornTail,
+                    len,
+                    leveldb_len,
+                }
+            }
+            found => found,
         }
     }
 

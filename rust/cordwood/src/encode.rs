@@ -1,6 +1,7 @@
 //! The encoder: a record in, the bytes of its fragments out. It does no I/O.
 
 use crate::checksum::crc32c_behind;
+use crate::copy::append;
 use crate::deflate::Deflater;
 use crate::dialect::{Checksum, Dialect, Form};
 use crate::format::{HEADER_LEN, Header, Kind, block_left};
@@ -174,7 +175,7 @@ impl Encoder {
         if !number.is_empty() {
             out.extend_from_slice(number);
         }
-        out.extend_from_slice(payload);
+        append(out, payload);
         self.offset += (HEADER_LEN + number.len() + payload.len()) as u64;
     }
 }

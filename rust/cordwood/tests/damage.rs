@@ -368,7 +368,12 @@ fn verify_tells_of_each_flip_whatever_the_number_of_threads() -> Result<(), Box<
             let (events, end) = read(&log, &bytes, policy);
             assert_eq!(one.record_count, records(&events).len() as u64);
             assert_eq!(one.end, end);
-            let flips: Vec<_> = one.findings.iter().filter_map(|finding| finding.bit_flip).collect();
+            let flips: Vec<_> = one
+                .findings
+                .listed()
+                .iter()
+                .filter_map(|finding| finding.bit_flip)
+                .collect();
             let found: Vec<u64> = flips.iter().map(|flip| flip.offset).collect();
             // The policy `stop` ends at the record that the damage interrupts, which began in a block before.
             let stops_before = matches!(end, End::Stopped { offset: at } if at < cordwood::block_begin(offset as u64));
@@ -403,6 +408,7 @@ fn parts_of_a_range_report_the_range() -> Result<(), Error> {
             let end = end.map(|end| end as u64);
             let options = ReadOptions::default().with_range(start as u64, end);
             let one = verbs::verify_slice(&bytes, &options, NonZeroUsize::MIN)?;
+            let stat = verbs::stat(&mut Reader::from_slice(&bytes, options.clone()))?;
             for count in 2..5 {
                 let threads = NonZeroUsize::new(count).unwrap_or(NonZeroUsize::MIN);
                 assert_eq!(
@@ -410,6 +416,10 @@ fn parts_of_a_range_report_the_range() -> Result<(), Error> {
                     one,
                     "{start} {end:?} {count}"
                 );
+                let readers = verbs::split_ranges(&options, Some(bytes.len() as u64), threads)
+                    .into_iter()
+                    .map(|part| Reader::from_slice(&bytes, part));
+                assert_eq!(verbs::stat_ranges(readers.collect())?, stat, "{start} {end:?} {count}");
             }
         }
     }

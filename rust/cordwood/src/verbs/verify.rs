@@ -2,24 +2,12 @@
 
 use std::num::NonZeroUsize;
 use std::path::Path;
-use std::thread;
 
-use crate::decode::{End, OnCorruption, ReadOptions, RecordSpan, Step};
-use crate::dialect::Dialect;
-use crate::error::{Error, Reason, Severity, SkippedRegion};
-use crate::flip::BitFlip;
-use crate::format::BLOCK_LEN;
+use super::ranges::{Events, joined_end, on_threads, split_ranges};
+use crate::decode::{End, ReadOptions, RecordSpan, Step};
+use crate::error::{Error, Severity};
+use crate::findings::{Finding, Findings};
 use crate::reader::{Reader, SliceSource, Source};
-
-/// A region that was not returned, and the flipped bit that explains it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub struct Finding {
-    /// The region.
-    pub region: SkippedRegion,
-    /// The one flipped bit that explains it, if the reason is one that a flipped bit can have and exactly one does. Nothing is repaired.
-    pub bit_flip: Option<BitFlip>,
-}
 
 /// What is in a log, and what is wrong with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,19 +15,16 @@ pub struct Finding {
 pub struct Report {
     /// Records that were returned.
     pub record_count: u64,
-    /// How many of these begin behind damage in the same block: only under [`OnCorruption::Salvage`].
+    /// How many of these begin behind damage in the same block: only under [`OnCorruption::Salvage`](crate::OnCorruption::Salvage).
     pub salvaged_count: u64,
     /// Bytes of data in the records, without headers and trailers.
     pub payload_len: u64,
     /// Bytes of the whole file, also of what is not in the range. `None` if they are not known, as of a stream that was not read to its end.
     pub file_len: Option<u64>,
-    /// What was not returned, in the order of the offsets. Regions that touch and have the same reason are one, unless a flipped bit explains one.
-    /// Their memory grows with the damage, not with the records.
-    pub findings: Vec<Finding>,
+    /// What was not returned, and why.
+    pub findings: Findings,
     /// How the records ended.
     pub end: End,
-    /// File offset behind the last record, 0 if there is none.
-    last_record_end: u64,
 }
 
 impl Report {
@@ -49,33 +34,22 @@ impl Report {
             salvaged_count: 0,
             payload_len: 0,
             file_len: None,
-            findings: Vec::new(),
+            findings: Findings::default(),
             end: End::Clean { offset: 0 },
-            last_record_end: 0,
         }
     }
 
     /// Whether no damage was found: no region of [`Severity::Corruption`]. A torn tail is no damage.
     pub fn is_ok(&self) -> bool {
-        self.skipped_len(Severity::Corruption) == 0
+        self.findings.len_of(Severity::Corruption) == 0
     }
 
-    /// Bytes in regions of this severity.
-    pub fn skipped_len(&self, severity: Severity) -> u64 {
-        self.sum(|reason| reason.severity() == severity)
-    }
-
-    /// Bytes in regions with this reason: the name that [`Reason::as_str`] gives.
-    pub fn skipped_len_by(&self, reason: &str) -> u64 {
-        self.sum(|of_region| of_region.as_str() == reason)
-    }
-
-    fn sum(&self, counts: impl Fn(Reason) -> bool) -> u64 {
-        let regions = self.findings.iter().map(|finding| finding.region);
-        regions
-            .filter(|region| counts(region.reason))
-            .map(|region| region.len())
-            .sum()
+    fn events(&self) -> Events {
+        Events::of(
+            self.record_count,
+            self.findings.len(),
+            self.findings.len_of(Severity::TornTail),
+        )
     }
 
     #[inline]
@@ -83,49 +57,23 @@ impl Report {
         self.record_count += 1;
         self.salvaged_count += u64::from(span.is_salvaged);
         self.payload_len += len as u64;
-        self.last_record_end = span.end_offset;
-    }
-
-    fn add(&mut self, finding: Finding) {
-        if let Some(last) = self.findings.last_mut()
-            && (last.bit_flip, finding.bit_flip) == (None, None)
-            && let Some(joined) = last.region.joined(finding.region)
-        {
-            last.region = joined;
-        } else {
-            self.findings.push(finding);
-        }
     }
 
     /// The report of this range and the one behind it as one.
     fn joined(mut self, next: Report) -> Report {
-        // Nothing begins in a range without events, so the one before it has read over it, and knows better where it ended.
-        if next.record_count > 0 || !next.findings.is_empty() || (self.record_count == 0 && self.findings.is_empty()) {
-            self.end = next.end;
-        }
+        self.end = joined_end((self.events(), self.end), (next.events(), next.end));
         self.record_count += next.record_count;
         self.salvaged_count += next.salvaged_count;
         self.payload_len += next.payload_len;
         self.file_len = next.file_len.or(self.file_len);
-        self.last_record_end = self.last_record_end.max(next.last_record_end);
-        for finding in next.findings {
-            self.add(finding);
-        }
-        // A torn record may begin in one range and be cut off in a later one.
-        let torn = self.findings.iter().rev().map(|finding| finding.region);
-        let torn = torn
-            .take_while(|region| region.reason == Reason::TornTail && region.begin >= self.last_record_end)
-            .last();
-        if let (Some(region), End::TornTail { .. }) = (torn, self.end) {
-            self.end = End::TornTail { offset: region.begin };
-        }
+        self.findings.append(next.findings);
         self
     }
 }
 
 /// Reads to the end, from where `reader` stands, and reports what was found.
 ///
-/// Damage is no error here: [`OnCorruption::Raise`] does what [`OnCorruption::Skip`] does.
+/// Damage is no error here: [`OnCorruption::Raise`](crate::OnCorruption::Raise) does what [`OnCorruption::Skip`](crate::OnCorruption::Skip) does.
 ///
 /// ```
 /// use cordwood::{FragmentPart, ReadOptions, Reader, verbs};
@@ -138,8 +86,8 @@ impl Report {
 /// file[12] ^= 0x10;
 /// let report = verbs::verify(&mut Reader::from_slice(&file, ReadOptions::default()))?;
 /// assert!(!report.is_ok());
-/// assert_eq!((report.record_count, report.skipped_len_by("checksum_mismatch")), (1, 10));
-/// let flip = report.findings[0].bit_flip.unwrap();
+/// assert_eq!((report.record_count, report.findings.len_by("checksum_mismatch")), (1, 10));
+/// let flip = report.findings.listed()[0].bit_flip.unwrap();
 /// assert_eq!((flip.offset, flip.bit, flip.part), (12, 4, FragmentPart::Checksum));
 /// # Ok::<(), cordwood::Error>(())
 /// ```
@@ -164,7 +112,7 @@ pub(super) fn report<S: Source>(
                 report.record(span, data.len());
                 on_record(data)?;
             }
-            Ok(Step::Skipped(region)) | Err(Error::Corruption { region, .. }) => report.add(Finding {
+            Ok(Step::Skipped(region)) | Err(Error::Corruption { region, .. }) => report.findings.add(Finding {
                 region,
                 bit_flip: reader.bit_flip(region),
             }),
@@ -182,7 +130,7 @@ pub(super) fn report<S: Source>(
 /// [`verify`] for a file, with `threads` threads that each read a part of it.
 ///
 /// The report is the same for any number of threads. What is no regular file is read by one, and so is anything under
-/// [`OnCorruption::Stop`], where all depends on what comes before.
+/// [`OnCorruption::Stop`](crate::OnCorruption::Stop), where all depends on what comes before.
 ///
 /// ```
 /// use std::num::NonZeroUsize;
@@ -236,46 +184,6 @@ pub fn verify_slice(file: &[u8], options: &ReadOptions, threads: NonZeroUsize) -
     )
 }
 
-/// Cuts the range of `options` at block boundaries into at most `count` parts of about the same length, for [`verify_ranges`] or for readers on
-/// several machines. Together they give the events of the whole range, each once.
-///
-/// It is one part under [`OnCorruption::Stop`], in a dialect with log numbers, where only what comes before tells where the log ends, and where
-/// `file_len` is not known. Where no dialect is named, [`Dialect::LEVELDB`] is meant.
-///
-/// ```
-/// use std::num::NonZeroUsize;
-/// use cordwood::{ReadOptions, verbs};
-/// let parts = verbs::split_ranges(&ReadOptions::default(), Some(100_000), NonZeroUsize::new(2).unwrap());
-/// assert_eq!((parts[0].start, parts[0].end), (0, Some(65_536)));
-/// assert_eq!((parts[1].start, parts[1].end), (65_536, None));
-/// ```
-pub fn split_ranges(options: &ReadOptions, file_len: Option<u64>, count: NonZeroUsize) -> Vec<ReadOptions> {
-    let dialect = options.dialect.unwrap_or(Dialect::LEVELDB);
-    let first = dialect.block_begin(options.start);
-    let len = file_len.map_or(0, |file_len| {
-        options.end.unwrap_or(u64::MAX).min(file_len).saturating_sub(first)
-    });
-    let block_count = len.div_ceil(BLOCK_LEN as u64);
-    let count = match options.on_corruption {
-        OnCorruption::Stop => 1,
-        _ if dialect.has_log_numbers() => 1,
-        _ => block_count.clamp(1, count.get() as u64),
-    };
-    let part_len = block_count.div_ceil(count) * BLOCK_LEN as u64;
-    let mut ranges = Vec::new();
-    let mut rest = options.clone();
-    for part in 1..count {
-        let edge = first + part * part_len;
-        if edge >= first + len {
-            break;
-        }
-        ranges.push(rest.clone().with_range(rest.start, Some(edge)));
-        rest.start = edge;
-    }
-    ranges.push(rest);
-    ranges
-}
-
 /// [`verify`] for several readers at a time, each in a thread of its own; the first in this one. They must read adjacent ranges of the same file, in
 /// order: see [`split_ranges`].
 ///
@@ -292,21 +200,7 @@ pub fn split_ranges(options: &ReadOptions, file_len: Option<u64>, count: NonZero
 /// # Errors
 ///
 /// [`Error::Io`] if a source cannot be read or a thread cannot be started.
-pub fn verify_ranges<S: Source + Send>(mut readers: Vec<Reader<S>>) -> Result<Report, Error> {
-    let Some((first, others)) = readers.split_first_mut() else {
-        return Ok(Report::new());
-    };
-    thread::scope(|scope| {
-        let mut threads = Vec::new();
-        for reader in others {
-            let thread = thread::Builder::new().spawn_scoped(scope, || verify(reader));
-            threads.push(thread.map_err(|source| Error::Io { path: None, source })?);
-        }
-        let mut report = verify(first)?;
-        for thread in threads {
-            let next = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            report = report.joined(next?);
-        }
-        Ok(report)
-    })
+pub fn verify_ranges<S: Source + Send>(readers: Vec<Reader<S>>) -> Result<Report, Error> {
+    let report = on_threads(readers, verify, Report::joined)?;
+    Ok(report.unwrap_or_else(Report::new))
 }
