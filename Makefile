@@ -24,7 +24,7 @@ PYRIGHT := PATH="$(CURDIR)/$(BIN):$$PATH" PYRIGHT_PYTHON_IGNORE_WARNINGS=1 pyrig
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
 
-.PHONY: help demo test lint test-rust wheel install test-python types fmt clean
+.PHONY: help demo test lint test-rust wheel install test-python types fuzz fmt clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -68,10 +68,38 @@ types: $(VENV)/test.stamp install  ## Check the stubs against the module, and th
 	$(PYRIGHT) --verifytypes cordwood --ignoreexternal
 	$(PYRIGHT) --warnings
 
+# Fuzzing ---------------------------------------------------------------------------------------
+
+FUZZ_TARGETS := decode round_trip append_damage stream_slice checksum
+FUZZ_SECONDS := 60
+CARGO_FUZZ   := target/tools/bin/cargo-fuzz
+
+# What was found of interest stays in target/fuzz/corpus and is where the next run begins; an input that fails is kept in
+# rust/fuzz/artifacts. No sanitizer: the crate's only unsafe code calls functions that need certain instructions, about
+# which no sanitizer knows anything, and without one the stable compiler will do. One target writes files: in memory, where it can.
+fuzz: export PATH := $(CURDIR)/target/tools/bin:$(PATH)
+fuzz: export TMPDIR := $(or $(wildcard /dev/shm),$(TMPDIR),/tmp)
+fuzz: $(CARGO_FUZZ)  ## Fuzz each target for a minute
+	cargo fmt --manifest-path rust/fuzz/Cargo.toml --check
+	cargo run --quiet --locked --manifest-path rust/fuzz/Cargo.toml --target-dir target/fuzz --example seeds -- target/fuzz/seeds
+	cargo fuzz build --fuzz-dir rust/fuzz --target-dir target/fuzz --sanitizer none
+	@set -e; for target in $(FUZZ_TARGETS); do \
+		echo "fuzzing $$target for $(FUZZ_SECONDS) seconds"; \
+		mkdir -p target/fuzz/corpus/$$target; \
+		cargo fuzz run --fuzz-dir rust/fuzz --target-dir target/fuzz --sanitizer none $$target \
+			target/fuzz/corpus/$$target target/fuzz/seeds/$$target -- \
+			-max_total_time=$(FUZZ_SECONDS) -max_len=4096 -timeout=10 -rss_limit_mb=512 \
+			-verbosity=0 -print_final_stats=1; \
+	done
+
+$(CARGO_FUZZ):
+	cargo install cargo-fuzz --version 0.13.2 --locked --root target/tools --target-dir target/tools/build
+
 # By hand ---------------------------------------------------------------------------------------
 
 fmt: $(VENV)/test.stamp  ## Format the sources and apply the safe lint fixes
 	cargo fmt --all
+	cargo fmt --manifest-path rust/fuzz/Cargo.toml
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
