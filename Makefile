@@ -83,13 +83,15 @@ fuzz: $(CARGO_FUZZ)  ## Fuzz each target for a minute
 	cargo fmt --manifest-path rust/fuzz/Cargo.toml --check
 	cargo run --quiet --locked --manifest-path rust/fuzz/Cargo.toml --target-dir target/fuzz --example seeds -- target/fuzz/seeds
 	cargo fuzz build --fuzz-dir rust/fuzz --target-dir target/fuzz --sanitizer none
-	@set -e; for target in $(FUZZ_TARGETS); do \
-		echo "fuzzing $$target for $(FUZZ_SECONDS) seconds"; \
+	@for target in $(FUZZ_TARGETS); do \
+		echo "$$target: $(FUZZ_SECONDS) seconds"; \
 		mkdir -p target/fuzz/corpus/$$target; \
+		log=target/fuzz/$$target.log; \
 		cargo fuzz run --fuzz-dir rust/fuzz --target-dir target/fuzz --sanitizer none $$target \
 			target/fuzz/corpus/$$target target/fuzz/seeds/$$target -- \
-			-max_total_time=$(FUZZ_SECONDS) -max_len=4096 -timeout=10 -rss_limit_mb=512 \
-			-verbosity=0 -print_final_stats=1; \
+			-max_total_time=$(FUZZ_SECONDS) -max_len=4096 -timeout=10 -rss_limit_mb=512 -print_final_stats=1 \
+			>$$log 2>&1 || { tail -n 100 $$log; exit 1; }; \
+		grep -E 'DONE|^Done' $$log; \
 	done
 
 $(CARGO_FUZZ):

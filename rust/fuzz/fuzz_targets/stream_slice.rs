@@ -67,7 +67,7 @@ fn compare<S: Source>(reader: &mut Reader<S>, steps: &mut Steps<'_>, expected: &
     let mut left = expected.iter();
     let mut errors = 0;
     while expected.len() - left.len() < count {
-        if steps.choice() % 4 == 0 {
+        if steps.choice().is_multiple_of(4) {
             // Never wrong, even when nothing more is needed. Nor is it to go on after an error.
             let _ = reader.fill();
         }

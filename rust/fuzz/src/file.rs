@@ -118,6 +118,12 @@ enum Piece<'a> {
     Fragment(u8, Payload<'a>),
     /// The same, of any type.
     Odd(u8, Payload<'a>),
+    /// FIRST without payload, as an old LevelDB left it. With the next two a log is odd but not damaged.
+    EmptyFirst,
+    /// Zeros to the end of the block.
+    Zeros,
+    /// Nothing but what a trailer has room for, of this byte.
+    Trailer(u8),
     /// A few bytes as they are.
     Bytes(Few<'a>),
     /// The same byte again and again.
@@ -170,11 +176,18 @@ pub struct Pieces<'a> {
 impl<'a> Arbitrary<'a> for Script<'a> {
     /// Takes all that is left, so that a file in a corpus can be a log behind a few zeros. See `examples/seeds.rs`.
     fn arbitrary(u: &mut Unstructured<'a>) -> Result<Self> {
-        if u8::arbitrary(u)? % 4 == 0 {
+        let how = u8::arbitrary(u)? % 4;
+        if how == 0 {
             return u.bytes(u.len()).map(Script::Bytes);
         }
         let pieces = several(u)?;
-        let damage = several(u)?;
+        // Most logs are hardly damaged. Those that are all damage hide what comes between a whole log and the first of it.
+        let mut damage = several(u)?;
+        damage.truncate(match how {
+            1 => 0,
+            2 => 1,
+            _ => COUNT_MAX,
+        });
         Ok(Script::Pieces(Pieces { pieces, damage }))
     }
 }
@@ -218,8 +231,8 @@ impl File {
 
     fn push(&mut self, piece: Piece<'_>) {
         let trailer = match piece {
-            Piece::Record(_) | Piece::Fragment(..) | Piece::Odd(..) => trailer(self.len()),
-            Piece::Bytes(_) | Piece::Fill(..) => 0,
+            Piece::Record(_) | Piece::Fragment(..) | Piece::Odd(..) | Piece::EmptyFirst => trailer(self.len()),
+            Piece::Zeros | Piece::Trailer(_) | Piece::Bytes(_) | Piece::Fill(..) => 0,
         };
         let header = self.bytes.len() + trailer;
         self.headers.push(header);
@@ -232,6 +245,9 @@ impl File {
             }
             Piece::Fragment(kind, payload) => self.push_fragment(header, kind % 8, payload),
             Piece::Odd(kind, payload) => self.push_fragment(header, kind, payload),
+            Piece::EmptyFirst => self.push_fragment(header, 2, Payload::Input(Few(&[]))),
+            Piece::Zeros => self.bytes.resize(header + left_in_block(header as u64), 0),
+            Piece::Trailer(byte) => self.bytes.resize(header + self::trailer(header as u64), byte),
             Piece::Bytes(Few(bytes)) => self.bytes.extend_from_slice(bytes),
             Piece::Fill(byte, size) => {
                 let len = size.at(self.len());
