@@ -24,7 +24,7 @@ PYRIGHT := PATH="$(CURDIR)/$(BIN):$$PATH" PYRIGHT_PYTHON_IGNORE_WARNINGS=1 pyrig
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
 
-.PHONY: help demo test lint test-rust wheel install test-python types fuzz fmt clean
+.PHONY: help demo test lint test-rust wheel install test-python types bench fuzz fmt clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -96,6 +96,12 @@ fuzz: $(CARGO_FUZZ)  ## Fuzz each target for a minute
 
 $(CARGO_FUZZ):
 	cargo install cargo-fuzz --version 0.13.2 --locked --root target/tools --target-dir target/tools/build
+
+# Not part of the tests: what they print depends on the machine.
+bench: $(VENV)/test.stamp install  ## Measure, and keep the figures in benches/record
+	cargo bench --locked --package cordwood-bench
+	$(BIN)/python benches/python/bench.py --json target/bench-python.json
+	$(BIN)/python benches/record.py target/bench-python.json
 
 # By hand ---------------------------------------------------------------------------------------
 

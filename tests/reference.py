@@ -47,6 +47,7 @@ class Record:
     offset: int
     end_offset: int
     data: bytes
+    salvaged: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,7 @@ class Fragment:
     end: int
     kind: int
     payload: bytes
+    salvaged: bool = False
 
 
 # Writing
@@ -138,10 +140,12 @@ def record_offsets(records: Iterable[bytes], offset: int = 0) -> list[int]:
 # Reading, step 1: bytes into fragments ("One fragment")
 
 
-def fragments(data: bytes, *, verify_checksums: bool) -> Iterator[Fragment | Skipped]:
+def fragments(data: bytes, *, verify_checksums: bool, salvage: bool = False) -> Iterator[Fragment | Skipped]:
     """What stands in the file, in order; trailers of zeros are left out."""
     view = memoryview(data)
     begin = 0
+    salvaged_end = 0  # Up to here fragments are salvaged.
+    searched_end = 0  # The end of the last block in which a chain has been looked for.
     goes_on = False  # The fragment before is FIRST or MIDDLE.
     while begin < len(data):
         left = BLOCK_LEN - begin % BLOCK_LEN
@@ -151,12 +155,21 @@ def fragments(data: bytes, *, verify_checksums: bool) -> Iterator[Fragment | Ski
             _, length, kind = HEADER.unpack_from(rest)
             end = begin + HEADER_LEN + length
             if kind in KINDS:  # line 8
-                yield Fragment(begin, end, kind, bytes(rest[HEADER_LEN : HEADER_LEN + length]))
+                payload = bytes(rest[HEADER_LEN : HEADER_LEN + length])
+                yield Fragment(begin, end, kind, payload, begin < salvaged_end)
             else:  # line 7: the only skip that does not take the whole rest
                 yield Skipped(begin, end, "unknown_kind")
             goes_on = kind in (FIRST, MIDDLE)
         else:
             end = begin + len(rest)
+            if verdict == "zero_fill" and len(rest) < HEADER_LEN and goes_on and begin % BLOCK_LEN > 0:
+                verdict = "torn_tail"  # line 2
+            if salvage and verdict in ("bad_length", "checksum_mismatch", "zero_header"):
+                length, has_searched = lost_len(rest, left, may_search=searched_end <= begin)
+                end = begin + length
+                salvaged_end = begin + left
+                if has_searched:
+                    searched_end = begin + left
             if verdict != "zero_trailer" and not (verdict == "nonzero_trailer" and goes_on):  # line 1
                 yield Skipped(begin, end, verdict)
             goes_on = False
@@ -197,6 +210,78 @@ def length_is_proved_wrong(rest: memoryview) -> bool:
         if kind in KINDS and at + HEADER_LEN + length <= len(rest) and checksum_is_right(rest[at:]):
             return True
     return False
+
+
+# Reading, step 1 with the policy salvage ("Salvage")
+
+
+def lost_len(rest: memoryview, left: int, *, may_search: bool) -> tuple[int, bool]:
+    """How much of `rest` the damage at its beginning costs, and whether a chain was looked for to tell."""
+    stored, length, kind = HEADER.unpack_from(rest)
+    stated = HEADER_LEN + length
+    if is_sound(rest, stated):  # line 1
+        return stated, False
+    crc_of_kind = crc32c(rest[HEADER_LEN - 1 : HEADER_LEN])
+    for n in sorted(length ^ 1 << bit for bit in range(16)):  # line 2
+        if HEADER_LEN + n <= len(rest) and crc32c(rest[HEADER_LEN : HEADER_LEN + n], crc_of_kind) == unmask(stored):
+            if is_sound(rest, HEADER_LEN + n) or is_end(rest, left, HEADER_LEN + n):
+                return HEADER_LEN + n, False
+            break
+    if kind in KINDS and is_hard_end(rest, left, stated):  # line 3
+        return stated, False
+    found = first_chain(rest, left) if may_search else None  # line 4
+    if found is not None:
+        return found, may_search
+    return (stated if is_end(rest, left, stated) else len(rest)), may_search  # line 5
+
+
+def is_sound(rest: memoryview, at: int) -> bool:
+    if at + HEADER_LEN > len(rest):
+        return False
+    _, length, kind = HEADER.unpack_from(rest, at)
+    return (length, kind) != (0, 0) and at + HEADER_LEN + length <= len(rest) and checksum_is_right(rest[at:])
+
+
+def is_hard_end(rest: memoryview, left: int, at: int) -> bool:
+    return at == len(rest) or (at < len(rest) and left - at < HEADER_LEN)
+
+
+def is_end(rest: memoryview, left: int, at: int) -> bool:
+    return is_hard_end(rest, left, at) or (at < len(rest) and not any(rest[at:]))
+
+
+def is_torn(rest: memoryview, left: int, at: int) -> bool:
+    """Lines 2 and 4 of "One fragment", whatever is proved."""
+    if len(rest) == left:  # The file does not end in this block.
+        return False
+    if len(rest) - at < HEADER_LEN:
+        return True
+    _, length, _ = HEADER.unpack_from(rest, at)
+    return len(rest) < at + HEADER_LEN + length <= left
+
+
+def first_chain(rest: memoryview, left: int) -> int | None:
+    """The first place behind the first byte at which a chain begins.
+
+    A chain is followed by an end, a torn write, another chain, or one damaged fragment that an end or a chain follows.
+    So whether one begins at a place hangs only on places behind it: they are judged from the back to the front.
+    """
+    zeros = len(bytes(rest).rstrip(b"\0"))  # From here on only zeros.
+    good: set[int] = set()  # An end, or the beginning of a chain.
+    passable: set[int] = set()  # What a chain may end in front of.
+    found = None
+    for at in range(len(rest), 0, -1):
+        end = -1
+        if at + HEADER_LEN <= len(rest):
+            end = at + HEADER_LEN + HEADER.unpack_from(rest, at)[1]
+        if (end in good or end in passable) and is_sound(rest, at):
+            found = at
+            good.add(at)
+        elif at >= zeros or is_hard_end(rest, left, at):
+            good.add(at)
+        elif is_torn(rest, left, at) or end in good:
+            passable.add(at)
+    return found
 
 
 # Reading, step 2: fragments into records ("Fragments into records")
@@ -255,7 +340,7 @@ def assemble(items: list[Fragment | Skipped], record_len_max: int) -> Iterator[t
                 if in_rest:
                     yield owner, Skipped(run[0].begin, item.end, "too_large_rest")
                 else:
-                    yield owner, Record(run[0].begin, item.end, b"".join(part.payload for part in run))
+                    yield owner, Record(run[0].begin, item.end, b"".join(part.payload for part in run), run[0].salvaged)
                 run, in_rest = [], False
 
 
@@ -270,9 +355,10 @@ def events(
     record_len_max: int = 1 << 30,
     verify_checksums: bool = True,
     stop: bool = False,
+    salvage: bool = False,
 ) -> Iterator[Record | Skipped | End]:
     """The events of `data` that the range from `start` to `end` owns, and then the End."""
-    items = list(fragments(data, verify_checksums=verify_checksums))
+    items = list(fragments(data, verify_checksums=verify_checksums, salvage=salvage))
     limit = len(data) if end is None else end
     torn_begin: int | None = None  # Where the run of torn_tail regions began that ends the events so far.
     for owner, event in assemble(items, record_len_max):

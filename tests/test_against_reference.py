@@ -200,6 +200,14 @@ def change_a_length(draw, file):
     file[begin + 4 : begin + 6] = draw(st.integers(0, 0xFFFF)).to_bytes(2, "little")
 
 
+def let_the_last_length_pass_the_end(draw, file):
+    """As a flipped bit does: it looks like a torn tail, but is none."""
+    items = list(reference.fragments(bytes(file), verify_checksums=False))
+    if items and items[-1].end == len(file) >= items[-1].begin + HEADER_LEN:
+        high_byte = items[-1].begin + 5
+        file[high_byte] = min(0x7F, file[high_byte] + draw(st.integers(1, 0x7F)))
+
+
 def change_a_kind(draw, file):
     file[min(len(file) - 1, some_header(draw, file) + 6)] = draw(st.integers(0, 255))
 
@@ -258,6 +266,7 @@ DAMAGES = [
     zero_the_rest_of_a_block,
     overwrite,
     change_a_length,
+    let_the_last_length_pass_the_end,
     change_a_kind,
     put_another_fragment_there,
     fill_a_trailer,

@@ -131,7 +131,7 @@ def test_an_unknown_mode(path, mode):
 
 
 def test_an_unknown_policy():
-    with pytest.raises(ValueError, match="'raise', 'skip' or 'stop'"):
+    with pytest.raises(ValueError, match="'raise', 'skip', 'stop' or 'salvage'"):
         cordwood.open(FILE, on_corruption="ignore")
 
 
@@ -236,6 +236,16 @@ def test_a_closed_reader():
             use()
 
 
+def test_a_closed_reader_still_tells_how_it_went():
+    file = bytes([FILE[0] ^ 1]) + FILE[1:]
+    with cordwood.open(file, on_corruption="skip") as reader:
+        assert list(reader) == []
+    assert reader.closed
+    assert [(region.begin, region.end) for region in reader.skipped] == [(0, len(FILE))]
+    assert reader.skipped_len == len(FILE)
+    assert (reader.end.kind, reader.end.offset) == ("clean", len(FILE))
+
+
 def test_a_closed_writer(path):
     writer = cordwood.open(path, "w")
     writer.close()
@@ -282,6 +292,15 @@ def test_a_record_that_is_too_large():
         assert (caught.value.offset, caught.value.length, caught.value.reason) == (20, 12, "record_too_large")
         assert next(reader, None) is None
     assert list(cordwood.open(FILE, record_len_max=5)) == RECORDS
+
+
+@pytest.mark.parametrize("length", [1, 5, 32_761, 32_762, 100_000])
+def test_a_record_of_just_the_allowed_length(length):
+    file = reference.encode([b"", bytes(length), b""])
+    with cordwood.open(file, record_len_max=length) as reader:
+        assert [len(record) for record in reader] == [0, length, 0]
+    with cordwood.open(file, record_len_max=length - 1, on_corruption="skip") as reader:
+        assert list(reader) == [b"", b""]
 
 
 def test_a_limit_of_zero_lets_empty_records_pass():

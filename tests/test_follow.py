@@ -223,8 +223,17 @@ def test_truncation_and_rotation_are_raised(live):
     assert (type(copy), str(copy), vars(copy)) == (type(caught.value), str(caught.value), vars(caught.value))
 
 
+@pytest.fixture
+def ctrl_c():
+    """As at a terminal. In the background of a shell SIGINT is ignored, and Python leaves it so."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_and_other_threads(live):
-    follower = cordwood.follow(live, poll_interval=60)
+    follower = cordwood.follow(live, poll_interval=60, timeout=30)
     main = threading.get_ident()
     counted = []
 

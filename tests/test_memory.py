@@ -108,6 +108,27 @@ def test_a_record_without_an_end_is_refused_in_time(capsys):
     assert result["growth"] < 2 * 16 * MIB + 32 * MIB
 
 
+HOSTILE = """
+# Seven bytes each, never two alike in a row: so many regions that a list of all would take twenty times the file.
+pair = fragment(77, b"") + fragment(78, b"")
+block = pair * 2340 + fragment(77, b"") + b"\\x01"
+assert len(block) == 32_768
+file = Repeated(b"", block * 16, 16 * MIB)
+before = peak()
+with cordwood.open(file, on_corruption="skip") as reader:
+    assert list(reader) == []
+growth = peak() - before
+print(json.dumps({"listed": len(reader.skipped), "skipped_len": reader.skipped_len, "growth": growth}))
+"""
+
+
+def test_a_list_of_damage_does_not_grow_for_ever():
+    result = run(HOSTILE)
+    assert result["listed"] == 100_000
+    assert result["skipped_len"] == 16 * MIB
+    assert result["growth"] < 32 * MIB
+
+
 WRITE = """
 class Null:
     taken = 0

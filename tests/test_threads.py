@@ -212,32 +212,42 @@ def wait_for_a_turn():
     return thread, start, done
 
 
-def test_other_threads_run_while_records_are_decoded(tmp_path, no_switches):
-    path = tmp_path / "example.log"
-    path.write_bytes(reference.encode([PAYLOAD[:300_000]] * 20))
+# Sources and sinks in memory: opening a file gives up the interpreter, and here it is about what comes after.
+
+
+@pytest.mark.parametrize("take", [iter, cordwood.Reader.records, cordwood.Reader.batches])
+def test_other_threads_run_while_records_are_decoded(take, no_switches):
+    file = reference.encode([PAYLOAD[:300_000], *numbered(300)] * 10)
     thread, start, done = wait_for_a_turn()
-    with cordwood.open(path) as reader:
-        start.set()
-        for _ in range(1_000):  # Far more chances than the other thread needs.
-            reader.seek(0)
-            for _record in reader:
-                pass
-            if done.is_set():
-                break
+    start.set()
+    for _ in range(1_000):  # Far more chances than the other thread needs.
+        for _record in take(cordwood.open(file)):
+            pass
+        if done.is_set():
+            break
     assert done.is_set()
     thread.join()
 
 
-def test_other_threads_run_while_records_are_written(tmp_path, no_switches):
+@pytest.mark.parametrize(
+    "write",
+    [lambda writer: writer.append(PAYLOAD), lambda writer: writer.extend([PAYLOAD[:1_000]])],
+    ids=["append", "extend"],
+)
+def test_other_threads_run_while_records_are_written(write, no_switches):
+    class Sink:
+        def write(self, data):
+            pass
+
     thread, start, done = wait_for_a_turn()
+    writer = cordwood.open(Sink(), "w")
     start.set()
-    for _ in range(1_000):
-        with cordwood.open(tmp_path / "example.log", "w") as writer:
-            writer.append(PAYLOAD)
-            writer.append(PAYLOAD)
+    for _ in range(100_000):
+        write(writer)
         if done.is_set():
             break
     assert done.is_set()
+    writer.close()
     thread.join()
 
 

@@ -8,22 +8,29 @@
 ...     list(reader)
 [b'one', b'two']
 
-`open` is the way in; it returns a `Reader` or a `Writer`. `follow` reads a log while it is written. The format, what
+`open` is the way in; it returns a `Reader` or a `Writer`. `follow` reads a log while it is written.
+`verify`, `salvage` and `stat` are for whole logs. The format, what
 damage does and what each error means are described in the documentation.
 """
 
 from cordwood._native import (
+    BitFlip,
     End,
     Follower,
     NotYet,
     Reader,
     Record,
+    Report,
     SkippedRegion,
+    Stat,
     Writer,
     __version__,
     crc32c,
     mask,
+    salvage,
+    stat,
     unmask,
+    verify,
 )
 from cordwood._open import follow, open  # noqa: A004 - as in gzip, bz2 and lzma
 from cordwood.errors import (
@@ -34,14 +41,16 @@ from cordwood.errors import (
     RecordTooLargeError,
     TornTailError,
 )
-from cordwood.types import EndKind, Reason, Severity, WaitReason
+from cordwood.types import EndKind, FragmentPart, Reason, Severity, WaitReason
 
 __all__ = [
+    "BitFlip",
     "CordwoodError",
     "CorruptionError",
     "End",
     "EndKind",
     "Follower",
+    "FragmentPart",
     "LogRotatedError",
     "LogTruncatedError",
     "NotYet",
@@ -49,8 +58,10 @@ __all__ = [
     "Reason",
     "Record",
     "RecordTooLargeError",
+    "Report",
     "Severity",
     "SkippedRegion",
+    "Stat",
     "TornTailError",
     "WaitReason",
     "Writer",
@@ -59,5 +70,8 @@ __all__ = [
     "follow",
     "mask",
     "open",
+    "salvage",
+    "stat",
     "unmask",
+    "verify",
 ]

@@ -1,26 +1,32 @@
 from collections.abc import AsyncIterator, Iterable, Iterator
 from os import PathLike
 from types import TracebackType
-from typing import Literal, Self, final
+from typing import ClassVar, Literal, Self, final
 
 from _typeshed import ReadableBuffer
 
-from cordwood.types import EndKind, Reason, Severity, WaitReason
+from cordwood.types import EndKind, FragmentPart, Reason, Severity, WaitReason
 from cordwood.typing import Sink, Source
 
 __all__ = [
+    "BitFlip",
     "End",
     "Follower",
     "FollowerRecords",
     "NotYet",
     "Reader",
     "Record",
+    "Report",
     "SkippedRegion",
+    "Stat",
     "Writer",
     "__version__",
     "crc32c",
     "mask",
+    "salvage",
+    "stat",
     "unmask",
+    "verify",
 ]
 
 __version__: str
@@ -39,6 +45,12 @@ class Record:
     @property
     def data(self) -> bytes:
         """The bytes that were written."""
+    @property
+    def salvaged(self) -> bool:
+        """Whether it begins behind damage in the same block, with the policy `"salvage"`.
+
+        Its checksums are right, but where it begins had to be found: a log inside a record's data can look like this.
+        """
     __match_args__ = ("offset", "end_offset", "data")
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
@@ -68,9 +80,29 @@ class SkippedRegion:
     @property
     def leveldb_len(self) -> int | None:
         """The number of bytes that LevelDB's own reader reports for this region, `None` where it is silent."""
+    @property
+    def bit_flip(self) -> BitFlip | None:
+        """The one flipped bit that explains the region, if `verify` or `salvage` found it. Nothing is repaired."""
     __match_args__ = ("begin", "end", "reason")
     def __len__(self) -> int:
         """Bytes in the region."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+
+@final
+class BitFlip:
+    """The one bit that explains damage: if it is flipped back, the fragment's checksum is right."""
+
+    @property
+    def offset(self) -> int:
+        """File offset of the byte."""
+    @property
+    def bit(self) -> int:
+        """Which bit of it: 0 is the lowest, 7 the highest."""
+    @property
+    def part(self) -> FragmentPart:
+        """What part of the fragment the byte belongs to."""
+    __match_args__ = ("offset", "bit", "part")
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
 
@@ -101,8 +133,10 @@ class Reader:
         source: A path (`str` or `os.PathLike`); the content of a file in memory (`bytes` or any other buffer, `mmap`
             among them); or an object with `read(size)` that returns bytes, at whose position the log begins.
         on_corruption: What to do with damage. `"raise"`: `CorruptionError`; the next step goes on behind the damage.
-            `"skip"`: go on behind it, as LevelDB does: at the next block; the logger `cordwood` is told.
-            `"stop"`: take it for the end. Default: `"raise"`.
+            `"skip"`: go on behind it, as LevelDB does: at the next block; the logger `cordwood` is told
+            (of the first 100,000 regions).
+            `"stop"`: take it for the end. `"salvage"`: like `"skip"`, but keep sound records behind the damage in the
+            same block; `records()` marks them. Default: `"raise"`.
         start: Return only what begins at this file offset or behind it, in bytes. Default: 0.
         end: Return only what begins before this file offset; the last record is finished beyond it. A record belongs
             to the range in which its first fragment starts, so adjacent ranges give each record once. Default: `None`.
@@ -128,7 +162,7 @@ class Reader:
         cls,
         source: Source,
         *,
-        on_corruption: Literal["raise", "skip", "stop"] = "raise",
+        on_corruption: Literal["raise", "skip", "stop", "salvage"] = "raise",
         start: int = 0,
         end: int | None = None,
         verify_checksums: bool = True,
@@ -161,10 +195,15 @@ class Reader:
         """
     @property
     def skipped(self) -> list[SkippedRegion]:
-        """What was not returned so far, in the order of the offsets.
+        """What was not returned so far, in the order of the offsets: the first 100,000 regions.
 
-        Regions that touch and have the same reason are one.
+        Regions that touch are one, if the reason with all its details is the same.
+
+        The list, `skipped_len` and `end` can still be read when the reader is closed.
         """
+    @property
+    def skipped_len(self) -> int:
+        """Bytes in all regions that were not returned so far, listed or not."""
     @property
     def end(self) -> End | None:
         """How the records ended; `None` before they have."""
@@ -266,10 +305,13 @@ class Follower:
         """How long a step waits at most, in seconds; `None` is for ever."""
     @property
     def skipped(self) -> list[SkippedRegion]:
-        """What was not returned so far, in the order of the offsets.
+        """What was not returned so far, in the order of the offsets: the first 100,000 regions.
 
-        Regions that touch and have the same reason are one.
+        Regions that touch are one, if the reason with all its details is the same.
         """
+    @property
+    def skipped_len(self) -> int:
+        """Bytes in all regions that were not returned so far, listed or not."""
     @property
     def end(self) -> End | None:
         """Where damage ended the log under the policy `"stop"`; else `None`, since a live log has no end."""
@@ -352,6 +394,188 @@ class Writer:
     def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None, /
     ) -> None: ...
+
+@final
+class Report:
+    """What is in a log, and what is wrong with it."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether no damage was found: no region of severity `"corruption"`. A torn tail is no damage."""
+    @property
+    def record_count(self) -> int:
+        """Records that were returned."""
+    @property
+    def salvaged_count(self) -> int:
+        """How many of these begin behind damage in the same block: only with the policy `"salvage"`."""
+    @property
+    def payload_len(self) -> int:
+        """Bytes of data in the records, without headers and trailers."""
+    @property
+    def file_len(self) -> int | None:
+        """Bytes of the whole file, also of what is not in the range.
+
+        `None` if they are not known: of an object with `read` that was not read to its end.
+        """
+    @property
+    def skipped(self) -> list[SkippedRegion]:
+        """What was not returned, in the order of the offsets, each with its `bit_flip`: the first 100,000 regions.
+
+        Regions that touch are one, if the reason with all its details is the same and no flipped bit explains either.
+        """
+    @property
+    def skipped_len(self) -> int:
+        """Bytes in all regions, listed or not."""
+    @property
+    def len_by_severity(self) -> dict[Severity, int]:
+        """Bytes in the regions of each severity that there is."""
+    @property
+    def len_by_reason(self) -> dict[Reason, int]:
+        """Bytes in the regions with each reason that there is."""
+    @property
+    def end(self) -> End:
+        """How the records ended."""
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+    def __eq__(self, other: object, /) -> bool: ...
+
+@final
+class Stat:
+    """What is in a log, in numbers.
+
+    `payload_len`, seven bytes of header for each fragment, `trailer_len` and `skipped_len` add up to `file_len`.
+    """
+
+    @property
+    def record_count(self) -> int:
+        """Records that were returned."""
+    @property
+    def payload_len(self) -> int:
+        """Bytes of data in the records."""
+    @property
+    def record_len_min(self) -> int | None:
+        """Bytes of the shortest record; `None` if there is none."""
+    @property
+    def record_len_max(self) -> int | None:
+        """Bytes of the longest record; `None` if there is none."""
+    @property
+    def record_len_mean(self) -> float | None:
+        """Bytes in a record on average; `None` if there is none."""
+    @property
+    def full_count(self) -> int:
+        """FULL fragments of the records."""
+    @property
+    def first_count(self) -> int:
+        """FIRST fragments of the records."""
+    @property
+    def middle_count(self) -> int:
+        """MIDDLE fragments of the records."""
+    @property
+    def last_count(self) -> int:
+        """LAST fragments of the records."""
+    @property
+    def block_count(self) -> int | None:
+        """Blocks in the file, the last one whole or not."""
+    @property
+    def trailer_len(self) -> int:
+        """Bytes of trailers: at the ends of blocks, too few for a header."""
+    @property
+    def skipped_len(self) -> int:
+        """Bytes that were not returned, for whatever reason: `verify` says which."""
+    @property
+    def file_len(self) -> int | None:
+        """Bytes of the file."""
+    @property
+    def end(self) -> End:
+        """How the records ended."""
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+    def __eq__(self, other: object, /) -> bool: ...
+
+def verify(
+    source: Source,
+    *,
+    threads: int = 1,
+    on_corruption: Literal["skip", "stop", "salvage"] = "skip",
+    start: int = 0,
+    end: int | None = None,
+    verify_checksums: bool = True,
+    record_len_max: int = 1073741824,
+) -> Report:
+    """Reads a log to its end, and reports what is in it and what is wrong with it. Damage is no error here.
+
+    Args:
+        source: What `Reader` takes.
+        threads: Read it in so many parts at a time. The report is the same for any number. An object with `read` is
+            read by one, and so is anything with the policy `"stop"`. Default: 1.
+        on_corruption: Go on behind damage at the next block (`"skip"`), end there (`"stop"`), or look for sound records
+            in the same block (`"salvage"`). Default: `"skip"`.
+        start: As for `Reader`.
+        end: As for `Reader`.
+        verify_checksums: As for `Reader`.
+        record_len_max: As for `Reader`.
+
+    Raises:
+        OSError: The source cannot be opened or read.
+        TypeError: `source` is nothing that `Reader` takes.
+        ValueError: An option has no such value.
+
+    >>> with cordwood.open("example.log", "w") as writer:
+    ...     writer.extend([b"one", b"two"])
+    2
+    >>> report = cordwood.verify("example.log")
+    >>> report.ok, report.record_count, report.payload_len, report.file_len
+    (True, 2, 6, 20)
+    """
+
+def salvage(source: Source, destination: str | PathLike[str], *, record_len_max: int = 1073741824) -> Report:
+    """Reads a log with the policy `"salvage"`, and writes all its records to a new log.
+
+    The source is not changed. The new log is written beside `destination` under another name, put on the disk, and gets
+    its name last: what has the name is complete. If anything fails, what was written is removed.
+
+    Args:
+        source: What `Reader` takes.
+        destination: The path of the new log. It must not exist.
+        record_len_max: As for `Reader`.
+
+    Returns:
+        The report about `source`.
+
+    Raises:
+        FileExistsError: There is something at `destination`. It is left as it is.
+        OSError: The source cannot be opened or read, or the new log cannot be written.
+        TypeError: `source` is nothing that `Reader` takes, or `destination` is no path.
+
+    >>> with cordwood.open("example.log", "w") as writer:
+    ...     writer.extend([b"one", b"two", b"three"])
+    3
+    >>> with open("example.log", "r+b") as file:
+    ...     _ = file.seek(17), file.write(b"T")
+    >>> report = cordwood.salvage("example.log", "clean.log")
+    >>> report.record_count, report.skipped[0].bit_flip
+    (2, BitFlip(offset=17, bit=5, part='payload'))
+    >>> list(cordwood.Reader("clean.log"))
+    [b'one', b'three']
+    """
+
+def stat(source: Source, *, verify_checksums: bool = True, record_len_max: int = 1073741824) -> Stat:
+    """Reads a log to its end, and counts what is in it. Damage is no error here.
+
+    Args:
+        source: What `Reader` takes.
+        verify_checksums: As for `Reader`.
+        record_len_max: As for `Reader`.
+
+    Raises:
+        OSError: The source cannot be opened or read.
+        TypeError: `source` is nothing that `Reader` takes.
+
+    >>> with cordwood.open("example.log", "w") as writer:
+    ...     writer.extend([b"one", b"two" * 20_000])
+    2
+    >>> stat = cordwood.stat("example.log")
+    >>> stat.record_count, stat.record_len_max, stat.full_count, stat.first_count, stat.block_count
+    (2, 60000, 1, 1, 2)
+    """
 
 def crc32c(data: ReadableBuffer, crc: int = 0) -> int:
     """The CRC-32C of some bytes.

@@ -17,7 +17,7 @@ def open(  # noqa: A001
     source: Source,
     mode: Literal["r"] = "r",
     *,
-    on_corruption: Literal["raise", "skip", "stop"] = "raise",
+    on_corruption: Literal["raise", "skip", "stop", "salvage"] = "raise",
     start: int = 0,
     end: int | None = None,
     verify_checksums: bool = True,

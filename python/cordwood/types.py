@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-__all__ = ["EndKind", "Reason", "Severity", "WaitReason"]
+__all__ = ["EndKind", "FragmentPart", "Reason", "Severity", "WaitReason"]
 
 
 class Reason(StrEnum):
@@ -73,3 +73,16 @@ class WaitReason(StrEnum):
     """What stands here looks damaged. It is read again before that is told."""
     DAMAGED = "damaged"
     """The rest of a block of which damage has been told. Reading goes on at the next block."""
+
+
+class FragmentPart(StrEnum):
+    """What part of a fragment a byte belongs to."""
+
+    CHECKSUM = "checksum"
+    """The masked checksum, bytes 0 to 3 of the header."""
+    LENGTH = "length"
+    """The length, bytes 4 and 5."""
+    KIND = "kind"
+    """The type, byte 6."""
+    PAYLOAD = "payload"
+    """What follows the header."""

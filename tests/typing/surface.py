@@ -8,7 +8,20 @@ from pathlib import Path
 from typing import assert_type
 
 import cordwood
-from cordwood import End, EndKind, Reader, Reason, Record, Severity, SkippedRegion, Writer
+from cordwood import (
+    BitFlip,
+    End,
+    EndKind,
+    FragmentPart,
+    Reader,
+    Reason,
+    Record,
+    Report,
+    Severity,
+    SkippedRegion,
+    Stat,
+    Writer,
+)
 
 with cordwood.open("example.log") as reader:
     assert_type(reader, Reader)
@@ -126,7 +139,7 @@ def errors() -> None:
     except (cordwood.RecordTooLargeError, cordwood.TornTailError) as error:
         assert_type(error.length, int)
     except cordwood.CordwoodError as error:
-        assert_type(error.reason, Reason)
+        assert_type(error.offset, int)
 
 
 assert_type(cordwood.crc32c(b"data"), int)
@@ -134,3 +147,27 @@ assert_type(cordwood.crc32c(memoryview(b"data"), 1), int)
 assert_type(cordwood.mask(1), int)
 assert_type(cordwood.unmask(1), int)
 assert_type(cordwood.__version__, str)
+
+report = cordwood.verify("example.log", threads=2, on_corruption="salvage", start=0, end=None, verify_checksums=True)
+assert_type(report, Report)
+assert_type(cordwood.salvage(io.BytesIO(), Path("clean.log"), record_len_max=1), Report)
+assert_type((report.ok, report.record_count, report.salvaged_count, report.payload_len), tuple[bool, int, int, int])
+assert_type(report.file_len, int | None)
+assert_type(report.skipped, list[SkippedRegion])
+assert_type(report.skipped[0].bit_flip, BitFlip | None)
+assert_type(report.len_by_reason, dict[Reason, int])
+assert_type(report.len_by_severity, dict[Severity, int])
+assert_type(report.end, End)
+match report.skipped[0].bit_flip:
+    case BitFlip(offset, bit, part):
+        assert_type((offset, bit, part), tuple[int, int, FragmentPart])
+    case None:
+        pass
+stat = cordwood.stat(b"", verify_checksums=False, record_len_max=1)
+assert_type(stat, Stat)
+assert_type((stat.record_count, stat.payload_len, stat.trailer_len, stat.skipped_len), tuple[int, int, int, int])
+assert_type((stat.full_count, stat.first_count, stat.middle_count, stat.last_count), tuple[int, int, int, int])
+assert_type(
+    (stat.record_len_min, stat.record_len_max, stat.record_len_mean), tuple[int | None, int | None, float | None]
+)
+assert_type((stat.block_count, stat.file_len, stat.end), tuple[int | None, int | None, End])

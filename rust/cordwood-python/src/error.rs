@@ -91,7 +91,7 @@ fn attributes<'py>(
     attributes.set_item("path", path.map(Path::as_os_str))?;
     attributes.set_item("offset", region.begin)?;
     attributes.set_item("length", region.len())?;
-    attributes.set_item("reason", reason_object(py, region.reason)?)?;
+    attributes.set_item("reason", reason_object(py, region.reason.as_str())?)?;
     if let cordwood::Reason::ChecksumMismatch { stored, computed } = region.reason {
         attributes.set_item("stored", stored)?;
         attributes.set_item("computed", computed)?;
@@ -102,9 +102,11 @@ fn attributes<'py>(
 /// An `OSError` of the right subclass with the path, or the exception that a Python object raised inside of the read or write.
 pub(crate) fn os_error(error: io::Error, path: Option<&Path>) -> PyErr {
     // Rust's own errors carry a kind and no number.
-    let errno = error
-        .raw_os_error()
-        .or((error.kind() == io::ErrorKind::IsADirectory).then_some(EISDIR));
+    let errno = error.raw_os_error().or(match error.kind() {
+        io::ErrorKind::IsADirectory => Some(EISDIR),
+        io::ErrorKind::AlreadyExists => Some(EEXIST),
+        _ => None,
+    });
     match (errno, path) {
         (Some(errno), Some(path)) => PyOSError::new_err((errno, strerror(&error), path.as_os_str().to_owned())),
         _ => error.into(),
@@ -113,6 +115,9 @@ pub(crate) fn os_error(error: io::Error, path: Option<&Path>) -> PyErr {
 
 /// "Is a directory": the same number on every system that Python runs on.
 const EISDIR: i32 = 21;
+
+/// "File exists": so is this.
+const EEXIST: i32 = 17;
 
 /// The text alone: Rust adds "(os error 2)", Python adds its own number.
 fn strerror(error: &io::Error) -> String {

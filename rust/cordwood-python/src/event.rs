@@ -4,12 +4,15 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyType};
 
+use crate::verbs::BitFlip;
+
 /// A record and where it stands in the file.
 #[pyclass(frozen, module = "cordwood", get_all)]
 pub(crate) struct Record {
     pub(crate) offset: u64,
     pub(crate) end_offset: u64,
     pub(crate) data: Py<PyBytes>,
+    pub(crate) salvaged: bool,
 }
 
 #[pymethods]
@@ -21,8 +24,9 @@ impl Record {
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let data = self.data.bind(py).repr()?;
+        let salvaged = if self.salvaged { ", salvaged=True" } else { "" };
         Ok(format!(
-            "Record(offset={}, end_offset={}, data={data})",
+            "Record(offset={}, end_offset={}, data={data}{salvaged})",
             self.offset, self.end_offset
         ))
     }
@@ -30,7 +34,7 @@ impl Record {
     fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> bool {
         other.cast::<Record>().is_ok_and(|other| {
             let other = other.get();
-            (self.offset, self.end_offset) == (other.offset, other.end_offset)
+            (self.offset, self.end_offset, self.salvaged) == (other.offset, other.end_offset, other.salvaged)
                 && self.data.as_bytes(py) == other.data.as_bytes(py)
         })
     }
@@ -43,7 +47,19 @@ impl Record {
 /// A region of a file that was not returned, and why.
 #[pyclass(frozen, module = "cordwood", eq, hash)]
 #[derive(PartialEq, Eq, Hash)]
-pub(crate) struct SkippedRegion(pub(crate) cordwood::SkippedRegion);
+pub(crate) struct SkippedRegion(cordwood::SkippedRegion, Option<BitFlip>);
+
+impl From<cordwood::SkippedRegion> for SkippedRegion {
+    fn from(region: cordwood::SkippedRegion) -> Self {
+        SkippedRegion(region, None)
+    }
+}
+
+impl From<cordwood::Finding> for SkippedRegion {
+    fn from(finding: cordwood::Finding) -> Self {
+        SkippedRegion(finding.region, finding.bit_flip.map(BitFlip))
+    }
+}
 
 #[pymethods]
 impl SkippedRegion {
@@ -64,15 +80,12 @@ impl SkippedRegion {
 
     #[getter]
     fn reason<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        reason_object(py, self.0.reason)
+        reason_object(py, self.0.reason.as_str())
     }
 
     #[getter]
     fn severity<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        static SEVERITY: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-        SEVERITY
-            .import(py, "cordwood.types", "Severity")?
-            .call1((self.0.reason.severity().as_str(),))
+        severity_object(py, self.0.reason.severity())
     }
 
     #[getter]
@@ -94,6 +107,11 @@ impl SkippedRegion {
     #[getter]
     fn leveldb_len(&self) -> Option<u64> {
         self.0.leveldb_len
+    }
+
+    #[getter]
+    fn bit_flip(&self) -> Option<BitFlip> {
+        self.1
     }
 
     fn __len__(&self) -> usize {
@@ -150,13 +168,26 @@ impl End {
         self.offset
     }
 
-    fn __repr__(&self) -> String {
+    pub(crate) fn __repr__(&self) -> String {
         format!("End(kind='{}', offset={})", self.kind, self.offset)
     }
 }
 
-/// The member of `cordwood.types.Reason`.
-pub(crate) fn reason_object(py: Python<'_>, reason: cordwood::Reason) -> PyResult<Bound<'_, PyAny>> {
+/// The member of `cordwood.types.Severity`.
+pub(crate) fn severity_object(py: Python<'_>, severity: cordwood::Severity) -> PyResult<Bound<'_, PyAny>> {
+    static SEVERITY: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    SEVERITY
+        .import(py, "cordwood.types", "Severity")?
+        .call1((severity.as_str(),))
+}
+
+/// The member of `cordwood.types.Reason` with this name.
+pub(crate) fn reason_object<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
     static REASON: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    REASON.import(py, "cordwood.types", "Reason")?.call1((reason.as_str(),))
+    REASON.import(py, "cordwood.types", "Reason")?.call1((name,))
+}
+
+/// The regions that are listed.
+pub(crate) fn listed(findings: &cordwood::Findings) -> Vec<SkippedRegion> {
+    findings.listed().iter().copied().map(SkippedRegion::from).collect()
 }

@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cordwood::{FollowOptions, Poll, Severity};
+use cordwood::{Finding, Findings, FollowOptions, OnCorruption, Poll, Severity};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyType};
 
 use crate::error::{log_changed, to_python};
-use crate::event::{End, Record, SkippedRegion};
+use crate::event::{End, Record, SkippedRegion, listed};
 use crate::exclusive::Exclusive;
 use crate::reader::{log_skipped, on_corruption_of};
 use crate::source::path_of;
@@ -22,7 +22,7 @@ const PAUSE_MAX: Duration = Duration::from_millis(100);
 
 struct State {
     follower: cordwood::Follower,
-    skipped: Vec<cordwood::SkippedRegion>,
+    skipped: Findings,
     /// What the last poll said, if it found nothing.
     waiting: Option<cordwood::NotYet>,
     end: Option<cordwood::End>,
@@ -31,7 +31,10 @@ struct State {
 /// What a poll gives, made while nobody else may use the follower.
 enum Taken {
     Record(Record),
-    Skipped(cordwood::SkippedRegion),
+    Skipped {
+        region: cordwood::SkippedRegion,
+        is_listed: bool,
+    },
     /// Nothing; how long to wait.
     Nothing(Duration),
     Failed(cordwood::Error),
@@ -53,10 +56,12 @@ impl State {
                 offset: record.offset,
                 end_offset: record.end_offset,
                 data: PyBytes::new(py, record.data).unbind(),
+                salvaged: record.is_salvaged,
             }),
             Ok(Poll::Skipped(region)) => {
+                let is_listed = !self.skipped.is_full();
                 self.skip(region);
-                Taken::Skipped(region)
+                Taken::Skipped { region, is_listed }
             }
             Ok(Poll::NotYet(not_yet)) => {
                 self.waiting = Some(not_yet);
@@ -86,10 +91,7 @@ impl State {
     }
 
     fn skip(&mut self, region: cordwood::SkippedRegion) {
-        match self.skipped.last_mut() {
-            Some(last) if last.joined(region).is_some() => *last = last.joined(region).unwrap_or(region),
-            _ => self.skipped.push(region),
-        }
+        self.skipped.add(Finding::new(region));
     }
 }
 
@@ -128,7 +130,14 @@ impl Follower {
                 "path must be str or os.PathLike, not {name}"
             )));
         };
-        let on_corruption = on_corruption_of(on_corruption)?;
+        let on_corruption = match on_corruption_of(on_corruption)? {
+            OnCorruption::Salvage => {
+                return Err(PyValueError::new_err(
+                    "on_corruption must not be 'salvage' for a log that is still being written",
+                ));
+            }
+            policy => policy,
+        };
         let options = FollowOptions::default()
             .with_start(start)
             .with_on_corruption(on_corruption)
@@ -181,7 +190,12 @@ impl Follower {
 
     #[getter]
     fn skipped(&self, py: Python<'_>) -> PyResult<Vec<SkippedRegion>> {
-        self.with_state(py, |state| state.skipped.iter().copied().map(SkippedRegion).collect())
+        self.with_state(py, |state| listed(&state.skipped))
+    }
+
+    #[getter]
+    fn skipped_len(&self, py: Python<'_>) -> PyResult<u64> {
+        self.with_state(py, |state| state.skipped.len())
     }
 
     #[getter]
@@ -234,7 +248,7 @@ impl Follower {
         Ok(Follower {
             state: Exclusive::new(Some(State {
                 follower,
-                skipped: Vec::new(),
+                skipped: Findings::default(),
                 waiting: None,
                 end: None,
             })),
@@ -256,9 +270,9 @@ impl Follower {
         loop {
             match self.with_state(py, |state| state.take(py))? {
                 Taken::Record(record) => return Ok(Ok(record)),
-                Taken::Skipped(region) => {
+                Taken::Skipped { region, is_listed } => {
                     // Under the policy to raise, damage has been raised: this is what a writer put behind it in the same block.
-                    if region.reason.severity() == Severity::Corruption && !self.raises {
+                    if region.reason.severity() == Severity::Corruption && !self.raises && is_listed {
                         log_skipped(py, region, Some(&self.path))?;
                     }
                     py.check_signals()?;

@@ -9,6 +9,7 @@ mod exclusive;
 mod follow;
 mod reader;
 mod source;
+mod verbs;
 mod writer;
 
 use pyo3::prelude::*;
@@ -23,6 +24,8 @@ mod native {
     use crate::follow::{Follower, FollowerRecords, NotYet};
     #[pymodule_export]
     use crate::reader::Reader;
+    #[pymodule_export]
+    use crate::verbs::{BitFlip, Report, Stat, salvage, stat, verify};
     #[pymodule_export]
     use crate::writer::Writer;
     #[pymodule_export]

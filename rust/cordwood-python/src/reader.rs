@@ -3,21 +3,34 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use cordwood::{OnCorruption, ReadOptions, RecordSpan, Severity, Step, StreamSource};
+use cordwood::{Finding, Findings, OnCorruption, ReadOptions, RecordSpan, Severity, Step, StreamSource};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyList};
 
 use crate::error::to_python;
-use crate::event::{End, Record, SkippedRegion};
+use crate::event::{End, Record, SkippedRegion, listed};
 use crate::exclusive::Exclusive;
-use crate::source::{Input, Opened, open};
+use crate::source::{Input, Opened, open as open_source};
 
-struct State {
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one for each reader, and most are open"
+)]
+enum State {
+    Open(Open),
+    /// What it has told of stays.
+    Closed {
+        skipped: Findings,
+        end: Option<cordwood::End>,
+    },
+}
+
+struct Open {
     reader: cordwood::Reader<StreamSource<Box<dyn Input>>>,
     position: u64,
-    skipped: Vec<cordwood::SkippedRegion>,
+    skipped: Findings,
     end: Option<cordwood::End>,
     /// What a batch met and left to the next step, since it had records to return first.
     met: Option<Next>,
@@ -33,7 +46,7 @@ enum Next {
     End,
 }
 
-impl State {
+impl Open {
     /// The next record, if it has been found already.
     #[inline]
     fn next_found(&mut self) -> Option<RecordSpan> {
@@ -84,18 +97,14 @@ impl State {
         if region.reason.severity() != Severity::TornTail {
             self.position = region.end;
         }
-        match self.skipped.last_mut() {
-            Some(last) if last.joined(region).is_some() => *last = last.joined(region).unwrap_or(region),
-            _ => self.skipped.push(region),
-        }
+        self.skipped.add(Finding::new(region));
     }
 }
 
 /// Reads the records of a log.
 #[pyclass(frozen, module = "cordwood")]
 pub(crate) struct Reader {
-    /// `None` once it is closed.
-    state: Exclusive<Option<State>>,
+    state: Exclusive<State>,
     path: Option<PathBuf>,
 }
 
@@ -118,17 +127,17 @@ impl Reader {
             .with_range(start, end)
             .with_verify_checksums(verify_checksums)
             .with_record_len_max(record_len_max);
-        let Opened { source, path } = open(source, start)?;
+        let Opened { source, path } = open_source(source, start)?;
         let reader = cordwood::Reader::with_source(source, options);
-        let state = State {
+        let state = Open {
             reader,
             position: start,
-            skipped: Vec::new(),
+            skipped: Findings::default(),
             end: None,
             met: None,
         };
         Ok(Reader {
-            state: Exclusive::new(Some(state)),
+            state: Exclusive::new(State::Open(state)),
             path,
         })
     }
@@ -163,7 +172,7 @@ impl Reader {
             let _owner = self.state.may_run_python();
             py.detach(|| state.reader.seek(offset))
                 .map_err(|error| to_python(py, error, self.path.as_deref()))?;
-            state.skipped.clear();
+            state.skipped = Findings::default();
             state.end = None;
             state.met = None;
             state.position = offset;
@@ -173,14 +182,17 @@ impl Reader {
 
     #[getter]
     fn skipped(&self, py: Python<'_>) -> PyResult<Vec<SkippedRegion>> {
-        self.with_state(py, |state| {
-            Ok(state.skipped.iter().copied().map(SkippedRegion).collect())
-        })
+        self.with_told(py, |skipped, _| listed(skipped))
+    }
+
+    #[getter]
+    fn skipped_len(&self, py: Python<'_>) -> PyResult<u64> {
+        self.with_told(py, |skipped, _| skipped.len())
     }
 
     #[getter]
     fn end(&self, py: Python<'_>) -> PyResult<Option<End>> {
-        self.with_state(py, |state| Ok(state.end.map(End::from)))
+        self.with_told(py, |_, end| end.map(End::from))
     }
 
     #[getter]
@@ -190,13 +202,22 @@ impl Reader {
 
     #[getter]
     fn closed(&self, py: Python<'_>) -> PyResult<bool> {
-        Ok(self.state.lock(py)?.is_none())
+        Ok(matches!(*self.state.lock(py)?, State::Closed { .. }))
     }
 
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        let state = self.state.lock(py)?.take();
+        let mut state = self.state.lock(py)?;
+        let closed = match &mut *state {
+            State::Open(open) => State::Closed {
+                skipped: std::mem::take(&mut open.skipped),
+                end: open.end,
+            },
+            State::Closed { .. } => return Ok(()),
+        };
+        let open = std::mem::replace(&mut *state, closed);
         // Dropped without the lock: letting go of a Python object may run Python code.
         drop(state);
+        drop(open);
         Ok(())
     }
 
@@ -226,11 +247,18 @@ impl Reader {
 
 impl Reader {
     #[inline]
-    fn with_state<T>(&self, py: Python<'_>, use_it: impl FnOnce(&mut State) -> PyResult<T>) -> PyResult<T> {
-        match self.state.lock(py)?.as_mut() {
-            Some(state) => use_it(state),
-            None => Err(PyValueError::new_err("the reader is closed")),
+    fn with_state<T>(&self, py: Python<'_>, use_it: impl FnOnce(&mut Open) -> PyResult<T>) -> PyResult<T> {
+        match &mut *self.state.lock(py)? {
+            State::Open(state) => use_it(state),
+            State::Closed { .. } => Err(PyValueError::new_err("the reader is closed")),
         }
+    }
+
+    /// What has been told of, also by a reader that is closed.
+    fn with_told<T>(&self, py: Python<'_>, use_it: impl FnOnce(&Findings, Option<cordwood::End>) -> T) -> PyResult<T> {
+        Ok(match &*self.state.lock(py)? {
+            State::Open(Open { skipped, end, .. }) | State::Closed { skipped, end } => use_it(skipped, *end),
+        })
     }
 
     /// The next record.
@@ -248,6 +276,7 @@ impl Reader {
             let next = self.with_state(py, |state| {
                 let _owner = self.state.may_run_python();
                 let next = state.look(py);
+                let is_logged = !state.skipped.is_full();
                 match next {
                     Next::Record(span) => return Ok(Ok((span, state.take(py, span)))),
                     Next::Skipped(region) | Next::Failed(cordwood::Error::Corruption { region, .. }) => {
@@ -255,16 +284,18 @@ impl Reader {
                     }
                     _ => {}
                 }
-                Ok(Err(next))
+                Ok(Err((next, is_logged)))
             })?;
             match next {
                 Ok(record) => return Ok(Some(record)),
-                Err(Next::Skipped(region)) if region.reason.severity() != Severity::Corruption => {}
                 // Damage that nobody else will tell of.
-                Err(Next::Skipped(region)) => log_skipped(py, region, self.path.as_deref())?,
-                Err(Next::Raised(error)) => return Err(error),
-                Err(Next::Failed(error)) => return Err(to_python(py, error, self.path.as_deref())),
-                Err(Next::End | Next::Record(_)) => return Ok(None),
+                Err((Next::Skipped(region), true)) if region.reason.severity() == Severity::Corruption => {
+                    log_skipped(py, region, self.path.as_deref())?;
+                }
+                Err((Next::Skipped(_), _)) => {}
+                Err((Next::Raised(error), _)) => return Err(error),
+                Err((Next::Failed(error), _)) => return Err(to_python(py, error, self.path.as_deref())),
+                Err((Next::End | Next::Record(_), _)) => return Ok(None),
             }
         }
     }
@@ -306,17 +337,19 @@ pub(crate) fn on_corruption_of(name: &str) -> PyResult<OnCorruption> {
         "raise" => Ok(OnCorruption::Raise),
         "skip" => Ok(OnCorruption::Skip),
         "stop" => Ok(OnCorruption::Stop),
+        "salvage" => Ok(OnCorruption::Salvage),
         other => Err(PyValueError::new_err(format!(
-            "on_corruption must be 'raise', 'skip' or 'stop', not '{other}'"
+            "on_corruption must be 'raise', 'skip', 'stop' or 'salvage', not '{other}'"
         ))),
     }
 }
 
+/// Tells the logger of damage. It is not told of what is not listed: a hostile file must not flood the log.
 pub(crate) fn log_skipped(py: Python<'_>, region: cordwood::SkippedRegion, path: Option<&Path>) -> PyResult<()> {
     static LOG_SKIPPED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     LOG_SKIPPED
         .import(py, "cordwood._log", "log_skipped")?
-        .call1((SkippedRegion(region), path.map(Path::as_os_str)))
+        .call1((SkippedRegion::from(region), path.map(Path::as_os_str)))
         .map(drop)
 }
 
@@ -338,6 +371,7 @@ impl Records {
             offset: span.offset,
             end_offset: span.end_offset,
             data,
+            salvaged: span.is_salvaged,
         }))
     }
 }

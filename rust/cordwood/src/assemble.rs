@@ -59,6 +59,8 @@ enum Pending {
 pub(crate) struct Assembler {
     pending: Pending,
     joined: Vec<u8>,
+    /// How many fragments are joined.
+    joined_count: u64,
     record_len_max: u64,
 }
 
@@ -67,6 +69,7 @@ impl Assembler {
         Assembler {
             pending: Pending::Nothing,
             joined: Vec::new(),
+            joined_count: 0,
             record_len_max,
         }
     }
@@ -84,6 +87,11 @@ impl Assembler {
     /// The data of the last record that had several fragments, until the next fragment is pushed.
     pub(crate) fn joined(&self) -> &[u8] {
         &self.joined
+    }
+
+    /// The number of fragments of the last record that had several, until the next fragment is pushed.
+    pub(crate) fn joined_count(&self) -> u64 {
+        self.joined_count
     }
 
     /// Gives up what is pending, because of what comes next. Call it before all that is not MIDDLE or LAST.
@@ -141,6 +149,7 @@ impl Assembler {
         let begin = match (kind, self.pending) {
             (Kind::Full | Kind::First, _) => {
                 self.joined.clear();
+                self.joined_count = 0;
                 begin
             }
             (_, Pending::Record { begin, .. }) => begin,
@@ -185,6 +194,7 @@ impl Assembler {
             });
         }
         self.joined.extend_from_slice(payload);
+        self.joined_count += 1;
         self.pending = if is_end {
             Pending::Nothing
         } else {

@@ -1,10 +1,13 @@
 //! The decoder: a window of the file in, one event out. It does no I/O and holds no bytes but those of a record in pieces.
 
+use std::ops::Range;
+
 use crate::assemble::{Assembler, Fragment, Interruption, Outcome};
 use crate::checksum;
 use crate::error::{Reason, Severity, SkippedRegion};
 use crate::format::{FRAGMENT_LEN_MAX, HEADER_LEN, Kind, block_begin, block_left};
 use crate::fragment::{Found, FullRun, RUN_MAX, find};
+use crate::salvage;
 
 /// What a reader does with damage: a [`SkippedRegion`] of [`Severity::Corruption`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -16,6 +19,9 @@ pub enum OnCorruption {
     Skip,
     /// It is the end: [`End::Stopped`]. RocksDB's "point in time".
     Stop,
+    /// Like [`Skip`](Self::Skip), but sound records behind the damage in the same block are kept, and marked:
+    /// [`RecordSpan::is_salvaged`]. Nothing is repaired.
+    Salvage,
 }
 
 /// How to read.
@@ -99,7 +105,7 @@ pub struct Window<'a> {
 impl<'a> Window<'a> {
     /// The bytes from the file offset `begin` on, at most `len`; none if the window does not hold `begin`.
     #[inline]
-    fn at(self, begin: u64, len: usize) -> &'a [u8] {
+    pub(crate) fn at(self, begin: u64, len: usize) -> &'a [u8] {
         let skip = begin
             .checked_sub(self.offset)
             .and_then(|skip| usize::try_from(skip).ok());
@@ -117,6 +123,9 @@ pub struct RecordSpan {
     pub end_offset: u64,
     /// Whether the record has several fragments, so that its bytes are held by the decoder and not by the window.
     pub is_joined: bool,
+    /// Whether it begins behind damage in the same block, under [`OnCorruption::Salvage`]. Its checksums are right, but where it begins had to
+    /// be found: a payload that holds log fragments itself can look like this.
+    pub is_salvaged: bool,
 }
 
 /// How the events end.
@@ -180,6 +189,11 @@ pub struct Decoder {
     assembler: Assembler,
     verify_checksums: bool,
     stops_at_corruption: bool,
+    salvages: bool,
+    /// The part of a block behind the last damage in it, if it is salvaged: file offsets.
+    salvaged: Range<u64>,
+    /// File offset of the block in which each byte was tried last: once is enough.
+    scanned: Option<u64>,
     /// The file is still being written: what is no good fragment may yet become one.
     waits_at_faults: bool,
     start: u64,
@@ -228,6 +242,9 @@ impl Decoder {
             assembler: Assembler::new(options.record_len_max),
             verify_checksums: options.verify_checksums,
             stops_at_corruption: options.on_corruption == OnCorruption::Stop,
+            salvages: options.on_corruption == OnCorruption::Salvage,
+            salvaged: 0..0,
+            scanned: None,
             waits_at_faults: false,
             start: options.start,
             end: options.end.unwrap_or(u64::MAX),
@@ -264,6 +281,8 @@ impl Decoder {
         self.is_inside = false;
         self.torn_since = None;
         self.finish = None;
+        self.salvaged = 0..0;
+        self.scanned = None;
     }
 
     /// Whether to answer [`Step::NeedMore`] at what is no good fragment, even where all of the block is there.
@@ -287,7 +306,19 @@ impl Decoder {
         }
     }
 
+    /// The number of fragments of the record that the last call to [`step`](Self::step) returned.
+    pub(crate) fn fragment_count(&self, span: RecordSpan) -> u64 {
+        if span.is_joined {
+            self.assembler.joined_count()
+        } else {
+            1
+        }
+    }
+
     /// The next event in `window`, or the wish for more.
+    ///
+    /// The window must hold the bytes from [`offset`](Self::offset) on, and must not end before the one of the last call did: records that have
+    /// been found in that one are handed out without another look.
     #[inline]
     pub fn step(&mut self, window: Window<'_>) -> Step {
         match self.next_of_run() {
@@ -309,6 +340,8 @@ impl Decoder {
             offset,
             end_offset: self.offset,
             is_joined: false,
+            // No runs are looked for in what is salvaged.
+            is_salvaged: false,
         })
     }
 
@@ -316,7 +349,8 @@ impl Decoder {
     #[inline]
     fn find_run(&mut self, bytes: &[u8], left: usize) -> Option<RecordSpan> {
         let is_inside = self.offset >= self.start && self.end - self.offset.min(self.end) >= left as u64;
-        if !(self.finds_runs && is_inside && !self.is_before_first && self.assembler.is_idle()) {
+        let is_plain = !self.is_before_first && self.assembler.is_idle() && self.offset >= self.salvaged.end;
+        if !(self.finds_runs && is_inside && is_plain) {
             return None;
         }
         let Decoder {
@@ -357,9 +391,26 @@ impl Decoder {
                 }
             } else if found == Found::Incomplete || (self.waits_at_faults && matches!(found, Found::Fault { .. })) {
                 return Step::NeedMore;
-            } else if let Some(step) = self.other(found, bytes, window) {
+            } else if let Some(step) = self.other(self.with_torn_zeros(found), bytes, window) {
                 return step;
             }
+        }
+    }
+
+    /// Zeros too few for a header, at the end of the file behind FIRST or MIDDLE, are the torn rest of that record, and no padding. Only in
+    /// the same block, so that a range that begins with this block tells the same.
+    fn with_torn_zeros(&self, found: Found) -> Found {
+        match found {
+            Found::Fault {
+                reason: Reason::ZeroFill,
+                len,
+                leveldb_len,
+            } if len < HEADER_LEN && self.is_inside && self.offset > block_begin(self.offset) => Found::Fault {
+                reason: Reason::TornTail,
+                len,
+                leveldb_len,
+            },
+            found => found,
         }
     }
 
@@ -390,6 +441,7 @@ impl Decoder {
                     offset: begin,
                     end_offset: end,
                     is_joined,
+                    is_salvaged: self.salvaged.contains(&begin),
                 }))
             }
             Outcome::Skipped(region) => Some(self.skip(region)),
@@ -435,7 +487,10 @@ impl Decoder {
                 return self.give_up(found);
             }
         }
-        self.offset += len as u64;
+        self.offset += match found {
+            Found::Fault { reason, .. } if self.salvages => self.lost_len(reason, bytes, len) as u64,
+            _ => len as u64,
+        };
         self.is_inside = matches!(
             found,
             Found::Fragment {
@@ -456,6 +511,24 @@ impl Decoder {
             leveldb_len,
         };
         is_ours.then(|| self.skip(region))
+    }
+
+    /// How many of the `len` bytes are lost that a fault takes from `bytes`, the rest of the block.
+    #[cold]
+    fn lost_len(&mut self, reason: Reason, bytes: &[u8], len: usize) -> usize {
+        if !matches!(
+            reason,
+            Reason::BadLength { .. } | Reason::ChecksumMismatch { .. } | Reason::ZeroHeader
+        ) {
+            return len;
+        }
+        let (block, left) = (block_begin(self.offset), block_left(self.offset));
+        let resume = salvage::resume(bytes, left, self.scanned != Some(block));
+        if resume.has_scanned {
+            self.scanned = Some(block);
+        }
+        self.salvaged = self.offset + resume.len as u64..self.offset + left as u64;
+        resume.len
     }
 
     /// Gives up the pending record, since `next` does not continue it.
@@ -497,7 +570,11 @@ impl Decoder {
     }
 
     /// Reports `region`, and ends there if the policy says so.
-    fn skip(&mut self, region: SkippedRegion) -> Step {
+    fn skip(&mut self, mut region: SkippedRegion) -> Step {
+        if self.salvaged.contains(&region.begin) {
+            // LevelDB has given up this block.
+            region.leveldb_len = None;
+        }
         match region.reason.severity() {
             Severity::TornTail => self.torn_since = self.torn_since.or(Some(region.begin)),
             _ => self.torn_since = None,

@@ -2,7 +2,7 @@
 //!
 //! The order of the checks is LevelDB's (`db/log_reader.cc`, `ReadPhysicalRecord`); `docs/format/reading.md` numbers them.
 
-use crate::checksum::{Job, Kernel, Update, crc32c, extend, mask, run, state_after, unmask};
+use crate::checksum::{Job, Kernel, Update, mask, run, state_after, unmask};
 use crate::error::Reason;
 use crate::format::{HEADER_LEN, Header, Kind};
 
@@ -162,20 +162,32 @@ pub(crate) fn checksum_of(kind: u8, payload: &[u8]) -> u32 {
 ///
 /// A payload that holds log fragments itself can make (b) call a torn tail damage: rather a false alarm than a silent loss.
 fn length_is_proved_wrong(header: Header, behind: &[u8]) -> bool {
-    let mut crc = crc32c(&[header.kind]);
-    if header.masked_crc == mask(crc) {
+    if run(AnyPrefix(header, behind)) {
         return true;
-    }
-    for byte in behind {
-        crc = extend(crc, std::slice::from_ref(byte));
-        if header.masked_crc == mask(crc) {
-            return true;
-        }
     }
     (0..behind.len()).any(|begin| {
         // The length plays no part: a fragment that passes the end of the file is not whole.
         matches!(find(&behind[begin..], usize::MAX, false, true), Found::Fragment { .. })
     })
+}
+
+/// The job of finding out whether the checksum of the header is right for any number of the bytes behind it.
+struct AnyPrefix<'a>(Header, &'a [u8]);
+
+impl Job for AnyPrefix<'_> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn call<K: Kernel>(self, kernel: K) -> bool {
+        let AnyPrefix(header, behind) = self;
+        let wanted = !unmask(header.masked_crc);
+        let mut state = kernel.update(!0, &[header.kind]);
+        behind.iter().any(|byte| {
+            let is_right = state == wanted;
+            state = kernel.update(state, std::slice::from_ref(byte));
+            is_right
+        }) || state == wanted
+    }
 }
 
 #[cfg(test)]

@@ -27,8 +27,8 @@
 //!
 //! A reader returns *events*: records, and the [`SkippedRegion`]s between them, each with the bytes it spans and the reason.
 //! No byte of a file goes unaccounted for. [`OnCorruption`] says whether damage is an error (the default), is skipped (LevelDB's
-//! behaviour), or is taken for the end. A torn tail, the incomplete end that a crash leaves, is not damage: it ends the file, and
-//! [`Reader::end`] says so.
+//! behaviour), is taken for the end, or is skipped with as little as possible of its block. A torn tail, the incomplete end that a crash
+//! leaves, is not damage: it ends the file, and [`Reader::end`] says so.
 //!
 //! No input makes this crate panic, loop or hold more than [`ReadOptions::record_len_max`] bytes of a record.
 //!
@@ -36,7 +36,8 @@
 //!
 //! [`Decoder`] does no I/O: it takes a [`Window`] of the file and says what stands there, or that it needs more. [`Reader`] is the
 //! loop around it over a slice, any [`std::io::Read`] or a file; [`Follower`] is the one over a file that is still being written.
-//! [`Encoder`] and [`Writer`] are the same on the way out.
+//! [`Encoder`] and [`Writer`] are the same on the way out. [`verbs`] are what is done with a whole log: check it, save what can be
+//! read of it, count what is in it.
 
 // The README's example runs as a test of the documentation.
 #[cfg(doctest)]
@@ -48,9 +49,13 @@ mod checksum;
 mod decode;
 mod encode;
 mod error;
+mod findings;
+mod flip;
 mod format;
 mod fragment;
 mod reader;
+mod salvage;
+pub mod verbs;
 mod writer;
 
 /// Private parts that `rust/fuzz` compares with their definition. cargo-fuzz sets `fuzzing`.
@@ -64,6 +69,8 @@ pub use checksum::{combine, crc32c, crc32c_kernel, extend, mask, unmask};
 pub use decode::{Decoder, End, OnCorruption, ReadOptions, RecordSpan, Step, Window};
 pub use encode::Encoder;
 pub use error::{Error, Reason, Severity, SkippedRegion};
+pub use findings::{Finding, Findings};
+pub use flip::{BitFlip, FragmentPart, locate_bit_flip};
 pub use format::{
     BLOCK_LEN, FRAGMENT_LEN_MAX, HEADER_LEN, Header, Kind, TRAILER_LEN_MAX, block_begin, block_left, encoded_len,
     trailer_len,

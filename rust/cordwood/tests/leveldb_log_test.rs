@@ -940,8 +940,8 @@ fn first_then_less_than_a_header_of_zeros_at_end_of_file() {
     reading.records(NONE).reports(&[]);
     // Exception: here both are told.
     reading
-        .silent(&[(0, 10, "interrupted_record"), (10, 16, "zero_fill")])
-        .ends_clean(16);
+        .silent(&[(0, 10, "torn_tail"), (10, 16, "torn_tail")])
+        .ends_torn(0);
 }
 
 #[test]

@@ -309,7 +309,8 @@ fn policy() -> impl Strategy<Value = OnCorruption> {
     prop_oneof![
         Just(OnCorruption::Raise),
         Just(OnCorruption::Skip),
-        Just(OnCorruption::Stop)
+        Just(OnCorruption::Stop),
+        Just(OnCorruption::Salvage)
     ]
 }
 
@@ -440,7 +441,9 @@ fn check_event(file: &[u8], options: &ReadOptions, event: &Found) {
                 Reason::EmptyFirst => assert_eq!(len, 0),
                 // LevelDB counts payload only.
                 Reason::MissingStart | Reason::MissingEnd | Reason::UnknownKind { .. } => {
-                    assert_eq!(region.leveldb_len, Some(len as u64));
+                    // It knows nothing of what is salvaged.
+                    let is_unknown = options.on_corruption == OnCorruption::Salvage && region.leveldb_len.is_none();
+                    assert!(is_unknown || region.leveldb_len == Some(len as u64));
                 }
                 _ => {}
             }
@@ -449,6 +452,8 @@ fn check_event(file: &[u8], options: &ReadOptions, event: &Found) {
             let bytes = &file[begin as usize..end as usize];
             match region.reason {
                 Reason::ZeroFill => assert!(bytes.iter().all(|&byte| byte == 0)),
+                // What is not zero may have been salvaged.
+                Reason::ZeroHeader if options.on_corruption == OnCorruption::Salvage => {}
                 Reason::ZeroHeader | Reason::NonzeroTrailer => assert!(bytes.iter().any(|&byte| byte != 0)),
                 Reason::NotRead => assert_eq!(options.on_corruption, OnCorruption::Stop),
                 Reason::ChecksumMismatch { stored, computed } => {
@@ -560,7 +565,14 @@ proptest! {
         }
         prop_assert!(skipped.0.starts_with(&stopped));
         let is_stopped = matches!(end, End::Stopped { .. });
-        prop_assert!(is_stopped || skipped == (stopped, end));
+        prop_assert!(is_stopped || (&skipped.0, skipped.1) == (&stopped, end));
+        // Salvage adds records, each of them marked, and takes none away.
+        let is_record = |event: &Found| matches!(event, Found::Record { is_salvaged: false, .. });
+        let mut salvaged = with(OnCorruption::Salvage).0;
+        salvaged.retain(is_record);
+        let mut records = skipped.0;
+        records.retain(|event| matches!(event, Found::Record { .. }));
+        prop_assert!(records == salvaged);
     }
 }
 
@@ -615,6 +627,7 @@ fn read_buffered<S: Source>(reader: &mut Reader<S>) -> (Vec<Found>, End) {
                 offset: span.offset,
                 end_offset: span.end_offset,
                 data: reader.data(span).to_vec(),
+                is_salvaged: span.is_salvaged,
             }),
             Ok(Step::Skipped(region)) | Err(Error::Corruption { region, .. }) => events.push(Found::Skipped(region)),
             Ok(Step::End(end)) => return (events, end),
@@ -713,7 +726,7 @@ proptest! {
         script in script(),
         cuts in prop::collection::vec(place(), 1..6),
         max in record_len_max(),
-        policy in prop_oneof![Just(OnCorruption::Raise), Just(OnCorruption::Skip)],
+        policy in prop_oneof![Just(OnCorruption::Raise), Just(OnCorruption::Skip), Just(OnCorruption::Salvage)],
     ) {
         let file = script.build();
         prop_assume!(!file.bytes.is_empty());
@@ -782,6 +795,7 @@ fn decode(
                 offset: span.offset,
                 end_offset: span.end_offset,
                 data: decoder.data(window, span).to_vec(),
+                is_salvaged: span.is_salvaged,
             }),
             Step::Skipped(region) => events.push(Found::Skipped(region)),
             Step::End(end) => return (events, end),

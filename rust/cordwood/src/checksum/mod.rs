@@ -13,6 +13,7 @@ mod polynomial;
 mod portable;
 
 pub(crate) use dispatch::{Job, Kernel, Update, run};
+pub(crate) use polynomial::{CHUNK_LEN, back_over_word, multiply, x_to_chunks};
 
 /// The CRC-32C of `data`.
 ///

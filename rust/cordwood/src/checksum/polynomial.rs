@@ -15,7 +15,7 @@ pub(super) const fn times_x(a: u32) -> u32 {
 }
 
 /// `a` times `b`.
-pub(super) const fn multiply(a: u32, mut b: u32) -> u32 {
+pub(crate) const fn multiply(a: u32, mut b: u32) -> u32 {
     let mut product = 0;
     let mut bit = ONE;
     while bit != 0 {
@@ -51,6 +51,50 @@ pub(super) const fn x_to_bytes(n: u64) -> u32 {
     multiply(four, four)
 }
 
+/// Bytes in a chunk of [`x_to_chunks`].
+pub(crate) const CHUNK_LEN: usize = 64;
+
+/// What a CRC is multiplied by when `count` chunks of zeros follow it, of which a block has at most 512: looked up.
+pub(crate) fn x_to_chunks(count: usize) -> u32 {
+    static POWERS: [u32; 513] = {
+        let chunk = x_to_bytes(CHUNK_LEN as u64);
+        let mut powers = [ONE; 513];
+        let mut count = 1;
+        while count < powers.len() {
+            powers[count] = multiply(powers[count - 1], chunk);
+            count += 1;
+        }
+        powers
+    };
+    POWERS[count]
+}
+
+/// The state that becomes `state` when it is moved over four zero bytes.
+pub(crate) fn back_over_word(state: u32) -> u32 {
+    // The map is linear, so it is the sum of what it does to each byte of the state.
+    static TABLES: [[u32; 256]; 4] = {
+        let mut tables = [[0; 256]; 4];
+        let mut index = 0;
+        while index < 4 * 256 {
+            let (place, byte) = (index / 256, index % 256);
+            let mut state = (byte as u32) << (8 * place);
+            let mut bit = 0;
+            while bit < 32 {
+                // A step forward shifts to the right, and adds POLY if a one falls out. POLY has the highest bit, which the shift leaves
+                // zero: so that bit tells whether it was added.
+                let added = state >> 31;
+                state = ((state ^ if added != 0 { POLY } else { 0 }) << 1) | added;
+                bit += 1;
+            }
+            tables[place][byte] = state;
+            index += 1;
+        }
+        tables
+    };
+    let [a, b, c, d] = state.to_le_bytes().map(usize::from);
+    TABLES[0][a] ^ TABLES[1][b] ^ TABLES[2][c] ^ TABLES[3][d]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -63,5 +107,15 @@ mod tests {
             power = times_x(power);
         }
         assert_eq!(x_to_bytes(25), power);
+        assert_eq!(x_to_chunks(0), ONE);
+        assert_eq!(x_to_chunks(512), x_to_bytes(32_768));
+    }
+
+    #[test]
+    fn back_over_a_word_undoes_32_steps() {
+        let forward = |state| (0..32).fold(state, |state, _| times_x(state));
+        for state in (0..32).map(|bit| 1 << bit).chain([0, !0, 0x1234_5678, POLY]) {
+            assert_eq!(back_over_word(forward(state)), state);
+        }
     }
 }

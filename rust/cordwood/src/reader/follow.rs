@@ -36,7 +36,8 @@ const PROBES_MAX: usize = 256;
 pub struct FollowOptions {
     /// Return only what begins at this file offset or behind it: [`Follower::offset`] of a run before this one. Default: 0.
     pub start: u64,
-    /// What to do with damage. Default: [`OnCorruption::Raise`].
+    /// What to do with damage. Default: [`OnCorruption::Raise`]. [`OnCorruption::Salvage`] is here the same as
+    /// [`OnCorruption::Skip`]: the rest of a block that is still being written cannot be judged.
     pub on_corruption: OnCorruption,
     /// How long [`Follower::next`] sleeps before it looks again. Default: 50 ms.
     pub poll_interval: Duration,
@@ -357,6 +358,7 @@ impl Follower {
                 offset: span.offset,
                 end_offset: span.end_offset,
                 data: self.decoder.data(self.file.window(), span),
+                is_salvaged: span.is_salvaged,
             }),
             Told::Skipped(region) => Poll::Skipped(region),
             Told::Other(poll) => poll,

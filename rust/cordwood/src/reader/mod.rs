@@ -12,6 +12,8 @@ pub use source::{SliceSource, Source, StreamSource};
 
 use crate::decode::{Decoder, End, OnCorruption, ReadOptions, RecordSpan, Step};
 use crate::error::{Error, Reason, Severity, SkippedRegion};
+use crate::flip::{BitFlip, locate_bit_flip};
+use crate::format::block_left;
 
 /// A record: its bytes and where it stands in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +24,8 @@ pub struct Record<'a> {
     pub end_offset: u64,
     /// The bytes that were written.
     pub data: &'a [u8],
+    /// Whether it begins behind damage in the same block: see [`RecordSpan::is_salvaged`].
+    pub is_salvaged: bool,
 }
 
 /// What stands in a file, in the order of the offsets.
@@ -187,11 +191,12 @@ impl<S: Source> Reader<S> {
             offset: span.offset,
             end_offset: span.end_offset,
             data,
+            is_salvaged: span.is_salvaged,
         }
     }
 
     /// The next step that is not [`Step::NeedMore`].
-    fn step(&mut self) -> Result<Step, Error> {
+    pub(crate) fn step(&mut self) -> Result<Step, Error> {
         loop {
             match self.step_buffered()? {
                 Step::NeedMore => self.fill()?,
@@ -248,6 +253,46 @@ impl<S: Source> Reader<S> {
     #[inline]
     pub fn data(&self, span: RecordSpan) -> &[u8] {
         self.decoder.data(self.source.window(), span)
+    }
+
+    /// The number of fragments of the record that the last step returned.
+    pub(crate) fn fragment_count(&self, span: RecordSpan) -> u64 {
+        self.decoder.fragment_count(span)
+    }
+
+    /// The length of the whole file in bytes, if the source knows it or has come to its end.
+    pub fn file_len(&self) -> Option<u64> {
+        let window = self.source.window();
+        let seen = window.is_last.then(|| window.offset + window.bytes.len() as u64);
+        self.source.file_len().or(seen)
+    }
+
+    /// The one flipped bit that explains `region`, which must be the one that was returned or raised last.
+    ///
+    /// `None` if its reason is not one that a flipped bit can have, or if not exactly one bit explains it: see
+    /// [`locate_bit_flip`](crate::locate_bit_flip).
+    ///
+    /// ```
+    /// use cordwood::{Error, ReadOptions, Reader};
+    /// let mut file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo".to_vec();
+    /// file[7] ^= 0x80;
+    /// let mut reader = Reader::from_slice(&file, ReadOptions::default());
+    /// let Err(Error::Corruption { region, .. }) = reader.next_record() else { panic!() };
+    /// let flip = reader.bit_flip(region).unwrap();
+    /// assert_eq!((flip.offset, flip.bit), (7, 7));
+    /// ```
+    pub fn bit_flip(&self, region: SkippedRegion) -> Option<BitFlip> {
+        let can_be = matches!(
+            region.reason,
+            Reason::ChecksumMismatch { .. } | Reason::BadLength { .. } | Reason::ZeroHeader
+        );
+        // All of the block had to be in memory to tell that it is damaged.
+        let rest = self.source.window().at(region.begin, block_left(region.begin));
+        if can_be {
+            locate_bit_flip(rest, region.begin)
+        } else {
+            None
+        }
     }
 
     /// What is left of the range behind the damage that stopped the reader, where the length of the file is known.

@@ -9,6 +9,7 @@ pub(crate) enum Found {
         offset: u64,
         end_offset: u64,
         data: Vec<u8>,
+        is_salvaged: bool,
     },
     Skipped(SkippedRegion),
 }
@@ -22,6 +23,7 @@ pub(crate) fn read_all<S: Source>(reader: &mut Reader<S>) -> (Vec<Found>, End) {
                 offset: record.offset,
                 end_offset: record.end_offset,
                 data: record.data.to_vec(),
+                is_salvaged: record.is_salvaged,
             }),
             Ok(Some(Event::Skipped(region))) | Err(Error::Corruption { region, .. }) => {
                 events.push(Found::Skipped(region));

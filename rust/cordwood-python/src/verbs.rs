@@ -1,0 +1,334 @@
+//! The functions `verify`, `salvage` and `stat`, and the classes `Report`, `Stat` and `BitFlip` that they return.
+
+use std::io::{self, Read, Seek, SeekFrom};
+use std::num::NonZeroUsize;
+use std::path::Path;
+
+use cordwood::{OnCorruption, ReadOptions, Severity, StreamSource, verbs};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyType};
+
+use crate::error::{os_error, to_python};
+use crate::event::{End, SkippedRegion, listed, reason_object, severity_object};
+use crate::source::{Input, Opened, open, path_of};
+
+/// Looks for Ctrl-C at each read: the work is done with the interpreter released. In a thread that is not Python's main one there is nothing to see.
+struct Interruptible(Box<dyn Input>);
+
+impl Read for Interruptible {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        Python::attach(|py| py.check_signals())?;
+        self.0.read(buffer)
+    }
+}
+
+impl Seek for Interruptible {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.0.seek(to)
+    }
+}
+
+fn interruptible(source: StreamSource<Box<dyn Input>>) -> StreamSource<Interruptible> {
+    source.map(Interruptible)
+}
+
+/// Reads a log to its end, and reports what is in it and what is wrong with it.
+#[pyfunction]
+#[pyo3(signature = (
+    source, *, threads = 1, on_corruption = "skip", start = 0, end = None, verify_checksums = true,
+    record_len_max = 1_073_741_824
+))]
+pub(crate) fn verify(
+    source: &Bound<'_, PyAny>,
+    threads: usize,
+    on_corruption: &str,
+    start: u64,
+    end: Option<u64>,
+    verify_checksums: bool,
+    record_len_max: u64,
+) -> PyResult<Report> {
+    let py = source.py();
+    let Some(threads) = NonZeroUsize::new(threads) else {
+        return Err(PyValueError::new_err("threads must be at least 1"));
+    };
+    let on_corruption = match on_corruption {
+        "skip" => OnCorruption::Skip,
+        "stop" => OnCorruption::Stop,
+        "salvage" => OnCorruption::Salvage,
+        other => {
+            return Err(PyValueError::new_err(format!(
+                "on_corruption must be 'skip', 'stop' or 'salvage' for a report, not '{other}'"
+            )));
+        }
+    };
+    let options = ReadOptions::default()
+        .with_on_corruption(on_corruption)
+        .with_range(start, end)
+        .with_verify_checksums(verify_checksums)
+        .with_record_len_max(record_len_max);
+    let Opened { source: whole, path } = open(source, start)?;
+    let whole = cordwood::Reader::with_source(interruptible(whole), options.clone());
+    let ranges = verbs::split_ranges(&options, whole.file_len(), threads);
+    let readers = if ranges.len() == 1 {
+        vec![whole]
+    } else {
+        let open_range = |range: ReadOptions| {
+            let part = open(source, range.start)?.source;
+            Ok(cordwood::Reader::with_source(interruptible(part), range))
+        };
+        ranges.into_iter().map(open_range).collect::<PyResult<_>>()?
+    };
+    let report = py.detach(|| verbs::verify_ranges(readers));
+    report
+        .map(Report)
+        .map_err(|error| to_python(py, error, path.as_deref()))
+}
+
+/// Writes what can be read of a damaged log to a new one.
+#[pyfunction]
+#[pyo3(signature = (source, destination, *, record_len_max = 1_073_741_824))]
+pub(crate) fn salvage(
+    source: &Bound<'_, PyAny>,
+    destination: &Bound<'_, PyAny>,
+    record_len_max: u64,
+) -> PyResult<Report> {
+    let py = source.py();
+    let Some(destination) = path_of(destination)? else {
+        let name = destination.get_type().name()?;
+        return Err(PyTypeError::new_err(format!(
+            "destination must be str or os.PathLike, not {name}"
+        )));
+    };
+    let options = ReadOptions::default().with_record_len_max(record_len_max);
+    let Opened { source, path } = open(source, 0)?;
+    let report = py.detach(|| verbs::salvage_source(interruptible(source), &destination, &options));
+    report.map(Report).map_err(|error| match error {
+        // It concerns the destination.
+        cordwood::Error::Io {
+            path: Some(path),
+            source,
+        } => os_error(source, Some(&path)),
+        error => to_python(py, error, path.as_deref()),
+    })
+}
+
+/// Counts what is in a log.
+#[pyfunction]
+#[pyo3(signature = (source, *, verify_checksums = true, record_len_max = 1_073_741_824))]
+pub(crate) fn stat(source: &Bound<'_, PyAny>, verify_checksums: bool, record_len_max: u64) -> PyResult<Stat> {
+    let py = source.py();
+    let options = ReadOptions::default()
+        .with_verify_checksums(verify_checksums)
+        .with_record_len_max(record_len_max);
+    let Opened { source, path } = open(source, 0)?;
+    let mut reader = cordwood::Reader::with_source(interruptible(source), options);
+    let stat = py.detach(|| verbs::stat(&mut reader));
+    stat.map(Stat)
+        .map_err(|error| to_python(py, error, path.as_deref().map(Path::new)))
+}
+
+/// What is in a log, and what is wrong with it.
+#[pyclass(frozen, module = "cordwood", eq)]
+#[derive(PartialEq, Eq)]
+pub(crate) struct Report(verbs::Report);
+
+#[pymethods]
+impl Report {
+    #[getter]
+    fn ok(&self) -> bool {
+        self.0.is_ok()
+    }
+
+    #[getter]
+    fn record_count(&self) -> u64 {
+        self.0.record_count
+    }
+
+    #[getter]
+    fn salvaged_count(&self) -> u64 {
+        self.0.salvaged_count
+    }
+
+    #[getter]
+    fn payload_len(&self) -> u64 {
+        self.0.payload_len
+    }
+
+    #[getter]
+    fn file_len(&self) -> Option<u64> {
+        self.0.file_len
+    }
+
+    #[getter]
+    fn skipped(&self) -> Vec<SkippedRegion> {
+        listed(&self.0.findings)
+    }
+
+    #[getter]
+    fn skipped_len(&self) -> u64 {
+        self.0.findings.len()
+    }
+
+    #[getter]
+    fn len_by_severity<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let lens = PyDict::new(py);
+        for severity in [Severity::Info, Severity::TornTail, Severity::Corruption] {
+            let len = self.0.findings.len_of(severity);
+            if len > 0 {
+                lens.set_item(severity_object(py, severity)?, len)?;
+            }
+        }
+        Ok(lens)
+    }
+
+    #[getter]
+    fn len_by_reason<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let lens = PyDict::new(py);
+        for (name, _, len) in self.0.findings.lens() {
+            lens.set_item(reason_object(py, name)?, len)?;
+        }
+        Ok(lens)
+    }
+
+    #[getter]
+    fn end(&self) -> End {
+        End::from(self.0.end)
+    }
+
+    fn __repr__(&self) -> String {
+        let verbs::Report {
+            record_count, findings, ..
+        } = &self.0;
+        let ok = if self.ok() { "True" } else { "False" };
+        format!(
+            "<cordwood.Report: ok={ok}, record_count={record_count}, skipped={}, end={}>",
+            findings.listed().len(),
+            self.end().__repr__()
+        )
+    }
+}
+
+/// What is in a log, in numbers.
+#[pyclass(frozen, module = "cordwood", eq)]
+#[derive(PartialEq, Eq)]
+pub(crate) struct Stat(verbs::Stat);
+
+#[pymethods]
+impl Stat {
+    #[getter]
+    fn record_count(&self) -> u64 {
+        self.0.record_count
+    }
+
+    #[getter]
+    fn payload_len(&self) -> u64 {
+        self.0.payload_len
+    }
+
+    #[getter]
+    fn record_len_min(&self) -> Option<u64> {
+        self.0.record_len_min
+    }
+
+    #[getter]
+    fn record_len_max(&self) -> Option<u64> {
+        self.0.record_len_max
+    }
+
+    #[getter]
+    fn record_len_mean(&self) -> Option<f64> {
+        self.0.record_len_mean()
+    }
+
+    #[getter]
+    fn full_count(&self) -> u64 {
+        self.0.full_count
+    }
+
+    #[getter]
+    fn first_count(&self) -> u64 {
+        self.0.first_count
+    }
+
+    #[getter]
+    fn middle_count(&self) -> u64 {
+        self.0.middle_count
+    }
+
+    #[getter]
+    fn last_count(&self) -> u64 {
+        self.0.last_count
+    }
+
+    #[getter]
+    fn block_count(&self) -> Option<u64> {
+        self.0.block_count()
+    }
+
+    #[getter]
+    fn trailer_len(&self) -> u64 {
+        self.0.trailer_len
+    }
+
+    #[getter]
+    fn skipped_len(&self) -> u64 {
+        self.0.skipped_len
+    }
+
+    #[getter]
+    fn file_len(&self) -> Option<u64> {
+        self.0.file_len
+    }
+
+    #[getter]
+    fn end(&self) -> End {
+        End::from(self.0.end)
+    }
+
+    fn __repr__(&self) -> String {
+        let verbs::Stat {
+            record_count,
+            payload_len,
+            ..
+        } = self.0;
+        let end = self.end().__repr__();
+        format!("<cordwood.Stat: record_count={record_count}, payload_len={payload_len}, end={end}>")
+    }
+}
+
+/// The one bit that explains damage.
+#[pyclass(frozen, module = "cordwood", eq, hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct BitFlip(pub(crate) cordwood::BitFlip);
+
+#[pymethods]
+impl BitFlip {
+    #[classattr]
+    fn __match_args__() -> (&'static str, &'static str, &'static str) {
+        ("offset", "bit", "part")
+    }
+
+    #[getter]
+    fn offset(&self) -> u64 {
+        self.0.offset
+    }
+
+    #[getter]
+    fn bit(&self) -> u8 {
+        self.0.bit
+    }
+
+    #[getter]
+    fn part<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        static PART: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+        PART.import(py, "cordwood.types", "FragmentPart")?
+            .call1((self.0.part.as_str(),))
+    }
+
+    fn __repr__(&self) -> String {
+        let cordwood::BitFlip { offset, bit, part, .. } = self.0;
+        format!("BitFlip(offset={offset}, bit={bit}, part='{}')", part.as_str())
+    }
+}

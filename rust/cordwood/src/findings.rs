@@ -1,0 +1,168 @@
+//! What was not returned, in memory that does not grow with the damage.
+
+use std::collections::BTreeMap;
+
+use crate::error::{Severity, SkippedRegion};
+use crate::flip::BitFlip;
+
+/// A region that was not returned, and the flipped bit that explains it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct Finding {
+    /// The region.
+    pub region: SkippedRegion,
+    /// The one flipped bit that explains it, if the reason is one that a flipped bit can have and exactly one does. Nothing is repaired.
+    pub bit_flip: Option<BitFlip>,
+}
+
+impl Finding {
+    /// A region for which no flipped bit was looked for, or none was found.
+    pub const fn new(region: SkippedRegion) -> Self {
+        Finding { region, bit_flip: None }
+    }
+}
+
+/// The regions of a log that were not returned: the first [`LISTED_MAX`](Findings::LISTED_MAX) one by one, and the bytes of all.
+///
+/// A file can be made in which every second record is damaged. A list of all of it would take more memory than the file.
+///
+/// ```
+/// use cordwood::{Event, Finding, Findings, ReadOptions, Reader, Severity};
+/// let mut reader = Reader::from_slice(b"\xdd\x5f\xb3\x7a\x03\x00\x01foo torn", ReadOptions::default());
+/// let mut findings = Findings::default();
+/// while let Some(event) = reader.next_event()? {
+///     if let Event::Skipped(region) = event {
+///         findings.add(Finding::new(region));
+///     }
+/// }
+/// assert_eq!(findings.listed()[0].region.begin, 10);
+/// assert_eq!((findings.len_of(Severity::TornTail), findings.len_by("torn_tail"), findings.len()), (5, 5, 5));
+/// # Ok::<(), cordwood::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Findings {
+    listed: Vec<Finding>,
+    /// Bytes in all regions, listed or not, by the name of the reason.
+    lens: BTreeMap<&'static str, (Severity, u64)>,
+}
+
+impl Findings {
+    /// So many are listed, in at most 10 MiB.
+    pub const LISTED_MAX: usize = 100_000;
+
+    /// Adds a region that begins behind all others. If it touches the last and has the same reason, and no flipped bit explains either, they
+    /// are listed as one.
+    pub fn add(&mut self, finding: Finding) {
+        let reason = finding.region.reason;
+        let (_, len) = self.lens.entry(reason.as_str()).or_insert((reason.severity(), 0));
+        *len += finding.region.len();
+        self.list(finding);
+    }
+
+    /// Adds the findings of a range behind this one.
+    pub fn append(&mut self, next: Findings) {
+        for (name, (severity, next_len)) in next.lens {
+            let (_, len) = self.lens.entry(name).or_insert((severity, 0));
+            *len += next_len;
+        }
+        // If some of these are not listed, the list is full, and none of the next touches its last.
+        for finding in next.listed {
+            self.list(finding);
+        }
+    }
+
+    fn list(&mut self, finding: Finding) {
+        if let Some(last) = self.listed.last_mut()
+            && (last.bit_flip, finding.bit_flip) == (None, None)
+            && let Some(joined) = last.region.joined(finding.region)
+        {
+            last.region = joined;
+        } else if !self.is_full() {
+            self.listed.push(finding);
+        }
+    }
+
+    /// The first regions, in the order of the offsets.
+    pub fn listed(&self) -> &[Finding] {
+        &self.listed
+    }
+
+    /// Whether further regions are not listed.
+    pub fn is_full(&self) -> bool {
+        self.listed.len() >= Self::LISTED_MAX
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.listed.is_empty()
+    }
+
+    /// Bytes in all regions.
+    pub fn len(&self) -> u64 {
+        self.lens.values().map(|(_, len)| len).sum()
+    }
+
+    /// Bytes in all regions of this severity.
+    pub fn len_of(&self, severity: Severity) -> u64 {
+        let lens = self.lens.values().filter(|(of_reason, _)| *of_reason == severity);
+        lens.map(|(_, len)| len).sum()
+    }
+
+    /// Bytes in all regions with this reason: the name that [`Reason::as_str`](crate::Reason::as_str) gives.
+    pub fn len_by(&self, reason: &str) -> u64 {
+        self.lens.get(reason).map_or(0, |(_, len)| *len)
+    }
+
+    /// The reasons that there are, by name, each with its severity and the bytes in all its regions.
+    pub fn lens(&self) -> impl Iterator<Item = (&'static str, Severity, u64)> {
+        self.lens.iter().map(|(name, (severity, len))| (*name, *severity, *len))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Reason;
+
+    fn finding(begin: u64, kind: u8) -> Finding {
+        Finding::new(SkippedRegion {
+            begin,
+            end: begin + 7,
+            reason: Reason::UnknownKind { kind },
+            leveldb_len: Some(0),
+        })
+    }
+
+    /// Whether the list is made in one go or from two, it is the same; and what it does not hold is counted.
+    #[test]
+    fn a_full_list_counts_on() {
+        let count = Findings::LISTED_MAX as u64 + 100;
+        let findings = |range: std::ops::Range<u64>| {
+            let mut findings = Findings::default();
+            range.for_each(|index| findings.add(finding(index * 7, (index % 2) as u8 + 77)));
+            findings
+        };
+        let whole = findings(0..count);
+        assert_eq!(whole.listed().len(), Findings::LISTED_MAX);
+        assert_eq!(whole.len(), count * 7);
+        for edge in [0, 1, 50, count - 50, count] {
+            let mut parts = findings(0..edge);
+            parts.append(findings(edge..count));
+            assert_eq!(parts, whole, "{edge}");
+        }
+    }
+
+    #[test]
+    fn what_touches_and_has_the_same_reason_is_one() {
+        let mut findings = Findings::default();
+        findings.add(finding(0, 77));
+        findings.add(finding(7, 77));
+        findings.add(finding(14, 78));
+        findings.add(finding(30, 78));
+        let ends: Vec<_> = (findings.listed().iter())
+            .map(|finding| (finding.region.begin, finding.region.end))
+            .collect();
+        assert_eq!(ends, [(0, 14), (14, 21), (30, 37)]);
+        assert_eq!(findings.len_by("unknown_kind"), 28);
+    }
+}

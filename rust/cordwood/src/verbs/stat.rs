@@ -1,0 +1,122 @@
+//! Counts what is in a log.
+
+use crate::decode::{End, Step};
+use crate::error::Error;
+use crate::format::{BLOCK_LEN, HEADER_LEN};
+use crate::reader::{Reader, Source};
+
+/// What is in a log, in numbers.
+///
+/// `payload_len + 7 * (full_count + first_count + middle_count + last_count) + trailer_len + skipped_len` is the length of the file, if it was
+/// read from its beginning to its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stat {
+    /// Records that were returned.
+    pub record_count: u64,
+    /// Bytes of data in the records.
+    pub payload_len: u64,
+    /// Bytes of the shortest record; `None` if there is none.
+    pub record_len_min: Option<u64>,
+    /// Bytes of the longest record; `None` if there is none.
+    pub record_len_max: Option<u64>,
+    /// FULL fragments of the records.
+    pub full_count: u64,
+    /// FIRST fragments of the records.
+    pub first_count: u64,
+    /// MIDDLE fragments of the records.
+    pub middle_count: u64,
+    /// LAST fragments of the records.
+    pub last_count: u64,
+    /// Bytes of trailers: at the ends of blocks, too few for a header.
+    pub trailer_len: u64,
+    /// Bytes that were not returned, for whatever reason: [`verify`](super::verify) says which.
+    pub skipped_len: u64,
+    /// Bytes of the file; `None` if they are not known, as of a stream that was not read to its end.
+    pub file_len: Option<u64>,
+    /// How the records ended.
+    pub end: End,
+}
+
+impl Stat {
+    /// Bytes in a record on average; `None` if there is none.
+    pub fn record_len_mean(&self) -> Option<f64> {
+        (self.record_count > 0).then(|| self.payload_len as f64 / self.record_count as f64)
+    }
+
+    /// Blocks in the file, the last one whole or not. `None` if the length of the file is not known.
+    pub fn block_count(&self) -> Option<u64> {
+        self.file_len.map(|len| len.div_ceil(BLOCK_LEN as u64))
+    }
+}
+
+/// Reads to the end, from where `reader` stands, and counts what is there. Damage is no error here: it is counted.
+///
+/// ```
+/// use cordwood::{ReadOptions, Reader, verbs};
+/// let file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo".repeat(2);
+/// let stat = verbs::stat(&mut Reader::from_slice(&file, ReadOptions::default()))?;
+/// assert_eq!((stat.record_count, stat.full_count, stat.payload_len), (2, 2, 6));
+/// assert_eq!((stat.record_len_mean(), stat.block_count()), (Some(3.0), Some(1)));
+/// # Ok::<(), cordwood::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// [`Error::Io`] if the source cannot be read.
+pub fn stat<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
+    let mut stat = Stat {
+        record_count: 0,
+        payload_len: 0,
+        record_len_min: None,
+        record_len_max: None,
+        full_count: 0,
+        first_count: 0,
+        middle_count: 0,
+        last_count: 0,
+        trailer_len: 0,
+        skipped_len: 0,
+        file_len: None,
+        end: End::Clean { offset: 0 },
+    };
+    // The end of the last event: what lies between two is a trailer.
+    let mut position = None;
+    loop {
+        let (begin, end) = match reader.step() {
+            Ok(Step::Record(span)) => {
+                let len = reader.data(span).len() as u64;
+                let fragment_count = reader.fragment_count(span);
+                stat.record_count += 1;
+                stat.payload_len += len;
+                stat.record_len_min = Some(stat.record_len_min.map_or(len, |min| min.min(len)));
+                stat.record_len_max = Some(stat.record_len_max.map_or(len, |max| max.max(len)));
+                if span.is_joined {
+                    stat.first_count += 1;
+                    stat.middle_count += fragment_count - 2;
+                    stat.last_count += 1;
+                } else {
+                    stat.full_count += 1;
+                }
+                // Trailers inside of the record.
+                stat.trailer_len += span.end_offset - span.offset - len - HEADER_LEN as u64 * fragment_count;
+                (span.offset, span.end_offset)
+            }
+            Ok(Step::Skipped(region)) | Err(Error::Corruption { region, .. }) => {
+                stat.skipped_len += region.len();
+                (region.begin, region.end)
+            }
+            Ok(Step::NeedMore) => continue,
+            Ok(Step::End(end)) => {
+                if let (End::Clean { offset }, Some(position)) = (end, position) {
+                    stat.trailer_len += offset - position;
+                }
+                stat.file_len = reader.file_len();
+                stat.end = end;
+                return Ok(stat);
+            }
+            Err(error) => return Err(error),
+        };
+        stat.trailer_len += begin - position.unwrap_or(begin);
+        position = Some(end);
+    }
+}

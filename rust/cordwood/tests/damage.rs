@@ -1,0 +1,507 @@
+//! Every truncation and every flipped bit of a log of three blocks with each kind of fragment, under each policy.
+
+use std::num::NonZeroUsize;
+use std::ops::Range;
+use std::thread;
+
+use cordwood::{
+    BLOCK_LEN, BitFlip, Encoder, End, Error, Event, FRAGMENT_LEN_MAX, FragmentPart, HEADER_LEN, Header, OnCorruption,
+    ReadOptions, Reader, Reason, Severity, SkippedRegion, TRAILER_LEN_MAX, verbs,
+};
+
+const POLICIES: [OnCorruption; 4] = [
+    OnCorruption::Raise,
+    OnCorruption::Skip,
+    OnCorruption::Stop,
+    OnCorruption::Salvage,
+];
+
+/// A written log, and where everything stands in it.
+struct Log {
+    bytes: Vec<u8>,
+    records: Vec<Written>,
+    /// Each header, with the index of its record.
+    fragments: Vec<(usize, usize)>,
+}
+
+struct Written {
+    begin: u64,
+    end: u64,
+    data: Vec<u8>,
+}
+
+impl Log {
+    fn new(data: impl IntoIterator<Item = Vec<u8>>) -> Self {
+        let mut log = Log {
+            bytes: Vec::new(),
+            records: Vec::new(),
+            fragments: Vec::new(),
+        };
+        let mut encoder = Encoder::new(0);
+        for data in data {
+            let begin = encoder.encode(&data, &mut log.bytes);
+            let end = encoder.offset();
+            let mut at = begin as usize;
+            while at < end as usize {
+                log.fragments.push((at, log.records.len()));
+                at += HEADER_LEN + usize::from(log.header(at).len);
+                if BLOCK_LEN - at % BLOCK_LEN < HEADER_LEN {
+                    at = at.next_multiple_of(BLOCK_LEN);
+                }
+            }
+            log.records.push(Written { begin, end, data });
+        }
+        log
+    }
+
+    fn header(&self, at: usize) -> Header {
+        Header::decode(self.bytes[at..].first_chunk().expect("a header"))
+    }
+
+    /// The fragment that the byte at `offset` belongs to, unless it is one of a trailer: its header's offset and its record.
+    fn fragment_at(&self, offset: usize) -> Option<(usize, usize)> {
+        let (at, record) = self.fragments[self.fragments.partition_point(|&(at, _)| at <= offset).checked_sub(1)?];
+        let end = at + HEADER_LEN + usize::from(self.header(at).len);
+        (offset < end).then_some((at, record))
+    }
+}
+
+fn noise(len: usize, seed: u64) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 24) as u8
+    };
+    std::iter::repeat_with(next).take(len).collect()
+}
+
+/// Three blocks and one record: short records, empty ones, one of FIRST, MIDDLE and LAST, and a trailer of six bytes
+/// before the last record.
+fn three_blocks() -> Log {
+    three_blocks_with(noise(17, 3))
+}
+
+fn three_blocks_with(odd: Vec<u8>) -> Log {
+    let lens = [3, 100, 0, 1000, 17, 5000, 0, 2000, 64, 4000];
+    let mut data: Vec<_> = lens.into_iter().map(|len| noise(len, len as u64)).collect();
+    data.insert(4, odd);
+    let room = BLOCK_LEN - HEADER_LEN - Log::new(data.clone()).bytes.len();
+    data.push(noise(room + FRAGMENT_LEN_MAX + 3000, 1));
+    data.extend([7, 0, 250, 3000].map(|len| noise(len, len as u64)));
+    let room = 3 * BLOCK_LEN - HEADER_LEN - Log::new(data.clone()).bytes.len();
+    data.push(noise(room - TRAILER_LEN_MAX, 2));
+    data.push(b"behind a trailer".to_vec());
+    Log::new(data)
+}
+
+/// A block that ends with an empty FIRST.
+fn empty_first() -> Log {
+    Log::new([
+        noise(BLOCK_LEN - 3 * HEADER_LEN, 1),
+        Vec::new(),
+        noise(100, 2),
+        b"last".to_vec(),
+    ])
+}
+
+/// Which record, and whether it is salvaged; or what is skipped.
+type Seen = Result<(usize, bool), SkippedRegion>;
+
+/// All events, in a form that is cheap to make.
+fn read(log: &Log, bytes: &[u8], policy: OnCorruption) -> (Vec<Seen>, End) {
+    let mut reader = Reader::from_slice(bytes, ReadOptions::default().with_on_corruption(policy));
+    let mut events = Vec::new();
+    let mut position = 0;
+    loop {
+        let (event, begin, end) = match reader.next_event() {
+            Ok(Some(Event::Record(record))) => {
+                let index = log
+                    .records
+                    .binary_search_by_key(&record.offset, |written| written.begin);
+                let index = index.unwrap_or_else(|_| panic!("no record was written at {}", record.offset));
+                let written = &log.records[index];
+                assert_eq!(record.end_offset, written.end);
+                assert!(record.data == written.data, "a wrong record at {}", record.offset);
+                assert!(!record.is_salvaged || policy == OnCorruption::Salvage);
+                (Ok((index, record.is_salvaged)), record.offset, record.end_offset)
+            }
+            Ok(Some(Event::Skipped(region))) => {
+                assert!(policy != OnCorruption::Raise || region.reason.severity() != Severity::Corruption);
+                (Err(region), region.begin, region.end)
+            }
+            Err(Error::Corruption { region, .. }) if policy == OnCorruption::Raise => {
+                (Err(region), region.begin, region.end)
+            }
+            Ok(None) => break,
+            Err(error) => panic!("{error}"),
+        };
+        check_gap(bytes, position, begin);
+        assert!(begin < end);
+        events.push(event);
+        position = end;
+    }
+    check_gap(bytes, position, bytes.len() as u64);
+    (events, reader.end().expect("an end, behind the last event"))
+}
+
+/// What no event tells of is a trailer.
+fn check_gap(bytes: &[u8], begin: u64, end: u64) {
+    assert!(begin <= end, "events overlap: {begin}, {end}");
+    let is_trailer =
+        end - begin <= TRAILER_LEN_MAX as u64 && (end.is_multiple_of(BLOCK_LEN as u64) || end == bytes.len() as u64);
+    assert!(begin == end || is_trailer, "{begin} to {end} is unaccounted for");
+}
+
+fn records(events: &[Seen]) -> Vec<usize> {
+    events.iter().flatten().map(|&(index, _)| index).collect()
+}
+
+/// Runs `check` for each offset of a file of `len` bytes, on all processors.
+fn for_each_offset(len: usize, check: impl Fn(Range<usize>) + Sync) {
+    let count = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let part = len.div_ceil(count);
+    let check = &check;
+    thread::scope(|scope| {
+        for begin in (0..len).step_by(part) {
+            scope.spawn(move || check(begin..len.min(begin + part)));
+        }
+    });
+}
+
+#[test]
+fn the_log_has_each_kind_of_fragment() {
+    let log = three_blocks();
+    let kinds = |log: &Log| -> Vec<u8> { log.fragments.iter().map(|&(at, _)| log.header(at).kind).collect() };
+    assert!([1, 2, 3, 4].iter().all(|kind| kinds(&log).contains(kind)));
+    assert_eq!(log.fragment_at(3 * BLOCK_LEN - 1), None, "a trailer");
+    let empty = empty_first();
+    assert_eq!(kinds(&empty), [1, 1, 2, 4, 1]);
+    assert_eq!(empty.header(empty.fragments[2].0).len, 0);
+    let (events, end) = read(&log, &log.bytes, OnCorruption::Raise);
+    assert_eq!(records(&events).len(), log.records.len());
+    assert_eq!(
+        end,
+        End::Clean {
+            offset: log.bytes.len() as u64
+        }
+    );
+}
+
+/// A cut file is never damaged: it has the records that are whole, and a torn tail if one is not.
+#[test]
+fn every_truncation() {
+    let log = three_blocks();
+    for_each_offset(log.bytes.len() + 1, |lens| {
+        for len in lens {
+            for policy in POLICIES {
+                let (events, end) = read(&log, &log.bytes[..len], policy);
+                let whole = log.records.partition_point(|written| written.end <= len as u64);
+                assert_eq!(records(&events), (0..whole).collect::<Vec<_>>(), "{len} {policy:?}");
+                assert!(events.iter().flatten().all(|&(_, is_salvaged)| !is_salvaged));
+                let regions = || events.iter().filter_map(|event| event.err());
+                let is_harmless = |region: SkippedRegion| {
+                    // Of a checksum's first bytes, which may be zero, nobody can say what they are.
+                    matches!(region.reason, Reason::TornTail | Reason::ZeroFill)
+                };
+                assert!(regions().all(is_harmless), "{len} {policy:?}");
+                let is_torn = log.records.get(whole).is_some_and(|next| next.begin < len as u64);
+                assert_eq!(matches!(end, End::TornTail { .. }), is_torn, "{len} {policy:?}");
+                assert_eq!(regions().next().is_some(), is_torn);
+            }
+        }
+    });
+}
+
+/// A flipped bit costs no more than it must, and is found.
+#[test]
+fn every_flipped_bit() {
+    // One payload holds whole fragments up to its end, which must not be taken for records.
+    let inner = Log::new([b"inner".to_vec(), Vec::new(), vec![0; 9]]).bytes;
+    every_flipped_bit_from(&three_blocks_with(inner), 0);
+    every_flipped_bit_from(&empty_first(), BLOCK_LEN - 1000);
+}
+
+fn every_flipped_bit_from(log: &Log, begin: usize) {
+    for_each_offset(log.bytes.len(), |offsets| {
+        let mut bytes = log.bytes.clone();
+        for offset in offsets.start.max(begin)..offsets.end {
+            for bit in 0..8 {
+                bytes[offset] ^= 1 << bit;
+                check_flip(log, &bytes, offset, bit);
+                bytes[offset] ^= 1 << bit;
+            }
+        }
+    });
+}
+
+fn check_flip(log: &Log, bytes: &[u8], offset: usize, bit: u8) {
+    let hit = log.fragment_at(offset);
+    let hit_record = hit.map(|(_, record)| record);
+    let all = 0..log.records.len();
+    let block_end = (offset as u64 + 1).next_multiple_of(BLOCK_LEN as u64);
+
+    let (raised, _) = read(log, bytes, OnCorruption::Raise);
+    let (skipped, end) = read(log, bytes, OnCorruption::Skip);
+    assert_eq!(raised, skipped, "{offset} {bit}");
+    assert!(
+        matches!(end, End::Clean { .. }),
+        "{offset} {bit}: damage is no torn tail"
+    );
+    // The rest of the block is lost, and whatever else began there.
+    let is_lost = |index: &usize| hit_record.is_some_and(|hit| *index >= hit) && log.records[*index].begin < block_end;
+    assert_eq!(
+        records(&skipped),
+        all.clone().filter(|index| !is_lost(index)).collect::<Vec<_>>(),
+        "{offset} {bit}"
+    );
+
+    let (stopped, _) = read(log, bytes, OnCorruption::Stop);
+    assert_eq!(
+        records(&stopped),
+        (0..hit_record.unwrap_or(all.end)).collect::<Vec<_>>(),
+        "{offset} {bit}"
+    );
+
+    // Only the record that was hit is lost.
+    let (salvaged, _) = read(log, bytes, OnCorruption::Salvage);
+    assert_eq!(
+        records(&salvaged),
+        all.filter(|&index| Some(index) != hit_record).collect::<Vec<_>>(),
+        "{offset} {bit}"
+    );
+    for (index, is_salvaged) in salvaged.iter().flatten() {
+        assert_eq!(*is_salvaged, is_lost(index), "{offset} {bit}: record {index}");
+    }
+    let damage = |event: &Result<_, SkippedRegion>| event.err().filter(|region| flip_shows_as(region.reason));
+    let Some((at, _)) = hit else {
+        assert_eq!(salvaged.iter().find_map(damage), None, "{offset} {bit}");
+        return;
+    };
+    let region = salvaged.iter().find_map(damage).expect("a flip that shows");
+    let end = at + HEADER_LEN + usize::from(log.header(at).len);
+    assert_eq!(
+        (region.begin, region.end),
+        (at as u64, end as u64),
+        "{offset} {bit}: that fragment and no more"
+    );
+
+    let left = BLOCK_LEN - at % BLOCK_LEN;
+    let rest = &bytes[at..bytes.len().min(at + left)];
+    let part = match offset - at {
+        0..4 => FragmentPart::Checksum,
+        4..6 => FragmentPart::Length,
+        6 => FragmentPart::Kind,
+        _ => FragmentPart::Payload,
+    };
+    let found = cordwood::locate_bit_flip(rest, at as u64);
+    let found = found.map(|BitFlip { offset, bit, part, .. }| (offset, bit, part));
+    assert_eq!(found, Some((offset as u64, bit, part)));
+}
+
+fn flip_shows_as(reason: Reason) -> bool {
+    matches!(
+        reason,
+        Reason::ChecksumMismatch { .. } | Reason::BadLength { .. } | Reason::ZeroHeader
+    )
+}
+
+/// Two flips in a block are two damaged places: what lies between them is kept, too.
+#[test]
+fn two_flips_in_a_block_cost_two_records() {
+    let log = three_blocks();
+    let in_first_block = log.fragments.iter().filter(|&&(at, _)| at < BLOCK_LEN);
+    let places: Vec<usize> = in_first_block.flat_map(|&(at, _)| [at, at + 6]).collect();
+    for &one in &places {
+        for &other in &places {
+            let mut bytes = log.bytes.clone();
+            bytes[one] ^= 2;
+            bytes[other] ^= 4;
+            let hit = [one, other].map(|offset| log.fragment_at(offset).expect("no trailer").1);
+            let (events, _) = read(&log, &bytes, OnCorruption::Salvage);
+            let expected = (0..log.records.len()).filter(|index| !hit.contains(index));
+            assert_eq!(records(&events), expected.collect::<Vec<_>>(), "{one} {other}");
+        }
+    }
+}
+
+/// Where a header is gone as a whole, what is behind it is searched for.
+#[test]
+fn a_destroyed_header_costs_its_record() {
+    let log = three_blocks();
+    for &(at, record) in &log.fragments {
+        for fill in [0, 0xff] {
+            let mut bytes = log.bytes.clone();
+            bytes[at..at + HEADER_LEN].fill(fill);
+            let (events, _) = read(&log, &bytes, OnCorruption::Salvage);
+            let expected = (0..log.records.len()).filter(|&index| index != record);
+            assert_eq!(records(&events), expected.collect::<Vec<_>>(), "{at} {fill}");
+        }
+    }
+}
+
+#[test]
+fn verify_tells_of_each_flip_whatever_the_number_of_threads() -> Result<(), Box<dyn std::error::Error>> {
+    let log = three_blocks();
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("damaged.log");
+    for (offset, cut) in [
+        (3, 0),
+        (BLOCK_LEN + 10, 3),
+        (2 * BLOCK_LEN + 5000, 20_000),
+        (50, 40_000),
+        (70, 90_000),
+    ] {
+        let mut bytes = log.bytes[..log.bytes.len() - cut].to_vec();
+        bytes[offset] ^= 0x20;
+        std::fs::write(&path, &bytes)?;
+        for policy in POLICIES {
+            let options = ReadOptions::default().with_on_corruption(policy);
+            let one = verbs::verify_slice(&bytes, &options, NonZeroUsize::MIN)?;
+            for threads in 2..6 {
+                let threads = NonZeroUsize::new(threads).unwrap_or(NonZeroUsize::MIN);
+                assert_eq!(verbs::verify_slice(&bytes, &options, threads)?, one);
+                assert_eq!(verbs::verify_file(&path, &options, threads)?, one);
+            }
+            assert_eq!(one.file_len, Some(bytes.len() as u64));
+            let (events, end) = read(&log, &bytes, policy);
+            assert_eq!(one.record_count, records(&events).len() as u64);
+            assert_eq!(one.end, end);
+            let flips: Vec<_> = one
+                .findings
+                .listed()
+                .iter()
+                .filter_map(|finding| finding.bit_flip)
+                .collect();
+            let found: Vec<u64> = flips.iter().map(|flip| flip.offset).collect();
+            // The policy `stop` ends at the record that the damage interrupts, which began in a block before.
+            let stops_before = matches!(end, End::Stopped { offset: at } if at < cordwood::block_begin(offset as u64));
+            assert_eq!(found, if stops_before { vec![] } else { vec![offset as u64] });
+            assert!(!one.is_ok());
+        }
+    }
+    Ok(())
+}
+
+/// Ranges of any kind: what `split_ranges` makes of them gives what one reader gives.
+#[test]
+fn parts_of_a_range_report_the_range() -> Result<(), Error> {
+    let log = three_blocks();
+    let mut bytes = log.bytes;
+    bytes[40] ^= 1;
+    bytes.truncate(85_000);
+    let edges = [
+        0,
+        1,
+        5000,
+        BLOCK_LEN,
+        BLOCK_LEN + 1,
+        60_000,
+        2 * BLOCK_LEN,
+        70_000,
+        85_000,
+        99_999,
+    ];
+    for start in edges {
+        for end in edges.map(Some).into_iter().chain([None]) {
+            let end = end.map(|end| end as u64);
+            let options = ReadOptions::default().with_range(start as u64, end);
+            let one = verbs::verify_slice(&bytes, &options, NonZeroUsize::MIN)?;
+            for count in 2..5 {
+                let threads = NonZeroUsize::new(count).unwrap_or(NonZeroUsize::MIN);
+                assert_eq!(
+                    verbs::verify_slice(&bytes, &options, threads)?,
+                    one,
+                    "{start} {end:?} {count}"
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn stat_adds_up() -> Result<(), Error> {
+    let log = three_blocks();
+    let mut bytes = log.bytes.clone();
+    for damage in [None, Some(20), Some(40_000)] {
+        if let Some(offset) = damage {
+            bytes[offset] ^= 1;
+        }
+        for cut in [0, 1, 5, 100, 32_000] {
+            let bytes = &bytes[..bytes.len() - cut];
+            let stat = verbs::stat(&mut Reader::from_slice(bytes, ReadOptions::default()))?;
+            let fragment_count = stat.full_count + stat.first_count + stat.middle_count + stat.last_count;
+            let len = stat.payload_len + 7 * fragment_count + stat.trailer_len + stat.skipped_len;
+            assert_eq!(len, bytes.len() as u64, "{damage:?} {cut}");
+            assert_eq!(stat.file_len, Some(len));
+            assert_eq!(stat.first_count, stat.last_count);
+        }
+    }
+    let stat = verbs::stat(&mut Reader::from_slice(&log.bytes, ReadOptions::default()))?;
+    assert_eq!(stat.record_count, log.records.len() as u64);
+    assert_eq!(
+        (stat.record_len_min, stat.record_len_max),
+        (
+            Some(0),
+            log.records.iter().map(|written| written.data.len() as u64).max()
+        )
+    );
+    assert_eq!(
+        (stat.first_count, stat.middle_count, stat.block_count()),
+        (1, 1, Some(4))
+    );
+    assert_eq!(stat.trailer_len, TRAILER_LEN_MAX as u64);
+    let counted = |kind| {
+        log.fragments
+            .iter()
+            .filter(|&&(at, _)| log.header(at).kind == kind)
+            .count() as u64
+    };
+    assert_eq!((stat.full_count, stat.middle_count), (counted(1), counted(3)));
+    Ok(())
+}
+
+#[test]
+fn salvage_writes_what_can_be_read() -> Result<(), Box<dyn std::error::Error>> {
+    let log = three_blocks();
+    let folder = tempfile::tempdir()?;
+    let (source, destination) = (folder.path().join("damaged.log"), folder.path().join("clean.log"));
+    let mut bytes = log.bytes.clone();
+    bytes[30] ^= 1;
+    bytes.truncate(bytes.len() - 2);
+    std::fs::write(&source, &bytes)?;
+    let options = ReadOptions::default();
+    let report = verbs::salvage(&source, &destination, &options)?;
+    let expected = Log::new(
+        (0..log.records.len() - 1)
+            .filter(|&index| index != 1)
+            .map(|index| log.records[index].data.clone()),
+    );
+    assert_eq!(std::fs::read(&destination)?, expected.bytes);
+    assert_eq!(report.record_count, expected.records.len() as u64);
+    assert_eq!(
+        report.salvaged_count,
+        log.fragments.iter().filter(|&&(at, _)| at < BLOCK_LEN).count() as u64 - 2
+    );
+    assert_eq!(std::fs::read(&source)?, bytes, "the source is as it was");
+
+    for path in [&source, &destination] {
+        let before = std::fs::read(path)?;
+        let Err(Error::Io {
+            path: Some(named),
+            source: error,
+        }) = verbs::salvage(&source, path, &options)
+        else {
+            panic!("it was overwritten")
+        };
+        assert_eq!((&named, error.kind()), (path, std::io::ErrorKind::AlreadyExists));
+        assert_eq!(std::fs::read(path)?, before);
+    }
+    let missing = folder.path().join("missing").join("clean.log");
+    assert!(verbs::salvage(&source, &missing, &options).is_err());
+    assert!(verbs::salvage(folder.path().join("no.log"), folder.path().join("new.log"), &options).is_err());
+    assert_eq!(std::fs::read_dir(folder.path())?.count(), 2, "nothing is left behind");
+    Ok(())
+}
