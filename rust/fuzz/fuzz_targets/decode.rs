@@ -3,6 +3,7 @@
 #![no_main]
 
 use arbitrary::Arbitrary;
+use cordwood::OnCorruption;
 use cordwood_fuzz::file::Script;
 use cordwood_fuzz::options::Options;
 use cordwood_fuzz::{model, read};
@@ -35,5 +36,12 @@ fuzz_target!(|input: Input<'_>| {
     );
     if (options.start, options.end) == (0, None) {
         read::assert_tiles(&file.bytes, &events);
+    }
+    if options.on_corruption == OnCorruption::Salvage {
+        let (without, _) = read::slice(&file.bytes, &options.clone().with_on_corruption(OnCorruption::Skip));
+        let salvaged = read::records(events);
+        for record in read::records(without) {
+            assert!(salvaged.contains(&record), "the record at {} is lost", record.0);
+        }
     }
 });

@@ -3,6 +3,8 @@
 //! It shares words with the crate (reasons, options, ends), and no code. A range is cut out of the events of the whole file, where the
 //! crate starts in the middle of it.
 
+use std::ops::Range;
+
 use cordwood::{End, OnCorruption, ReadOptions, Reason, Severity};
 use crc32c::{crc32c, crc32c_append};
 
@@ -26,6 +28,7 @@ pub enum Event {
         offset: u64,
         end_offset: u64,
         data: Vec<u8>,
+        is_salvaged: bool,
     },
     /// Bytes that are not returned.
     Skipped {
@@ -152,9 +155,12 @@ impl Item<'_> {
     }
 }
 
-/// What stands in the file, in order.
-fn items(file: &[u8], verifies: bool) -> Vec<Item<'_>> {
+/// What stands in the file, in order, and under the policy salvage the parts of it in which something is salvaged.
+fn items(file: &[u8], verifies: bool, salvages: bool) -> (Vec<Item<'_>>, Vec<Range<usize>>) {
     let mut items: Vec<Item<'_>> = Vec::new();
+    let mut salvaged: Vec<Range<usize>> = Vec::new();
+    // The block in which a chain has been looked for.
+    let mut searched = None;
     let mut p = 0;
     while p < file.len() {
         let left = BLOCK - p % BLOCK;
@@ -170,7 +176,14 @@ fn items(file: &[u8], verifies: bool) -> Vec<Item<'_>> {
                 ..
             })
         );
-        let (len, what) = one(rest, left, is_inside, verifies);
+        let (mut len, what) = one(rest, left, is_inside, verifies);
+        if salvages && what.as_ref().is_some_and(can_salvage_behind) {
+            let block = Some(p / BLOCK);
+            let lost = lost_len(rest, left, searched != block);
+            searched = if lost.has_searched { block } else { searched };
+            len = lost.len;
+            salvaged.push(p + len..p + left);
+        }
         if let Some(what) = what {
             items.push(Item {
                 begin: p,
@@ -180,7 +193,7 @@ fn items(file: &[u8], verifies: bool) -> Vec<Item<'_>> {
         }
         p += len;
     }
-    items
+    (items, salvaged)
 }
 
 /// The table: how many bytes of `rest` are decided on, and what they are. `None` is a trailer.
@@ -207,12 +220,9 @@ fn one(rest: &[u8], left: usize, is_inside: bool, verifies: bool) -> (usize, Opt
     }
     // Line 2.
     if avail < HEADER {
-        return skip(
-            avail,
-            if is_zero { Reason::ZeroFill } else { Reason::TornTail },
-            None,
-            true,
-        );
+        let is_fill = is_zero && !(is_inside && left < BLOCK);
+        let reason = if is_fill { Reason::ZeroFill } else { Reason::TornTail };
+        return skip(avail, reason, None, true);
     }
     let (stored, length, kind) = header(rest);
     // Line 3. LevelDB does not report it where it might be a torn write: in a block that the file ends in.
@@ -279,6 +289,106 @@ fn is_proved_wrong(rest: &[u8]) -> bool {
         // The type first: most bytes are none, and the checksum takes time.
         (FULL..=LAST).contains(&kind) && payload.is_some_and(|payload| stored_checksum(kind, payload) == stored)
     })
+}
+
+// Reading, step 1 with the policy salvage: "Salvage" --------------------------------------------------------------------------
+
+/// Lines 3 to 6, but for zeros and what is torn.
+fn can_salvage_behind(what: &What<'_>) -> bool {
+    let What::Skip { reason, .. } = what else {
+        return false;
+    };
+    matches!(
+        reason,
+        Reason::BadLength { .. } | Reason::ZeroHeader | Reason::ChecksumMismatch { .. }
+    )
+}
+
+struct Lost {
+    len: usize,
+    has_searched: bool,
+}
+
+/// How much of `rest` the damage at its beginning costs. Where the rule says `p + n`, this says `n`.
+fn lost_len(rest: &[u8], left: usize, may_search: bool) -> Lost {
+    let found = |len| Lost {
+        len,
+        has_searched: false,
+    };
+    let (stored, length, kind) = header(rest);
+    let stated = HEADER + length;
+    // Line 1.
+    if is_sound(rest, stated) {
+        return found(stated);
+    }
+    // Line 2.
+    let mut flipped: Vec<usize> = (0..16).map(|bit| length ^ 1 << bit).collect();
+    flipped.sort_unstable();
+    let true_len = flipped.into_iter().find(|n| {
+        let payload = rest.get(HEADER..HEADER + n);
+        payload.is_some_and(|payload| stored_checksum(kind, payload) == stored)
+    });
+    if let Some(n) = true_len
+        && (is_sound(rest, HEADER + n) || is_end(rest, left, HEADER + n))
+    {
+        return found(HEADER + n);
+    }
+    // Line 3.
+    if matches!(kind, FULL..=LAST) && is_hard_end(rest, left, stated) {
+        return found(stated);
+    }
+    // Lines 4 and 5.
+    let chain = if may_search { first_chain(rest, left) } else { None };
+    let end = Some(stated).filter(|&end| is_end(rest, left, end));
+    Lost {
+        len: chain.or(end).unwrap_or(rest.len()),
+        has_searched: may_search,
+    }
+}
+
+/// Where the fragment at `at` ends by its length, if it lies in `rest`.
+fn stated_end(rest: &[u8], at: usize) -> Option<usize> {
+    let (_, length, _) = header(rest.get(at..at + HEADER)?);
+    Some(at + HEADER + length).filter(|&end| end <= rest.len())
+}
+
+fn is_sound(rest: &[u8], at: usize) -> bool {
+    stated_end(rest, at).is_some_and(|end| {
+        let (stored, length, kind) = header(&rest[at..]);
+        (kind, length) != (0, 0) && stored_checksum(kind, &rest[at + HEADER..end]) == stored
+    })
+}
+
+fn is_hard_end(rest: &[u8], left: usize, at: usize) -> bool {
+    at == rest.len() || (at < rest.len() && left - at < HEADER)
+}
+
+fn is_end(rest: &[u8], left: usize, at: usize) -> bool {
+    is_hard_end(rest, left, at) || (at < rest.len() && rest[at..].iter().all(|&byte| byte == 0))
+}
+
+/// Lines 2 and 4 of "One fragment", whatever is proved.
+fn is_torn(rest: &[u8], left: usize, at: usize) -> bool {
+    let is_cut = rest.get(at..at + HEADER).is_none_or(|bytes| {
+        let (_, length, _) = header(bytes);
+        (rest.len() + 1..=left).contains(&(at + HEADER + length))
+    });
+    rest.len() < left && is_cut
+}
+
+/// The first place behind the first byte at which a chain begins. From the back, since what a place is hangs on what follows.
+fn first_chain(rest: &[u8], left: usize) -> Option<usize> {
+    let zeros = rest.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+    let mut begins_chain = vec![false; rest.len() + 1];
+    let is_end_or_chain = |chains: &[bool], at| chains[at] || at >= zeros || is_hard_end(rest, left, at);
+    let is_passable = |chains: &[bool], at| {
+        is_torn(rest, left, at) || stated_end(rest, at).is_some_and(|end| is_end_or_chain(chains, end))
+    };
+    for at in (1..rest.len()).rev() {
+        let ends_well = |end| is_end_or_chain(&begins_chain, end) || is_passable(&begins_chain, end);
+        begins_chain[at] = stated_end(rest, at).is_some_and(ends_well) && is_sound(rest, at);
+    }
+    begins_chain.iter().position(|&begins| begins)
 }
 
 // Reading, step 2: "Fragments into records" -----------------------------------------------------------------------------------
@@ -371,15 +481,13 @@ fn join(pending: Pending, item: &Item<'_>, kind: u8, payload: &[u8], max: u64) -
             Some(skipped(begin, item.end, Reason::RecordTooLarge, None)),
         ),
         (false, true) => {
-            let (offset, end_offset) = (begin as u64, item.end as u64);
-            (
-                Pending::Nothing,
-                Some(Event::Record {
-                    offset,
-                    end_offset,
-                    data,
-                }),
-            )
+            let record = Event::Record {
+                offset: begin as u64,
+                end_offset: item.end as u64,
+                data,
+                is_salvaged: false,
+            };
+            (Pending::Nothing, Some(record))
         }
         (false, false) => (
             Pending::Record {
@@ -414,19 +522,33 @@ fn give_up(pending: Pending, next: Option<&What<'_>>) -> Option<Event> {
     Some(skipped(begin, end, reason, leveldb_len))
 }
 
+/// A record is marked. LevelDB, which has given up the block, says nothing of a region.
+fn mark_salvaged(event: &mut Event, in_salvaged: bool) {
+    match event {
+        Event::Record { is_salvaged, .. } => *is_salvaged = in_salvaged,
+        Event::Skipped { leveldb_len, .. } => *leveldb_len = leveldb_len.filter(|_| !in_salvaged),
+    }
+}
+
 // Reading, step 3: "Ranges", "How a file ends", "Policies" --------------------------------------------------------------------
 
 /// All that a reader says of `file`.
 pub fn read(file: &[u8], options: &ReadOptions) -> (Vec<Event>, End) {
     let file_len = file.len() as u64;
     let limit = options.end.unwrap_or(file_len);
-    let items = items(file, options.verify_checksums);
+    let salvages = options.on_corruption == OnCorruption::Salvage;
+    let (items, salvaged) = items(file, options.verify_checksums, salvages);
     let is_in_range = |offset: usize| options.start <= offset as u64 && (offset as u64) < limit;
     let owned = assemble(&items, options.record_len_max);
     let mut events: Vec<Event> = owned
         .into_iter()
         .filter_map(|owned| is_in_range(owned.owner).then_some(owned.event))
         .collect();
+    for event in &mut events {
+        let (begin, _) = event.span();
+        let is_salvaged = salvaged.iter().any(|part| part.contains(&(begin as usize)));
+        mark_salvaged(event, is_salvaged);
+    }
 
     let damage = events.iter().position(|event| event.is(Severity::Corruption));
     if options.on_corruption == OnCorruption::Stop

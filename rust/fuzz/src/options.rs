@@ -10,6 +10,7 @@ enum Policy {
     Raise,
     Skip,
     Stop,
+    Salvage,
 }
 
 #[derive(Arbitrary, Debug, Clone, Copy)]
@@ -56,6 +57,7 @@ impl Options {
                 Policy::Raise => OnCorruption::Raise,
                 Policy::Skip => OnCorruption::Skip,
                 Policy::Stop => OnCorruption::Stop,
+                Policy::Salvage => OnCorruption::Salvage,
             })
             // Without checksums much of the rest is not reached.
             .with_verify_checksums(self.trusts < 224)

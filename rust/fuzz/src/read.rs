@@ -1,6 +1,8 @@
 //! What the crate's readers say, as the model's events.
 
-use cordwood::{BLOCK_LEN, End, Error, OnCorruption, ReadOptions, Reader, Record, Severity, SkippedRegion, Source};
+use cordwood::{
+    BLOCK_LEN, End, Error, OnCorruption, ReadOptions, Reader, Record, RecordSpan, Severity, SkippedRegion, Source,
+};
 
 use crate::model::Event;
 
@@ -10,11 +12,31 @@ impl From<Record<'_>> for Event {
             offset,
             end_offset,
             data,
+            is_salvaged,
         } = record;
         Event::Record {
             offset,
             end_offset,
             data: data.to_vec(),
+            is_salvaged,
+        }
+    }
+}
+
+impl Event {
+    /// The record at `span`.
+    pub fn of(span: RecordSpan, data: Vec<u8>) -> Self {
+        let RecordSpan {
+            offset,
+            end_offset,
+            is_salvaged,
+            ..
+        } = span;
+        Event::Record {
+            offset,
+            end_offset,
+            data,
+            is_salvaged,
         }
     }
 }
