@@ -394,6 +394,27 @@ def test_batches_hold_the_same_records_between_the_same_damage(file, options, le
     assert found == [getattr(event, "data", event) for event in expected if is_reported(event)]
 
 
+@given(files, options, st.integers(0, 100_000))
+def test_packs_hold_the_same_records_between_the_same_damage(file, options, len_max):
+    expected, end = expected_events(file, **options)
+    found, offsets = [], []
+    with cordwood.open(file, **options) as reader:
+        for item in step_on(reader.packs(len_max=len_max)):
+            if isinstance(item, cordwood.Pack):
+                assert len(item.offsets) == len(item) + 1 == len(item.record_offsets) + 1
+                assert item.offsets[0] == 0
+                assert item.offsets[-1] == len(item.data)
+                assert item.offsets[-2] < max(len_max, 1)
+                found += [bytes(item.data[begin:end]) for begin, end in pairwise(item.offsets)]
+                offsets += item.record_offsets.tolist()
+                assert item.end_offset <= reader.tell()
+            else:
+                found.append(plain_error(item))
+        assert plain_end(reader) == end
+    assert found == [getattr(event, "data", event) for event in expected if is_reported(event)]
+    assert offsets == [event.offset for event in expected if isinstance(event, reference.Record)]
+
+
 @given(files, st.one_of(st.integers(0, 50), st.integers(0, 100_000)))
 def test_batches_are_no_longer_than_asked_for(file, len_max):
     with cordwood.open(file, on_corruption="skip") as reader:

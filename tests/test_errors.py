@@ -213,16 +213,18 @@ def test_crc32c_of_what_is_no_bytes(data):
 
 
 def test_classes_that_only_the_package_makes():
-    for class_ in [cordwood.Record, cordwood.SkippedRegion, cordwood.End]:
+    for class_ in [cordwood.Record, cordwood.SkippedRegion, cordwood.End, cordwood.Pack]:
         with pytest.raises(TypeError):
             class_()
 
 
 def test_a_closed_reader():
     reader = cordwood.open(FILE)
-    records, batches = reader.records(), reader.batches()
+    records, batches, packs = reader.records(), reader.batches(), reader.packs()
     reader.close()
     for use in [
+        lambda: next(packs),
+        reader.packs,
         lambda: next(reader),
         lambda: next(records),
         lambda: next(batches),
@@ -378,14 +380,14 @@ def test_what_read_raises_comes_through_and_the_reader_goes_on(error):
         assert reader.end.kind == "clean"
 
 
-@pytest.mark.parametrize("take", [cordwood.Reader.records, cordwood.Reader.batches])
+@pytest.mark.parametrize("take", [cordwood.Reader.records, cordwood.Reader.batches, cordwood.Reader.packs])
 def test_what_read_raises_loses_no_record(take):
     with cordwood.open(Answers(FILE[:15], OSError("mine"), FILE[15:])) as reader:
         found = [next(take(reader))]
         with pytest.raises(OSError, match="mine"):
             next(take(reader))
         found += take(reader)
-    flat = [record for item in found for record in (item if isinstance(item, list) else [item.data])]
+    flat = [record for item in found for record in ([item.data] if isinstance(item, cordwood.Record) else item)]
     assert flat == RECORDS
 
 

@@ -327,6 +327,7 @@ def test_statistics_are_those_of_the_reference(file, options):
     assert stat.block_count == -(-len(file) // BLOCK_LEN)
     assert stat.payload_len + HEADER_LEN * sum(counts) + stat.trailer_len + stat.skipped_len == len(file)
     assert (str(stat.end.kind), stat.end.offset) == (end.kind, end.offset)
+    assert cordwood.stat(file, threads=3, **options) == stat
 
 
 def test_the_interpreter_is_free_meanwhile():

@@ -31,6 +31,11 @@ with cordwood.open("example.log") as reader:
     assert_type(reader.records(), Iterator[Record])
     assert_type(reader.batches(), Iterator[list[bytes]])
     assert_type(reader.batches(len_max=1 << 20), Iterator[list[bytes]])
+    for pack in reader.packs(len_max=1 << 20):
+        assert_type(pack, cordwood.Pack)
+        assert_type(pack.data, memoryview)
+        assert_type(pack.offsets, memoryview)
+        assert_type(pack[0], bytes)
     assert_type(reader.tell(), int)
     assert_type(reader.skipped, list[SkippedRegion])
     assert_type(reader.end, End | None)

@@ -1,9 +1,14 @@
-//! The bytes of Python buffers. The only file of this crate with `unsafe`.
+//! Memory of Python's that we look at, and of ours that Python looks at. The only file of this crate with `unsafe`.
 
 #![expect(unsafe_code, reason = "a Python buffer is raw memory")]
 
+use std::ffi::c_int;
+
 use pyo3::buffer::PyBuffer;
+use pyo3::ffi;
 use pyo3::prelude::*;
+
+use crate::pack::Pack;
 
 /// Copies the bytes of `source` from `position` on to `target`, as many as there are and fit, and returns how many.
 ///
@@ -27,4 +32,49 @@ pub(crate) fn copy_from_buffer(_py: Python<'_>, source: &PyBuffer<u8>, position:
         std::ptr::copy_nonoverlapping(source.buf_ptr().cast::<u8>().add(position), target.as_mut_ptr(), len);
     }
     len
+}
+
+/// A part of a pack as bytes: what a `memoryview` of it shows.
+#[pyclass(frozen, module = "cordwood._native")]
+pub(crate) struct Column {
+    pub(crate) pack: Py<Pack>,
+    pub(crate) part: Part,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) enum Part {
+    Data,
+    Offsets,
+    RecordOffsets,
+}
+
+#[pymethods]
+impl Column {
+    /// # Safety
+    ///
+    /// Python calls it with a `view` that it owns, and keeps this object alive until the view is released.
+    unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
+        let Column { pack, part } = slf.get();
+        let pack = pack.get().records();
+        let (begin, len) = match part {
+            Part::Data => (pack.data().as_ptr(), pack.data().len()),
+            Part::Offsets => (pack.offsets().as_ptr().cast(), size_of_val(pack.offsets())),
+            Part::RecordOffsets => (
+                pack.record_offsets().as_ptr().cast(),
+                size_of_val(pack.record_offsets()),
+            ),
+        };
+        // SAFETY:
+        // - `view` is Python's to fill, as the caller promises.
+        // - `len` bytes stand at `begin`, all of them set: those of a slice of integers.
+        // - They stay there, unchanged, as long as this object: `Pack` is frozen and changes nothing before it is dropped, and this object holds it.
+        // - The view is read-only: Python refuses whoever asks for a writable one, so the pointer is never written through.
+        let filled =
+            unsafe { ffi::PyBuffer_FillInfo(view, slf.as_ptr(), begin.cast_mut().cast(), len as isize, 1, flags) };
+        if filled == 0 {
+            Ok(())
+        } else {
+            Err(PyErr::fetch(slf.py()))
+        }
+    }
 }

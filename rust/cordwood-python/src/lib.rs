@@ -7,6 +7,7 @@ mod error;
 mod event;
 mod exclusive;
 mod follow;
+mod pack;
 mod reader;
 mod source;
 mod verbs;
@@ -22,6 +23,8 @@ mod native {
     use crate::event::{End, Record, SkippedRegion};
     #[pymodule_export]
     use crate::follow::{Follower, FollowerRecords, NotYet};
+    #[pymodule_export]
+    use crate::pack::Pack;
     #[pymodule_export]
     use crate::reader::Reader;
     #[pymodule_export]

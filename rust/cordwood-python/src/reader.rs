@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use cordwood::{Finding, Findings, OnCorruption, ReadOptions, RecordSpan, Severity, Step, StreamSource};
 use pyo3::exceptions::PyValueError;
@@ -12,6 +13,7 @@ use pyo3::types::{PyBytes, PyList};
 use crate::error::to_python;
 use crate::event::{End, Record, SkippedRegion, listed};
 use crate::exclusive::Exclusive;
+use crate::pack::{Pack, Pool};
 use crate::source::{Input, Opened, open as open_source};
 
 #[expect(
@@ -84,6 +86,57 @@ impl Open {
             }
         }
         Next::End
+    }
+
+    /// Adds the next records to `pack`, with the interpreter released, until it holds `len_max` bytes or something else comes, which is
+    /// returned if there is no record before it.
+    fn fill(&mut self, py: Python<'_>, pack: &mut cordwood::Pack, len_max: usize) -> Option<Next> {
+        let stopped_by = loop {
+            match self.met.take() {
+                // What `batches` has left.
+                Some(Next::Record(span)) => {
+                    pack.push(self.reader.data(span), span);
+                    if pack.data().len() >= len_max {
+                        self.position = span.end_offset;
+                        return None;
+                    }
+                }
+                Some(other) => break other,
+                None => {}
+            }
+            if self.end.is_some() {
+                break Next::End;
+            }
+            let step = py.detach(|| match self.reader.pack_buffered(pack, len_max) {
+                Ok(Step::NeedMore) => self.reader.fill().map(|()| Step::NeedMore),
+                step => step,
+            });
+            match step {
+                Ok(Step::Record(span)) => {
+                    self.position = span.end_offset;
+                    return None;
+                }
+                Ok(Step::Skipped(region)) => break Next::Skipped(region),
+                Ok(Step::NeedMore) => {
+                    if let Err(error) = py.check_signals() {
+                        break Next::Raised(error);
+                    }
+                }
+                Ok(Step::End(end)) => {
+                    self.end = Some(end);
+                    self.position = end.offset();
+                }
+                Err(error) => break Next::Failed(error),
+            }
+        };
+        if pack.is_empty() {
+            return Some(stopped_by);
+        }
+        if !matches!(stopped_by, Next::End) {
+            self.position = pack.end_offset();
+        }
+        self.met = Some(stopped_by);
+        None
     }
 
     /// Hands out a record.
@@ -160,6 +213,16 @@ impl Reader {
     fn batches(slf: Py<Self>, py: Python<'_>, len_max: usize) -> PyResult<Batches> {
         slf.get().with_state(py, |_| Ok(()))?;
         Ok(Batches { reader: slf, len_max })
+    }
+
+    #[pyo3(signature = (*, len_max = 4_194_304))]
+    fn packs(slf: Py<Self>, py: Python<'_>, len_max: usize) -> PyResult<Packs> {
+        slf.get().with_state(py, |_| Ok(()))?;
+        Ok(Packs {
+            reader: slf,
+            len_max,
+            pool: Arc::default(),
+        })
     }
 
     fn tell(&self, py: Python<'_>) -> PyResult<u64> {
@@ -270,34 +333,45 @@ impl Reader {
         if found.is_some() { Ok(found) } else { self.look(py) }
     }
 
-    /// The next record, if none has been found yet. What is to be said or raised is, once others may use the reader again.
+    /// The next record, if none has been found yet.
     fn look(&self, py: Python<'_>) -> PyResult<Option<(RecordSpan, Py<PyBytes>)>> {
+        self.find(py, |state| match state.look(py) {
+            Next::Record(span) => Ok((span, state.take(py, span))),
+            other => Err(other),
+        })
+    }
+
+    /// What `find_it` finds, or `None` at the end. What it meets before is told or raised, once others may use the reader again.
+    fn find<T>(&self, py: Python<'_>, mut find_it: impl FnMut(&mut Open) -> Result<T, Next>) -> PyResult<Option<T>> {
         loop {
-            let next = self.with_state(py, |state| {
+            let (found, is_listed) = self.with_state(py, |state| {
                 let _owner = self.state.may_run_python();
-                let next = state.look(py);
-                let is_logged = !state.skipped.is_full();
-                match next {
-                    Next::Record(span) => return Ok(Ok((span, state.take(py, span)))),
-                    Next::Skipped(region) | Next::Failed(cordwood::Error::Corruption { region, .. }) => {
-                        state.skip(region)
-                    }
-                    _ => {}
+                let found = find_it(state);
+                let is_listed = !state.skipped.is_full();
+                if let Err(Next::Skipped(region) | Next::Failed(cordwood::Error::Corruption { region, .. })) = found {
+                    state.skip(region);
                 }
-                Ok(Err((next, is_logged)))
+                Ok((found, is_listed))
             })?;
-            match next {
-                Ok(record) => return Ok(Some(record)),
+            match found {
+                Ok(found) => return Ok(Some(found)),
                 // Damage that nobody else will tell of.
-                Err((Next::Skipped(region), true)) if region.reason.severity() == Severity::Corruption => {
+                Err(Next::Skipped(region)) if is_listed && region.reason.severity() == Severity::Corruption => {
                     log_skipped(py, region, self.path.as_deref())?;
                 }
-                Err((Next::Skipped(_), _)) => {}
-                Err((Next::Raised(error), _)) => return Err(error),
-                Err((Next::Failed(error), _)) => return Err(to_python(py, error, self.path.as_deref())),
-                Err((Next::End | Next::Record(_), _)) => return Ok(None),
+                Err(Next::Skipped(_)) => {}
+                Err(Next::Raised(error)) => return Err(error),
+                Err(Next::Failed(error)) => return Err(to_python(py, error, self.path.as_deref())),
+                Err(Next::End | Next::Record(_)) => return Ok(None),
             }
         }
+    }
+
+    /// Records with at least `len_max` bytes together; fewer before the end or before what is to be said or raised; `None` at the end.
+    fn pack(&self, py: Python<'_>, len_max: usize, pool: &Arc<Pool>) -> PyResult<Option<Pack>> {
+        let mut pack = pool.take();
+        let found = self.find(py, |state| state.fill(py, &mut pack, len_max).map_or(Ok(()), Err))?;
+        Ok(found.map(|()| Pack::new(pack, Arc::clone(pool))))
     }
 
     /// Records with at most `len_max` bytes together, or one longer one; fewer before the end or before what is to be said or
@@ -397,5 +471,24 @@ impl Batches {
         } else {
             PyList::new(py, records).map(Some)
         }
+    }
+}
+
+/// What `Reader.packs` returns.
+#[pyclass(frozen, module = "cordwood._native")]
+pub(crate) struct Packs {
+    reader: Py<Reader>,
+    len_max: usize,
+    pool: Arc<Pool>,
+}
+
+#[pymethods]
+impl Packs {
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Pack>> {
+        self.reader.get().pack(py, self.len_max, &self.pool)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::num::NonZeroUsize;
-use std::path::Path;
+use std::path::PathBuf;
 
 use cordwood::{OnCorruption, ReadOptions, Severity, StreamSource, verbs};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -50,9 +50,6 @@ pub(crate) fn verify(
     record_len_max: u64,
 ) -> PyResult<Report> {
     let py = source.py();
-    let Some(threads) = NonZeroUsize::new(threads) else {
-        return Err(PyValueError::new_err("threads must be at least 1"));
-    };
     let on_corruption = match on_corruption {
         "skip" => OnCorruption::Skip,
         "stop" => OnCorruption::Stop,
@@ -68,22 +65,35 @@ pub(crate) fn verify(
         .with_range(start, end)
         .with_verify_checksums(verify_checksums)
         .with_record_len_max(record_len_max);
-    let Opened { source: whole, path } = open(source, start)?;
-    let whole = cordwood::Reader::with_source(interruptible(whole), options.clone());
-    let ranges = verbs::split_ranges(&options, whole.file_len(), threads);
-    let readers = if ranges.len() == 1 {
-        vec![whole]
-    } else {
-        let open_range = |range: ReadOptions| {
-            let part = open(source, range.start)?.source;
-            Ok(cordwood::Reader::with_source(interruptible(part), range))
-        };
-        ranges.into_iter().map(open_range).collect::<PyResult<_>>()?
-    };
+    let (readers, path) = readers(source, &options, threads)?;
     let report = py.detach(|| verbs::verify_ranges(readers));
     report
         .map(Report)
         .map_err(|error| to_python(py, error, path.as_deref()))
+}
+
+type InterruptibleReader = cordwood::Reader<StreamSource<Interruptible>>;
+
+/// A reader for each of `threads` parts of `source`, or one for all of it if its length is not known; and its path, if it has one.
+fn readers(
+    source: &Bound<'_, PyAny>,
+    options: &ReadOptions,
+    threads: usize,
+) -> PyResult<(Vec<InterruptibleReader>, Option<PathBuf>)> {
+    let Some(threads) = NonZeroUsize::new(threads) else {
+        return Err(PyValueError::new_err("threads must be at least 1"));
+    };
+    let Opened { source: whole, path } = open(source, options.start)?;
+    let whole = cordwood::Reader::with_source(interruptible(whole), options.clone());
+    let ranges = verbs::split_ranges(options, whole.file_len(), threads);
+    if ranges.len() == 1 {
+        return Ok((vec![whole], path));
+    }
+    let open_range = |range: ReadOptions| {
+        let part = open(source, range.start)?.source;
+        Ok(cordwood::Reader::with_source(interruptible(part), range))
+    };
+    Ok((ranges.into_iter().map(open_range).collect::<PyResult<_>>()?, path))
 }
 
 /// Writes what can be read of a damaged log to a new one.
@@ -116,17 +126,20 @@ pub(crate) fn salvage(
 
 /// Counts what is in a log.
 #[pyfunction]
-#[pyo3(signature = (source, *, verify_checksums = true, record_len_max = 1_073_741_824))]
-pub(crate) fn stat(source: &Bound<'_, PyAny>, verify_checksums: bool, record_len_max: u64) -> PyResult<Stat> {
+#[pyo3(signature = (source, *, threads = 1, verify_checksums = true, record_len_max = 1_073_741_824))]
+pub(crate) fn stat(
+    source: &Bound<'_, PyAny>,
+    threads: usize,
+    verify_checksums: bool,
+    record_len_max: u64,
+) -> PyResult<Stat> {
     let py = source.py();
     let options = ReadOptions::default()
         .with_verify_checksums(verify_checksums)
         .with_record_len_max(record_len_max);
-    let Opened { source, path } = open(source, 0)?;
-    let mut reader = cordwood::Reader::with_source(interruptible(source), options);
-    let stat = py.detach(|| verbs::stat(&mut reader));
-    stat.map(Stat)
-        .map_err(|error| to_python(py, error, path.as_deref().map(Path::new)))
+    let (readers, path) = readers(source, &options, threads)?;
+    let stat = py.detach(|| verbs::stat_ranges(readers));
+    stat.map(Stat).map_err(|error| to_python(py, error, path.as_deref()))
 }
 
 /// What is in a log, and what is wrong with it.

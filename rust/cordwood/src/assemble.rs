@@ -2,6 +2,7 @@
 //!
 //! Source: LevelDB `db/log_reader.cc`, `ReadRecord`; `docs/format/reading.md`, "Fragments into records".
 
+use crate::copy::append;
 use crate::error::{Reason, SkippedRegion};
 use crate::format::Kind;
 
@@ -193,7 +194,7 @@ impl Assembler {
                 leveldb_len: None,
             });
         }
-        self.joined.extend_from_slice(payload);
+        append(&mut self.joined, payload);
         self.joined_count += 1;
         self.pending = if is_end {
             Pending::Nothing

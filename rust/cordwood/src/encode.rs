@@ -1,6 +1,7 @@
 //! The encoder: a record in, the bytes of its fragments out. It does no I/O.
 
 use crate::checksum::mask;
+use crate::copy::append;
 use crate::format::{HEADER_LEN, Header, Kind, block_left, trailer_len};
 use crate::fragment::checksum_of;
 
@@ -83,7 +84,7 @@ impl Encoder {
         };
         out.reserve(HEADER_LEN + payload.len());
         out.extend_from_slice(&header.encode());
-        out.extend_from_slice(payload);
+        append(out, payload);
         self.offset += (HEADER_LEN + payload.len()) as u64;
     }
 }

@@ -46,6 +46,7 @@ mod readme {}
 
 mod assemble;
 mod checksum;
+mod copy;
 mod decode;
 mod encode;
 mod error;
@@ -75,6 +76,6 @@ pub use format::{
     BLOCK_LEN, FRAGMENT_LEN_MAX, HEADER_LEN, Header, Kind, TRAILER_LEN_MAX, block_begin, block_left, encoded_len,
     trailer_len,
 };
-pub use reader::{Event, Reader, Record, SliceSource, Source, StreamSource};
+pub use reader::{Event, Pack, Reader, Record, SliceSource, Source, StreamSource};
 pub use reader::{FollowOptions, Follower, NotYet, Poll, WaitReason};
 pub use writer::{Writer, append_offset};

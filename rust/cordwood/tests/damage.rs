@@ -427,6 +427,7 @@ fn parts_of_a_range_report_the_range() -> Result<(), Error> {
             let end = end.map(|end| end as u64);
             let options = ReadOptions::default().with_range(start as u64, end);
             let one = verbs::verify_slice(&bytes, &options, NonZeroUsize::MIN)?;
+            let stat = verbs::stat(&mut Reader::from_slice(&bytes, options.clone()))?;
             for count in 2..5 {
                 let threads = NonZeroUsize::new(count).unwrap_or(NonZeroUsize::MIN);
                 assert_eq!(
@@ -434,6 +435,10 @@ fn parts_of_a_range_report_the_range() -> Result<(), Error> {
                     one,
                     "{start} {end:?} {count}"
                 );
+                let readers = verbs::split_ranges(&options, Some(bytes.len() as u64), threads)
+                    .into_iter()
+                    .map(|part| Reader::from_slice(&bytes, part));
+                assert_eq!(verbs::stat_ranges(readers.collect())?, stat, "{start} {end:?} {count}");
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Readers: one loop around the [`Decoder`], over anything that gives windows of a file.
 
 mod follow;
+mod pack;
 mod source;
 
 use std::fs::File;
@@ -8,6 +9,7 @@ use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
 
 pub use follow::{FollowOptions, Follower, NotYet, Poll, WaitReason};
+pub use pack::Pack;
 pub use source::{SliceSource, Source, StreamSource};
 
 use crate::decode::{Decoder, End, OnCorruption, ReadOptions, RecordSpan, Step};
@@ -196,7 +198,15 @@ impl<S: Source> Reader<S> {
     }
 
     /// The next step that is not [`Step::NeedMore`].
+    #[inline]
     pub(crate) fn step(&mut self) -> Result<Step, Error> {
+        match self.next_found() {
+            Some(span) => Ok(Step::Record(span)),
+            None => self.look(),
+        }
+    }
+
+    fn look(&mut self) -> Result<Step, Error> {
         loop {
             match self.step_buffered()? {
                 Step::NeedMore => self.fill()?,

@@ -1,9 +1,11 @@
 //! What is done with a whole log: [`verify`], [`salvage`], [`stat`]. Each is a short function over the events of a [`Reader`](crate::Reader).
 
+mod ranges;
 mod salvage;
 mod stat;
 mod verify;
 
+pub use ranges::split_ranges;
 pub use salvage::{salvage, salvage_source};
-pub use stat::{Stat, stat};
-pub use verify::{Report, split_ranges, verify, verify_file, verify_ranges, verify_slice};
+pub use stat::{Stat, stat, stat_ranges};
+pub use verify::{Report, verify, verify_file, verify_ranges, verify_slice};

@@ -1,7 +1,8 @@
 //! Counts what is in a log.
 
+use super::ranges::{Events, joined_end, on_threads};
 use crate::decode::{End, Step};
-use crate::error::Error;
+use crate::error::{Error, Severity};
 use crate::format::{BLOCK_LEN, HEADER_LEN};
 use crate::reader::{Reader, Source};
 
@@ -36,9 +37,52 @@ pub struct Stat {
     pub file_len: Option<u64>,
     /// How the records ended.
     pub end: End,
+    /// Bytes of these that are a torn tail.
+    torn_len: u64,
 }
 
 impl Stat {
+    fn new() -> Self {
+        Stat {
+            record_count: 0,
+            payload_len: 0,
+            record_len_min: None,
+            record_len_max: None,
+            full_count: 0,
+            first_count: 0,
+            middle_count: 0,
+            last_count: 0,
+            trailer_len: 0,
+            skipped_len: 0,
+            file_len: None,
+            end: End::Clean { offset: 0 },
+            torn_len: 0,
+        }
+    }
+
+    /// What is in this range and the one behind it.
+    fn joined(self, next: Stat) -> Self {
+        Stat {
+            record_count: self.record_count + next.record_count,
+            payload_len: self.payload_len + next.payload_len,
+            record_len_min: self.record_len_min.into_iter().chain(next.record_len_min).min(),
+            record_len_max: self.record_len_max.max(next.record_len_max),
+            full_count: self.full_count + next.full_count,
+            first_count: self.first_count + next.first_count,
+            middle_count: self.middle_count + next.middle_count,
+            last_count: self.last_count + next.last_count,
+            trailer_len: self.trailer_len + next.trailer_len,
+            skipped_len: self.skipped_len + next.skipped_len,
+            file_len: next.file_len.or(self.file_len),
+            end: joined_end((self.events(), self.end), (next.events(), next.end)),
+            torn_len: self.torn_len + next.torn_len,
+        }
+    }
+
+    fn events(&self) -> Events {
+        Events::of(self.record_count, self.skipped_len, self.torn_len)
+    }
+
     /// Bytes in a record on average; `None` if there is none.
     pub fn record_len_mean(&self) -> Option<f64> {
         (self.record_count > 0).then(|| self.payload_len as f64 / self.record_count as f64)
@@ -65,20 +109,7 @@ impl Stat {
 ///
 /// [`Error::Io`] if the source cannot be read.
 pub fn stat<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
-    let mut stat = Stat {
-        record_count: 0,
-        payload_len: 0,
-        record_len_min: None,
-        record_len_max: None,
-        full_count: 0,
-        first_count: 0,
-        middle_count: 0,
-        last_count: 0,
-        trailer_len: 0,
-        skipped_len: 0,
-        file_len: None,
-        end: End::Clean { offset: 0 },
-    };
+    let mut stat = Stat::new();
     // The end of the last event: what lies between two is a trailer.
     let mut position = None;
     loop {
@@ -103,6 +134,9 @@ pub fn stat<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
             }
             Ok(Step::Skipped(region)) | Err(Error::Corruption { region, .. }) => {
                 stat.skipped_len += region.len();
+                if region.reason.severity() == Severity::TornTail {
+                    stat.torn_len += region.len();
+                }
                 (region.begin, region.end)
             }
             Ok(Step::NeedMore) => continue,
@@ -119,4 +153,25 @@ pub fn stat<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
         stat.trailer_len += begin - position.unwrap_or(begin);
         position = Some(end);
     }
+}
+
+/// [`stat`] for several readers at a time, each in a thread of its own; the first in this one. They must read adjacent ranges of the same file, in
+/// order: see [`split_ranges`](super::split_ranges). The numbers are the same for any number of them.
+///
+/// ```
+/// use std::num::NonZeroUsize;
+/// use cordwood::{ReadOptions, Reader, verbs};
+/// let file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo".repeat(10_000);
+/// let parts = verbs::split_ranges(&ReadOptions::default(), Some(100_000), NonZeroUsize::new(2).unwrap());
+/// let stat = verbs::stat_ranges(parts.into_iter().map(|part| Reader::from_slice(&file, part)).collect())?;
+/// assert_eq!(stat.block_count(), Some(4));
+/// # Ok::<(), cordwood::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// [`Error::Io`] if a source cannot be read or a thread cannot be started.
+pub fn stat_ranges<S: Source + Send>(readers: Vec<Reader<S>>) -> Result<Stat, Error> {
+    let stat = on_threads(readers, stat, Stat::joined)?;
+    Ok(stat.unwrap_or_else(Stat::new))
 }

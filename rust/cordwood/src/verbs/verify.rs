@@ -2,12 +2,11 @@
 
 use std::num::NonZeroUsize;
 use std::path::Path;
-use std::thread;
 
-use crate::decode::{End, OnCorruption, ReadOptions, RecordSpan, Step};
+use super::ranges::{Events, joined_end, on_threads, split_ranges};
+use crate::decode::{End, ReadOptions, RecordSpan, Step};
 use crate::error::{Error, Severity};
 use crate::findings::{Finding, Findings};
-use crate::format::{BLOCK_LEN, block_begin};
 use crate::reader::{Reader, SliceSource, Source};
 
 /// What is in a log, and what is wrong with it.
@@ -16,7 +15,7 @@ use crate::reader::{Reader, SliceSource, Source};
 pub struct Report {
     /// Records that were returned.
     pub record_count: u64,
-    /// How many of these begin behind damage in the same block: only under [`OnCorruption::Salvage`].
+    /// How many of these begin behind damage in the same block: only under [`OnCorruption::Salvage`](crate::OnCorruption::Salvage).
     pub salvaged_count: u64,
     /// Bytes of data in the records, without headers and trailers.
     pub payload_len: u64,
@@ -45,9 +44,12 @@ impl Report {
         self.findings.len_of(Severity::Corruption) == 0
     }
 
-    /// Whether it tells of nothing.
-    fn is_empty(&self) -> bool {
-        self.record_count == 0 && self.findings.is_empty()
+    fn events(&self) -> Events {
+        Events::of(
+            self.record_count,
+            self.findings.len(),
+            self.findings.len_of(Severity::TornTail),
+        )
     }
 
     #[inline]
@@ -59,14 +61,7 @@ impl Report {
 
     /// The report of this range and the one behind it as one.
     fn joined(mut self, next: Report) -> Report {
-        // Nothing begins in a range without events: the one before it has read over it, and knows better where it ended. So it does if it
-        // ended in a torn record, and the next range has only more of the torn tail.
-        let is_torn = matches!((self.end, next.end), (End::TornTail { .. }, End::TornTail { .. }));
-        let is_more_of_it =
-            is_torn && next.record_count == 0 && next.findings.len() == next.findings.len_by("torn_tail");
-        if self.is_empty() || !(next.is_empty() || is_more_of_it) {
-            self.end = next.end;
-        }
+        self.end = joined_end((self.events(), self.end), (next.events(), next.end));
         self.record_count += next.record_count;
         self.salvaged_count += next.salvaged_count;
         self.payload_len += next.payload_len;
@@ -78,7 +73,7 @@ impl Report {
 
 /// Reads to the end, from where `reader` stands, and reports what was found.
 ///
-/// Damage is no error here: [`OnCorruption::Raise`] does what [`OnCorruption::Skip`] does.
+/// Damage is no error here: [`OnCorruption::Raise`](crate::OnCorruption::Raise) does what [`OnCorruption::Skip`](crate::OnCorruption::Skip) does.
 ///
 /// ```
 /// use cordwood::{FragmentPart, ReadOptions, Reader, verbs};
@@ -135,7 +130,7 @@ pub(super) fn report<S: Source>(
 /// [`verify`] for a file, with `threads` threads that each read a part of it.
 ///
 /// The report is the same for any number of threads. What is no regular file is read by one, and so is anything under
-/// [`OnCorruption::Stop`], where all depends on what comes before.
+/// [`OnCorruption::Stop`](crate::OnCorruption::Stop), where all depends on what comes before.
 ///
 /// ```
 /// use std::num::NonZeroUsize;
@@ -186,43 +181,6 @@ pub fn verify_slice(file: &[u8], options: &ReadOptions, threads: NonZeroUsize) -
     )
 }
 
-/// Cuts the range of `options` at block boundaries into at most `count` parts of about the same length, for [`verify_ranges`] or for readers on
-/// several machines. Together they give the events of the whole range, each once.
-///
-/// It is one part under [`OnCorruption::Stop`], and where `file_len` is not known.
-///
-/// ```
-/// use std::num::NonZeroUsize;
-/// use cordwood::{ReadOptions, verbs};
-/// let parts = verbs::split_ranges(&ReadOptions::default(), Some(100_000), NonZeroUsize::new(2).unwrap());
-/// assert_eq!((parts[0].start, parts[0].end), (0, Some(65_536)));
-/// assert_eq!((parts[1].start, parts[1].end), (65_536, None));
-/// ```
-pub fn split_ranges(options: &ReadOptions, file_len: Option<u64>, count: NonZeroUsize) -> Vec<ReadOptions> {
-    let first = block_begin(options.start);
-    let len = file_len.map_or(0, |file_len| {
-        options.end.unwrap_or(u64::MAX).min(file_len).saturating_sub(first)
-    });
-    let block_count = len.div_ceil(BLOCK_LEN as u64);
-    let count = match options.on_corruption {
-        OnCorruption::Stop => 1,
-        _ => block_count.clamp(1, count.get() as u64),
-    };
-    let part_len = block_count.div_ceil(count) * BLOCK_LEN as u64;
-    let mut ranges = Vec::new();
-    let mut rest = options.clone();
-    for part in 1..count {
-        let edge = first + part * part_len;
-        if edge >= first + len {
-            break;
-        }
-        ranges.push(rest.clone().with_range(rest.start, Some(edge)));
-        rest.start = edge;
-    }
-    ranges.push(rest);
-    ranges
-}
-
 /// [`verify`] for several readers at a time, each in a thread of its own; the first in this one. They must read adjacent ranges of the same file, in
 /// order: see [`split_ranges`].
 ///
@@ -239,21 +197,7 @@ pub fn split_ranges(options: &ReadOptions, file_len: Option<u64>, count: NonZero
 /// # Errors
 ///
 /// [`Error::Io`] if a source cannot be read or a thread cannot be started.
-pub fn verify_ranges<S: Source + Send>(mut readers: Vec<Reader<S>>) -> Result<Report, Error> {
-    let Some((first, others)) = readers.split_first_mut() else {
-        return Ok(Report::new());
-    };
-    thread::scope(|scope| {
-        let mut threads = Vec::new();
-        for reader in others {
-            let thread = thread::Builder::new().spawn_scoped(scope, || verify(reader));
-            threads.push(thread.map_err(|source| Error::Io { path: None, source })?);
-        }
-        let mut report = verify(first)?;
-        for thread in threads {
-            let next = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            report = report.joined(next?);
-        }
-        Ok(report)
-    })
+pub fn verify_ranges<S: Source + Send>(readers: Vec<Reader<S>>) -> Result<Report, Error> {
+    let report = on_threads(readers, verify, Report::joined)?;
+    Ok(report.unwrap_or_else(Report::new))
 }

@@ -1,0 +1,113 @@
+//! The class `Pack`: many records in a few buffers.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pyo3::exceptions::PyIndexError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyMemoryView};
+
+use crate::bytes::{Column, Part};
+
+/// Records one behind the other in one buffer.
+#[pyclass(frozen, module = "cordwood")]
+pub(crate) struct Pack {
+    records: cordwood::Pack,
+    pool: Arc<Pool>,
+}
+
+impl Pack {
+    pub(crate) fn new(records: cordwood::Pack, pool: Arc<Pool>) -> Self {
+        Pack { records, pool }
+    }
+
+    pub(crate) fn records(&self) -> &cordwood::Pack {
+        &self.records
+    }
+
+    fn column<'py>(slf: &Bound<'py, Self>, part: Part) -> PyResult<Bound<'py, PyMemoryView>> {
+        let pack = slf.clone().unbind();
+        PyMemoryView::from(Bound::new(slf.py(), Column { pack, part })?.as_any())
+    }
+}
+
+impl Drop for Pack {
+    fn drop(&mut self) {
+        self.pool.put(std::mem::take(&mut self.records));
+    }
+}
+
+#[pymethods]
+impl Pack {
+    #[getter]
+    fn data<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyMemoryView>> {
+        Self::column(slf, Part::Data)
+    }
+
+    #[getter]
+    fn offsets<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        Self::column(slf, Part::Offsets)?.call_method1(intern!(slf.py(), "cast"), (intern!(slf.py(), "q"),))
+    }
+
+    #[getter]
+    fn record_offsets<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        Self::column(slf, Part::RecordOffsets)?.call_method1(intern!(slf.py(), "cast"), (intern!(slf.py(), "Q"),))
+    }
+
+    #[getter]
+    fn end_offset(&self) -> u64 {
+        self.records.end_offset()
+    }
+
+    fn __len__(&self) -> usize {
+        self.records.len()
+    }
+
+    fn __getitem__<'py>(&self, py: Python<'py>, index: isize) -> PyResult<Bound<'py, PyBytes>> {
+        // From the end, if it is below 0.
+        let index = if index < 0 {
+            index + self.records.len() as isize
+        } else {
+            index
+        };
+        let record = usize::try_from(index).ok().and_then(|index| self.records.get(index));
+        record
+            .map(|record| PyBytes::new(py, record))
+            .ok_or_else(|| PyIndexError::new_err("there is no record with this number in the pack"))
+    }
+
+    fn __repr__(&self) -> String {
+        let records = &self.records;
+        format!(
+            "<cordwood.Pack: {} records, {} bytes>",
+            records.len(),
+            records.data().len()
+        )
+    }
+}
+
+/// Memory of packs that Python is done with. New memory costs more than what is read into it: the system zeroes each page of it first.
+#[derive(Default)]
+pub(crate) struct Pool {
+    packs: Mutex<Vec<cordwood::Pack>>,
+}
+
+impl Pool {
+    /// So many are kept: one is read while the next is filled.
+    const PACKS_MAX: usize = 2;
+    /// A pack that a huge record has made larger is not kept.
+    const CAPACITY_MAX: usize = 64 << 20;
+
+    pub(crate) fn take(&self) -> cordwood::Pack {
+        let pack = self.packs.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        pack.unwrap_or_default()
+    }
+
+    fn put(&self, mut pack: cordwood::Pack) {
+        pack.clear();
+        let mut packs = self.packs.lock().unwrap_or_else(PoisonError::into_inner);
+        if packs.len() < Self::PACKS_MAX && pack.capacity() <= Self::CAPACITY_MAX {
+            packs.push(pack);
+        }
+    }
+}

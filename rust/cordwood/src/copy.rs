@@ -1,0 +1,14 @@
+//! Copies of fragments.
+
+/// Appends `bytes` to `out`, in pieces.
+///
+/// The C library copies more than about 2 KiB with the instruction `rep movsb`, which on AMD's processors is slow where source and target are
+/// not aligned alike, and fragments never are. Measured on Zen 3: a whole block is encoded in 1.5 µs in place of 1.9.
+#[inline]
+pub(crate) fn append(out: &mut Vec<u8>, bytes: &[u8]) {
+    const PIECE_LEN: usize = 2048;
+    out.reserve(bytes.len());
+    for piece in bytes.chunks(PIECE_LEN) {
+        out.extend_from_slice(piece);
+    }
+}

@@ -1,0 +1,142 @@
+//! Many records in a few buffers: for callers to whom a value for each record costs more than the record.
+
+use super::{Reader, Source};
+use crate::copy::append;
+use crate::decode::{RecordSpan, Step};
+use crate::error::Error;
+
+/// Records one behind the other: their bytes in one buffer, where each begins in another. It is the layout of Arrow's `LargeBinary`.
+///
+/// [`Reader::pack`] fills it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pack {
+    data: Vec<u8>,
+    offsets: Vec<i64>,
+    record_offsets: Vec<u64>,
+    end_offset: u64,
+}
+
+impl Default for Pack {
+    fn default() -> Self {
+        Pack {
+            data: Vec::new(),
+            offsets: vec![0],
+            record_offsets: Vec::new(),
+            end_offset: 0,
+        }
+    }
+}
+
+impl Pack {
+    /// The number of records.
+    pub fn len(&self) -> usize {
+        self.record_offsets.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.record_offsets.is_empty()
+    }
+
+    /// The bytes of all records.
+    pub fn data(&self) -> &[u8] {
+        &self.data
+    }
+
+    /// Where each record begins in [`data`](Self::data), and behind them where the last one ends: one more than there are records.
+    pub fn offsets(&self) -> &[i64] {
+        &self.offsets
+    }
+
+    /// The file offset of each record's first header.
+    pub fn record_offsets(&self) -> &[u64] {
+        &self.record_offsets
+    }
+
+    /// The file offset behind the last record: `Reader::seek` goes on from there. 0 if there is no record.
+    pub fn end_offset(&self) -> u64 {
+        self.end_offset
+    }
+
+    /// A record by its number, which begins at 0.
+    pub fn get(&self, index: usize) -> Option<&[u8]> {
+        let (&begin, &end) = self.offsets.get(index).zip(self.offsets.get(index + 1))?;
+        self.data.get(begin as usize..end as usize)
+    }
+
+    /// Takes all records out. The memory is kept for the next ones.
+    pub fn clear(&mut self) {
+        self.data.clear();
+        self.offsets.truncate(1);
+        self.record_offsets.clear();
+        self.end_offset = 0;
+    }
+
+    /// Bytes of memory that it keeps for data.
+    pub fn capacity(&self) -> usize {
+        self.data.capacity()
+    }
+
+    /// Adds a record that stands at `span` in a file.
+    #[inline]
+    pub fn push(&mut self, record: &[u8], span: RecordSpan) {
+        append(&mut self.data, record);
+        // A buffer is never longer than i64::MAX.
+        self.offsets.push(self.data.len() as i64);
+        self.record_offsets.push(span.offset);
+        self.end_offset = span.end_offset;
+    }
+}
+
+impl<S: Source> Reader<S> {
+    /// Adds records to `pack` until it holds at least `len_max` bytes of data, or the log ends; the last one may make it longer. Returns whether
+    /// any was added. What lies before a record unreturned is passed over.
+    ///
+    /// ```
+    /// use cordwood::{Pack, ReadOptions, Reader};
+    /// let file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo".repeat(3);
+    /// let mut reader = Reader::from_slice(&file, ReadOptions::default());
+    /// let mut pack = Pack::default();
+    /// while reader.pack(&mut pack, 1 << 20)? {
+    ///     assert_eq!((pack.data(), pack.offsets(), pack.record_offsets()), (&b"foofoofoo"[..], &[0, 3, 6, 9][..], &[0, 10, 20][..]));
+    ///     pack.clear();
+    /// }
+    /// # Ok::<(), cordwood::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`next_event`](Reader::next_event); the records that come before are in `pack`.
+    pub fn pack(&mut self, pack: &mut Pack, len_max: usize) -> Result<bool, Error> {
+        let len_before = pack.len();
+        loop {
+            match self.pack_buffered(pack, len_max)? {
+                Step::Record(_) | Step::End(_) => return Ok(pack.len() > len_before),
+                Step::NeedMore => self.fill()?,
+                Step::Skipped(_) => {}
+            }
+        }
+    }
+
+    /// What [`pack`](Self::pack) does, without I/O: it returns the first step that is no record, or the record that made `pack` full, which is
+    /// the last in it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Corruption`], as [`next_event`](Reader::next_event).
+    pub fn pack_buffered(&mut self, pack: &mut Pack, len_max: usize) -> Result<Step, Error> {
+        loop {
+            let span = match self.next_found() {
+                Some(span) => span,
+                None => match self.step_buffered()? {
+                    Step::Record(span) => span,
+                    other => return Ok(other),
+                },
+            };
+            pack.push(self.data(span), span);
+            if pack.data.len() >= len_max {
+                return Ok(Step::Record(span));
+            }
+        }
+    }
+}

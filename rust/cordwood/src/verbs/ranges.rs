@@ -1,0 +1,103 @@
+//! One file in several threads: each reads a range of it, and what they say is joined in the order of the ranges.
+
+use std::num::NonZeroUsize;
+use std::thread;
+
+use crate::decode::{End, OnCorruption, ReadOptions};
+use crate::error::Error;
+use crate::format::{BLOCK_LEN, block_begin};
+use crate::reader::{Reader, Source};
+
+/// Cuts the range of `options` at block boundaries into at most `count` parts of about the same length, for [`verify_ranges`](super::verify_ranges) or for readers on
+/// several machines. Together they give the events of the whole range, each once.
+///
+/// It is one part under [`OnCorruption::Stop`], and where `file_len` is not known.
+///
+/// ```
+/// use std::num::NonZeroUsize;
+/// use cordwood::{ReadOptions, verbs};
+/// let parts = verbs::split_ranges(&ReadOptions::default(), Some(100_000), NonZeroUsize::new(2).unwrap());
+/// assert_eq!((parts[0].start, parts[0].end), (0, Some(65_536)));
+/// assert_eq!((parts[1].start, parts[1].end), (65_536, None));
+/// ```
+pub fn split_ranges(options: &ReadOptions, file_len: Option<u64>, count: NonZeroUsize) -> Vec<ReadOptions> {
+    let first = block_begin(options.start);
+    let len = file_len.map_or(0, |file_len| {
+        options.end.unwrap_or(u64::MAX).min(file_len).saturating_sub(first)
+    });
+    let block_count = len.div_ceil(BLOCK_LEN as u64);
+    let count = match options.on_corruption {
+        OnCorruption::Stop => 1,
+        _ => block_count.clamp(1, count.get() as u64),
+    };
+    let part_len = block_count.div_ceil(count) * BLOCK_LEN as u64;
+    let mut ranges = Vec::new();
+    let mut rest = options.clone();
+    for part in 1..count {
+        let edge = first + part * part_len;
+        if edge >= first + len {
+            break;
+        }
+        ranges.push(rest.clone().with_range(rest.start, Some(edge)));
+        rest.start = edge;
+    }
+    ranges.push(rest);
+    ranges
+}
+
+/// Runs `work` for all readers at a time, each in a thread of its own but the first, which is this one, and joins the results in order.
+pub(super) fn on_threads<S: Source + Send, T: Send>(
+    mut readers: Vec<Reader<S>>,
+    work: impl Fn(&mut Reader<S>) -> Result<T, Error> + Sync,
+    join: impl Fn(T, T) -> T,
+) -> Result<Option<T>, Error> {
+    let Some((first, others)) = readers.split_first_mut() else {
+        return Ok(None);
+    };
+    let work = &work;
+    thread::scope(|scope| {
+        let mut threads = Vec::new();
+        for reader in others {
+            let thread = thread::Builder::new().spawn_scoped(scope, move || work(reader));
+            threads.push(thread.map_err(|source| Error::Io { path: None, source })?);
+        }
+        let mut all = work(first)?;
+        for thread in threads {
+            let next = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            all = join(all, next?);
+        }
+        Ok(Some(all))
+    })
+}
+
+/// What there was in a range, as far as it matters for how the ranges end together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Events {
+    None,
+    OnlyTornTail,
+    Some,
+}
+
+impl Events {
+    pub(super) fn of(record_count: u64, skipped_len: u64, torn_len: u64) -> Self {
+        match (record_count, skipped_len) {
+            (0, 0) => Events::None,
+            (0, len) if len == torn_len => Events::OnlyTornTail,
+            _ => Events::Some,
+        }
+    }
+}
+
+/// How a range ends together with the one behind it.
+///
+/// Nothing begins in a range without events: the one before it has read over it, and knows better where it ended. So it does if it ended in a
+/// torn record, and the next range has only more of the torn tail.
+pub(super) fn joined_end((events, end): (Events, End), (next_events, next_end): (Events, End)) -> End {
+    let is_torn = matches!((end, next_end), (End::TornTail { .. }, End::TornTail { .. }));
+    match (events, next_events) {
+        (Events::None, _) => next_end,
+        (_, Events::None) => end,
+        (_, Events::OnlyTornTail) if is_torn => end,
+        _ => next_end,
+    }
+}

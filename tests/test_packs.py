@@ -1,0 +1,111 @@
+"""`Reader.packs`: what the buffers hold, who may look at them, and how long they stay."""
+
+import array
+import gc
+import io
+
+import pytest
+import reference
+from reference import BLOCK_LEN
+from support import PAYLOAD
+
+import cordwood
+
+RECORDS = [b"one", b"", PAYLOAD[:70_000], b"two"]
+FILE = reference.encode(RECORDS)
+OFFSETS = reference.record_offsets(RECORDS)
+
+
+def test_the_buffers():
+    [pack] = cordwood.open(FILE).packs()
+    assert pack.data == b"".join(RECORDS)
+    assert (pack.offsets.format, pack.offsets.itemsize) == ("q", 8)
+    assert pack.offsets.tolist() == [0, 3, 3, 70_003, 70_006]
+    assert (pack.record_offsets.format, pack.record_offsets.itemsize) == ("Q", 8)
+    assert pack.record_offsets.tolist() == OFFSETS
+    assert pack.end_offset == len(FILE)
+    assert repr(pack) == "<cordwood.Pack: 4 records, 70006 bytes>"
+    for view in [pack.data, pack.offsets, pack.record_offsets]:
+        assert view.readonly
+        assert view.c_contiguous
+        with pytest.raises(TypeError):
+            view[0] = 1
+        with pytest.raises(TypeError, match=r"read-only|readonly|read-write"):
+            io.BytesIO(b"xxxxxxxx").readinto(view)
+
+
+def test_a_pack_is_a_sequence():
+    [pack] = cordwood.open(FILE).packs()
+    assert list(pack) == RECORDS
+    assert [pack[index - 4] for index in range(4)] == RECORDS
+    for index in [4, -5, 1 << 62, -1 << 62]:
+        with pytest.raises(IndexError):
+            pack[index]
+
+
+def test_a_log_without_records_has_no_pack():
+    assert list(cordwood.open(b"").packs()) == []
+    assert list(cordwood.open(bytes(100)).packs()) == []
+
+
+@pytest.mark.parametrize(
+    ("len_max", "lengths"), [(0, [1] * 10), (1, [1] * 10), (100, [1] * 10), (101, [2] * 5), (1 << 40, [10])]
+)
+def test_a_pack_is_full_with_the_record_that_makes_it_so_long(len_max, lengths):
+    with cordwood.open(reference.encode([bytes(100)] * 10)) as reader:
+        assert [len(pack) for pack in reader.packs(len_max=len_max)] == lengths
+
+
+def test_packs_and_records_share_one_position():
+    with cordwood.open(reference.encode([b"a", b"b", b"c", b"d", b"e"])) as reader:
+        assert next(reader) == b"a"
+        packs = reader.packs(len_max=1)
+        assert list(next(packs)) == [b"b"]
+        assert reader.tell() == 16
+        # The batch looks at the next record and finds that it does not fit.
+        assert next(reader.batches(len_max=1)) == [b"c"]
+        assert list(next(packs)) == [b"d"]
+        assert next(reader) == b"e"
+        assert list(packs) == []
+        reader.seek(8)
+        assert [list(pack) for pack in reader.packs()] == [[b"b", b"c", b"d", b"e"]]
+
+
+def test_memory_is_used_again_only_when_nobody_looks_at_it():
+    records = [bytes([number]) * 1000 for number in range(200)]
+    packs = cordwood.open(reference.encode(records)).packs(len_max=10_000)
+    kept = []
+    for number, pack in enumerate(packs):
+        if number % 3 == 0:
+            kept.append((number, pack.data, pack.offsets))
+    del pack
+    gc.collect()
+    for number, data, offsets in kept:
+        assert data == b"".join(records[number * 10 : number * 10 + 10])
+        assert offsets.tolist() == list(range(0, 10_001, 1000))
+
+
+def test_views_outlive_pack_and_reader():
+    reader = cordwood.open(FILE)
+    pack = next(reader.packs())
+    data, offsets = pack.data, pack.offsets
+    reader.close()
+    del reader, pack
+    gc.collect()
+    assert data == b"".join(RECORDS)
+    assert array.array("q", offsets) == array.array("q", [0, 3, 3, 70_003, 70_006])
+
+
+def test_damage_comes_between_packs():
+    bad = reference.fragment(reference.FULL, b"bad!!")
+    block = reference.encode([b"one"]) + bytes([bad[0] ^ 1]) + bad[1:]
+    file = block.ljust(BLOCK_LEN, b"x") + reference.encode([b"two"])
+    with cordwood.open(file) as reader:
+        packs = reader.packs()
+        assert list(next(packs)) == [b"one"]
+        assert reader.tell() == 10
+        with pytest.raises(cordwood.CorruptionError):
+            next(packs)
+        assert reader.tell() == BLOCK_LEN
+        assert list(next(packs)) == [b"two"]
+        assert next(packs, None) is None
