@@ -4,7 +4,7 @@
 
 use arbitrary::Arbitrary;
 use cordwood::{
-    Decoder, End, Error, ReadOptions, Reader, Reason, Severity, Source, Step, StreamSource, Window, block_begin,
+    Decoder, End, Error, Pack, ReadOptions, Reader, Reason, Severity, Source, Step, StreamSource, Window, block_begin,
 };
 use cordwood_fuzz::file::Script;
 use cordwood_fuzz::model::Event;
@@ -34,6 +34,7 @@ fuzz_target!(|input: Input<'_>| {
     let (expected, end) = read::all(&mut slice, &options, file.len());
 
     decode(file, &options, steps.clone(), &expected, end);
+    pack(file, &options, steps.step(), &expected);
 
     // As a stream that cannot seek, and as a file that is opened where it matters.
     let begin = match steps.choice() % 2 {
@@ -122,6 +123,31 @@ fn next_buffered<S: Source>(reader: &mut Reader<S>) -> Result<Option<Option<Even
             None
         }
     })
+}
+
+/// The records alone, in one buffer.
+fn pack(file: &[u8], options: &ReadOptions, len_max: usize, expected: &[Event]) {
+    let mut reader = Reader::from_slice(file, options.clone());
+    let mut pack = Pack::default();
+    loop {
+        match reader.pack(&mut pack, len_max) {
+            Ok(true) | Err(Error::Corruption { .. }) => {}
+            Ok(false) => break,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    let expected: Vec<_> = expected
+        .iter()
+        .filter_map(|event| match event {
+            Event::Record { offset, data, .. } => Some((*offset, data.as_slice())),
+            Event::Skipped { .. } => None,
+        })
+        .collect();
+    let found = (pack.record_offsets().iter().enumerate()).map(|(number, &offset)| (offset, pack.get(number)));
+    assert!(
+        found.eq(expected.into_iter().map(|(offset, data)| (offset, Some(data)))),
+        "the pack"
+    );
 }
 
 /// The events of a decoder that gets windows of the file as `steps` choose them.
