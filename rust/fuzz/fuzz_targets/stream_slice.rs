@@ -46,7 +46,7 @@ fuzz_target!(|input: Input<'_>| {
     let mut reader = Reader::with_source(source, options.clone());
     compare(&mut reader, &mut steps, &expected, end, usize::MAX);
 
-    // From records on, again and again. Neither an end nor damage that has stopped a reader keeps it from going back.
+    // From a record on, or from behind it, again and again. Neither an end nor damage that has stopped a reader keeps it from going back.
     // Not from one behind damage in its block, of which the reader would then know nothing.
     let can_begin = |event: &Event| matches!(event, Event::Record { is_salvaged: false, .. });
     let records: Vec<usize> = (0..expected.len())
@@ -56,7 +56,11 @@ fuzz_target!(|input: Input<'_>| {
         let Some(&number) = records.get(usize::from(steps.choice()) % records.len().max(1)) else {
             break;
         };
-        let (offset, _) = expected[number].span();
+        let (begin, end_offset) = expected[number].span();
+        let (offset, number) = match steps.choice() % 2 {
+            0 => (begin, number),
+            _ => (end_offset, number + 1),
+        };
         let count = usize::from(steps.choice());
         reader.seek(offset).expect("a source that can seek");
         compare(&mut reader, &mut steps, &expected[number..], end, count);

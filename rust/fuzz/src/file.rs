@@ -199,6 +199,8 @@ pub struct File {
     pub bytes: Vec<u8>,
     /// Where the pieces' first headers are.
     headers: Vec<usize>,
+    /// How long the data of each record or fragment is.
+    data_lens: Vec<usize>,
 }
 
 impl Script<'_> {
@@ -240,8 +242,10 @@ impl File {
         let payload_offset = (header + HEADER) as u64;
         match piece {
             Piece::Record(payload) => {
-                let (bytes, _) = model::encode(self.len(), &payload.bytes(payload_offset));
+                let data = payload.bytes(payload_offset);
+                let (bytes, _) = model::encode(self.len(), &data);
                 self.bytes.extend(bytes);
+                self.data_lens.push(data.len());
             }
             Piece::Fragment(kind, payload) => self.push_fragment(header, kind % 8, payload),
             Piece::Odd(kind, payload) => self.push_fragment(header, kind, payload),
@@ -261,6 +265,13 @@ impl File {
         payload.truncate(left_in_block(header as u64) - HEADER);
         self.bytes.resize(header, 0);
         self.bytes.extend(model::fragment(kind, &payload));
+        self.data_lens.push(payload.len());
+    }
+
+    /// How long the data of a record or fragment is, before any damage; 0 if there is none.
+    pub(crate) fn piece_len(&self, piece: u8) -> u64 {
+        let len = self.data_lens.get(usize::from(piece) % self.data_lens.len().max(1));
+        len.copied().unwrap_or_default() as u64
     }
 
     /// The place as an offset, which may lie a little behind the end of the file.

@@ -17,6 +17,8 @@ enum Policy {
 enum Limit {
     Default,
     Small(u8),
+    /// The length of a piece of the file, or one less.
+    Piece(u8, bool),
     Any(u32),
     Off,
 }
@@ -67,6 +69,10 @@ impl Options {
             );
         match self.limit {
             Limit::Default => options,
+            Limit::Piece(piece, is_less) => {
+                let len = file.piece_len(piece).saturating_sub(u64::from(is_less));
+                options.with_record_len_max(len)
+            }
             Limit::Small(max) => options.with_record_len_max(max.into()),
             Limit::Any(max) => options.with_record_len_max((max % 100_000).into()),
             Limit::Off => options.with_record_len_max(u64::MAX),
