@@ -394,12 +394,12 @@ def test_batches_hold_the_same_records_between_the_same_damage(file, options, le
     assert found == [getattr(event, "data", event) for event in expected if is_reported(event)]
 
 
-@given(files, options, st.integers(0, 100_000))
-def test_packs_hold_the_same_records_between_the_same_damage(file, options, len_max):
+@given(files, options, st.integers(0, 100_000), st.integers(1, 4))
+def test_packs_hold_the_same_records_between_the_same_damage(file, options, len_max, threads):
     expected, end = expected_events(file, **options)
     found, offsets = [], []
     with cordwood.open(file, **options) as reader:
-        for item in step_on(reader.packs(len_max=len_max)):
+        for item in step_on(reader.packs(len_max=len_max, threads=threads)):
             if isinstance(item, cordwood.Pack):
                 assert len(item.offsets) == len(item) + 1 == len(item.record_offsets) + 1
                 assert item.offsets[0] == 0
@@ -411,6 +411,8 @@ def test_packs_hold_the_same_records_between_the_same_damage(file, options, len_
             else:
                 found.append(plain_error(item))
         assert plain_end(reader) == end
+        skipped = [event for event in expected if isinstance(event, reference.Skipped)]
+        assert merged(plain_skipped(reader)) == merged(skipped)
     assert found == [getattr(event, "data", event) for event in expected if is_reported(event)]
     assert offsets == [event.offset for event in expected if isinstance(event, reference.Record)]
 

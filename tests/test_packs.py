@@ -109,3 +109,80 @@ def test_damage_comes_between_packs():
         assert reader.tell() == BLOCK_LEN
         assert list(next(packs)) == [b"two"]
         assert next(packs, None) is None
+
+
+# In several threads ----------------------------------------------------------------------------
+
+
+def take(packs):
+    """Everything that comes, as values."""
+    while True:
+        try:
+            pack = next(packs, None)
+        except cordwood.CorruptionError as error:
+            yield error.offset, error.length, error.reason
+            continue
+        if pack is None:
+            break
+        yield from zip(pack.record_offsets.tolist(), pack, strict=True)
+
+
+@pytest.fixture(scope="module")
+def long_file(tmp_path_factory):
+    """More than threads read in one go, with damage now and then, also where a thread begins, and a torn tail."""
+    records = [PAYLOAD[: index * 7919 % 90_000] for index in range(1200)]
+    file = bytearray(reference.encode(records))
+    assert len(file) > 3 * (16 << 20)
+    for offset in [*range(100_000, len(file), 5_000_000), *range(16 << 20, len(file), 16 << 20)]:
+        file[offset] ^= 0x10
+    path = tmp_path_factory.mktemp("long") / "long.log"
+    path.write_bytes(file[:-100])
+    return path
+
+
+@pytest.mark.parametrize("policy", ["raise", "skip", "salvage", "stop"])
+@pytest.mark.parametrize("threads", [2, 3])
+def test_threads_give_what_one_gives(long_file, policy, threads):
+    with cordwood.open(long_file, on_corruption=policy) as one, cordwood.open(long_file, on_corruption=policy) as many:
+        expected = list(take(one.packs()))
+        assert list(take(many.packs(threads=threads))) == expected
+        assert many.skipped == one.skipped
+        assert (many.end, many.tell()) == (one.end, one.tell())
+        assert policy == "stop" or len(one.skipped) > 5
+
+
+def test_packs_of_threads_share_the_position(long_file):
+    with cordwood.open(long_file, on_corruption="skip") as reader:
+        expected = list(reader.records())
+    with cordwood.open(long_file, on_corruption="skip") as reader:
+        found = []
+        packs, records, batches = reader.packs(threads=2), reader.records(), reader.batches()
+        others = reader.packs(threads=3, len_max=1)
+        for number in range(10**9):
+            way = number * 7919 % 5
+            if way == 0:
+                item = next(packs, [])
+            elif way == 1:
+                item = [record.data for record in [next(records, None)] if record is not None]
+            elif way == 2:
+                item = next(batches, [])
+            elif way == 3:
+                item = next(others, [])
+            else:
+                reader.seek(reader.tell())
+                continue
+            if not item:
+                break
+            found += item
+        assert found == [record.data for record in expected]
+        assert reader.end.kind == "torn_tail"
+
+
+def test_what_cannot_be_read_twice_is_read_by_one_thread():
+    with cordwood.open(io.BytesIO(FILE)) as reader:
+        assert [list(pack) for pack in reader.packs(threads=4)] == [RECORDS]
+
+
+def test_no_threads():
+    with pytest.raises(ValueError, match="threads"):
+        cordwood.open(FILE).packs(threads=0)

@@ -180,12 +180,15 @@ class Reader:
             len_max: Bytes of records in a list, at most; a longer record comes alone. A list may be shorter.
                 Default: 256 KiB, which stays in the processor's cache.
         """
-    def packs(self, *, len_max: int = 4194304) -> Iterator[Pack]:
+    def packs(self, *, len_max: int = 4194304, threads: int = 1) -> Iterator[Pack]:
         """Iterates over packs: many records in a few buffers, without an object for each. The fastest way to read.
 
         Args:
             len_max: A pack is full with the record that makes it at least so many bytes. It ends earlier in front of
                 damage that has to be told, and at the end. Default: 4 MiB.
+            threads: Read ahead in so many threads, 16 MiB of the file in each, which are held in memory. The records
+                and their order are the same. An object with `read` is read by one, and so is anything with the
+                policy `"stop"`. Default: 1.
         """
     def tell(self) -> int:
         """The file offset behind what has been returned or skipped so far: `seek` goes on from there.

@@ -1,6 +1,7 @@
 //! `cordwood._native`: the crate `cordwood` as a Python module. One file for each class; the documentation of each item is in
 //! `python/cordwood/_native.pyi`.
 
+mod ahead;
 mod bytes;
 mod checksum;
 mod error;

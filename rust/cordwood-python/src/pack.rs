@@ -1,5 +1,6 @@
 //! The class `Pack`: many records in a few buffers.
 
+use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::exceptions::PyIndexError;
@@ -87,16 +88,25 @@ impl Pack {
 }
 
 /// Memory of packs that Python is done with. New memory costs more than what is read into it: the system zeroes each page of it first.
-#[derive(Default)]
 pub(crate) struct Pool {
     packs: Mutex<Vec<cordwood::Pack>>,
+    packs_max: usize,
 }
 
 impl Pool {
-    /// So many are kept: one is read while the next is filled.
-    const PACKS_MAX: usize = 2;
     /// A pack that a huge record has made larger is not kept.
     const CAPACITY_MAX: usize = 64 << 20;
+
+    /// One pack is read while the next is filled; several threads fill more of them.
+    pub(crate) fn new(threads: NonZeroUsize) -> Self {
+        Pool {
+            packs: Mutex::default(),
+            packs_max: match threads.get() {
+                1 => 2,
+                threads => 4 * threads,
+            },
+        }
+    }
 
     pub(crate) fn take(&self) -> cordwood::Pack {
         let pack = self.packs.lock().unwrap_or_else(PoisonError::into_inner).pop();
@@ -106,7 +116,7 @@ impl Pool {
     fn put(&self, mut pack: cordwood::Pack) {
         pack.clear();
         let mut packs = self.packs.lock().unwrap_or_else(PoisonError::into_inner);
-        if packs.len() < Self::PACKS_MAX && pack.capacity() <= Self::CAPACITY_MAX {
+        if packs.len() < self.packs_max && pack.capacity() <= Self::CAPACITY_MAX {
             packs.push(pack);
         }
     }

@@ -1,8 +1,9 @@
 //! The class `Reader` and its iterators.
 
 use std::ffi::OsStr;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use cordwood::{Finding, Findings, OnCorruption, ReadOptions, RecordSpan, Severity, Step, StreamSource};
 use pyo3::exceptions::PyValueError;
@@ -10,6 +11,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyList};
 
+use crate::ahead::{Ahead, Found};
 use crate::error::to_python;
 use crate::event::{End, Record, SkippedRegion, listed};
 use crate::exclusive::Exclusive;
@@ -36,6 +38,9 @@ struct Open {
     end: Option<cordwood::End>,
     /// What a batch met and left to the next step, since it had records to return first.
     met: Option<Next>,
+    /// To open it once more, if it is a file or memory of a length that is known.
+    source: Option<Py<PyAny>>,
+    options: ReadOptions,
 }
 
 /// What stands next in the log.
@@ -45,6 +50,8 @@ enum Next {
     Failed(cordwood::Error),
     /// A signal's handler has raised this.
     Raised(PyErr),
+    /// Threads have read ahead: the reader has to go to the position first.
+    Elsewhere,
     End,
 }
 
@@ -61,8 +68,14 @@ impl Open {
 
     /// What comes next, when nothing more has been found: looks on, with the interpreter released. It is not handed out yet.
     fn look(&mut self, py: Python<'_>) -> Next {
-        if let Some(met) = self.met.take() {
-            return met;
+        match self.met.take() {
+            Some(Next::Elsewhere) => {
+                if let Err(failed) = self.come_here(py) {
+                    return failed;
+                }
+            }
+            Some(met) => return met,
+            None => {}
         }
         while self.end.is_none() {
             // One step and one read at most: a long stretch without a record must not keep Ctrl-C waiting.
@@ -88,6 +101,57 @@ impl Open {
         Next::End
     }
 
+    /// Goes to the position, to which threads have read ahead.
+    fn come_here(&mut self, py: Python<'_>) -> Result<(), Next> {
+        let position = self.position;
+        let moved = py.detach(|| self.reader.seek(position));
+        moved.map_err(|error| {
+            self.met = Some(Next::Elsewhere);
+            Next::Failed(error)
+        })
+    }
+
+    /// [`fill`](Self::fill) for `packs`, with what threads have read ahead where they can.
+    fn fill_for(&mut self, py: Python<'_>, pack: &mut cordwood::Pack, packs: &Packs) -> Option<Next> {
+        let mut ahead = packs.ahead.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = match &self.source {
+            // One range does not depend on another, and nothing else has met what comes next.
+            Some(source)
+                if packs.threads > NonZeroUsize::MIN
+                    && self.options.on_corruption != OnCorruption::Stop
+                    && self.end.is_none()
+                    && matches!(self.met, None | Some(Next::Elsewhere)) =>
+            {
+                ahead.next(
+                    source.bind(py),
+                    &self.options,
+                    self.position,
+                    &packs.pool,
+                    packs.len_max,
+                )
+            }
+            _ => Ok(None),
+        };
+        match found {
+            Ok(Some(Found::Pack(found))) => {
+                self.position = found.end_offset();
+                self.met = Some(Next::Elsewhere);
+                *pack = found;
+                None
+            }
+            Ok(Some(Found::Skipped(region))) => {
+                self.met = Some(Next::Elsewhere);
+                Some(Next::Skipped(region))
+            }
+            Ok(Some(Found::Failed(error))) => {
+                self.met = Some(Next::Elsewhere);
+                Some(Next::Failed(error))
+            }
+            Ok(None) => self.fill(py, pack, packs.len_max),
+            Err(error) => Some(Next::Raised(error)),
+        }
+    }
+
     /// Adds the next records to `pack`, with the interpreter released, until it holds `len_max` bytes or something else comes, which is
     /// returned if there is no record before it.
     fn fill(&mut self, py: Python<'_>, pack: &mut cordwood::Pack, len_max: usize) -> Option<Next> {
@@ -99,6 +163,11 @@ impl Open {
                     if pack.data().len() >= len_max {
                         self.position = span.end_offset;
                         return None;
+                    }
+                }
+                Some(Next::Elsewhere) => {
+                    if let Err(failed) = self.come_here(py) {
+                        break failed;
                     }
                 }
                 Some(other) => break other,
@@ -180,14 +249,16 @@ impl Reader {
             .with_range(start, end)
             .with_verify_checksums(verify_checksums)
             .with_record_len_max(record_len_max);
-        let Opened { source, path } = open_source(source, start)?;
-        let reader = cordwood::Reader::with_source(source, options);
+        let Opened { source: opened, path } = open_source(source, start)?;
+        let reader = cordwood::Reader::with_source(opened, options.clone());
         let state = Open {
+            source: reader.file_len().map(|_| source.clone().unbind()),
             reader,
             position: start,
             skipped: Findings::default(),
             end: None,
             met: None,
+            options,
         };
         Ok(Reader {
             state: Exclusive::new(State::Open(state)),
@@ -215,13 +286,16 @@ impl Reader {
         Ok(Batches { reader: slf, len_max })
     }
 
-    #[pyo3(signature = (*, len_max = 4_194_304))]
-    fn packs(slf: Py<Self>, py: Python<'_>, len_max: usize) -> PyResult<Packs> {
+    #[pyo3(signature = (*, len_max = 4_194_304, threads = 1))]
+    fn packs(slf: Py<Self>, py: Python<'_>, len_max: usize, threads: usize) -> PyResult<Packs> {
         slf.get().with_state(py, |_| Ok(()))?;
+        let threads = threads_of(threads)?;
         Ok(Packs {
             reader: slf,
             len_max,
-            pool: Arc::default(),
+            threads,
+            pool: Arc::new(Pool::new(threads)),
+            ahead: Mutex::new(Ahead::new(threads)),
         })
     }
 
@@ -362,16 +436,16 @@ impl Reader {
                 Err(Next::Skipped(_)) => {}
                 Err(Next::Raised(error)) => return Err(error),
                 Err(Next::Failed(error)) => return Err(to_python(py, error, self.path.as_deref())),
-                Err(Next::End | Next::Record(_)) => return Ok(None),
+                Err(Next::End | Next::Record(_) | Next::Elsewhere) => return Ok(None),
             }
         }
     }
 
     /// Records with at least `len_max` bytes together; fewer before the end or before what is to be said or raised; `None` at the end.
-    fn pack(&self, py: Python<'_>, len_max: usize, pool: &Arc<Pool>) -> PyResult<Option<Pack>> {
-        let mut pack = pool.take();
-        let found = self.find(py, |state| state.fill(py, &mut pack, len_max).map_or(Ok(()), Err))?;
-        Ok(found.map(|()| Pack::new(pack, Arc::clone(pool))))
+    fn pack(&self, py: Python<'_>, packs: &Packs) -> PyResult<Option<Pack>> {
+        let mut pack = packs.pool.take();
+        let found = self.find(py, |state| state.fill_for(py, &mut pack, packs).map_or(Ok(()), Err))?;
+        Ok(found.map(|()| Pack::new(pack, Arc::clone(&packs.pool))))
     }
 
     /// Records with at most `len_max` bytes together, or one longer one; fewer before the end or before what is to be said or
@@ -403,6 +477,11 @@ impl Reader {
         })?;
         Ok(records)
     }
+}
+
+/// A number of threads.
+pub(crate) fn threads_of(threads: usize) -> PyResult<NonZeroUsize> {
+    NonZeroUsize::new(threads).ok_or_else(|| PyValueError::new_err("threads must be at least 1"))
 }
 
 /// The policy of that name.
@@ -479,7 +558,10 @@ impl Batches {
 pub(crate) struct Packs {
     reader: Py<Reader>,
     len_max: usize,
+    threads: NonZeroUsize,
     pool: Arc<Pool>,
+    /// Locked only by who has locked the reader.
+    ahead: Mutex<Ahead>,
 }
 
 #[pymethods]
@@ -489,6 +571,6 @@ impl Packs {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Pack>> {
-        self.reader.get().pack(py, self.len_max, &self.pool)
+        self.reader.get().pack(py, self)
     }
 }

@@ -1,7 +1,6 @@
 //! The functions `verify`, `salvage` and `stat`, and the classes `Report`, `Stat` and `BitFlip` that they return.
 
 use std::io::{self, Read, Seek, SeekFrom};
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use cordwood::{OnCorruption, ReadOptions, Severity, StreamSource, verbs};
@@ -12,6 +11,7 @@ use pyo3::types::{PyDict, PyType};
 
 use crate::error::{os_error, to_python};
 use crate::event::{End, SkippedRegion, listed, reason_object, severity_object};
+use crate::reader::threads_of;
 use crate::source::{Input, Opened, open, path_of};
 
 /// Looks for Ctrl-C at each read: the work is done with the interpreter released. In a thread that is not Python's main one there is nothing to see.
@@ -80,9 +80,7 @@ fn readers(
     options: &ReadOptions,
     threads: usize,
 ) -> PyResult<(Vec<InterruptibleReader>, Option<PathBuf>)> {
-    let Some(threads) = NonZeroUsize::new(threads) else {
-        return Err(PyValueError::new_err("threads must be at least 1"));
-    };
+    let threads = threads_of(threads)?;
     let Opened { source: whole, path } = open(source, options.start)?;
     let whole = cordwood::Reader::with_source(interruptible(whole), options.clone());
     let ranges = verbs::split_ranges(options, whole.file_len(), threads);

@@ -1,0 +1,180 @@
+//! Packs that several threads read ahead, each from a range of the file.
+
+use std::collections::VecDeque;
+use std::num::NonZeroUsize;
+use std::thread;
+
+use cordwood::{BLOCK_LEN, ReadOptions, Severity, StreamSource, block_begin, verbs};
+use pyo3::prelude::*;
+
+use crate::error::to_python;
+use crate::pack::Pool;
+use crate::source::{Input, Opened, open};
+
+/// Bytes of the file that one thread reads at a time: enough to be worth a thread, and few enough to be held in memory.
+const RANGE_LEN: u64 = 512 * BLOCK_LEN as u64;
+
+/// What stands in a file, in order.
+pub(crate) enum Found {
+    Pack(cordwood::Pack),
+    Skipped(cordwood::SkippedRegion),
+    Failed(cordwood::Error),
+}
+
+/// What has been read ahead of the position of a reader.
+pub(crate) struct Ahead {
+    threads: NonZeroUsize,
+    found: VecDeque<Found>,
+    /// Where the reader must stand for this to be what comes next.
+    position: Option<u64>,
+    /// Where the next ranges begin. `None`: what is left, a torn tail or nothing, is for the reader itself.
+    next: Option<u64>,
+    /// `next` is where the reader stands, and not the edge of a range.
+    is_first: bool,
+}
+
+type Part = cordwood::Reader<StreamSource<Box<dyn Input>>>;
+
+impl Ahead {
+    pub(crate) fn new(threads: NonZeroUsize) -> Self {
+        Ahead {
+            threads,
+            found: VecDeque::new(),
+            position: None,
+            next: None,
+            is_first: false,
+        }
+    }
+
+    /// What stands at `position`, or `None` if the threads have nothing more to read.
+    ///
+    /// # Errors
+    ///
+    /// The source cannot be opened, or a signal's handler has raised.
+    pub(crate) fn next(
+        &mut self,
+        source: &Bound<'_, PyAny>,
+        options: &ReadOptions,
+        position: u64,
+        pool: &Pool,
+        len_max: usize,
+    ) -> PyResult<Option<Found>> {
+        if self.position != Some(position) {
+            // The reader has been used otherwise meanwhile, or this is the first time.
+            self.found.clear();
+            self.next = Some(position);
+            self.is_first = true;
+            self.position = Some(position);
+        }
+        while self.found.is_empty() {
+            let Some(begin) = self.next else {
+                return Ok(None);
+            };
+            self.read(source, options, begin, pool, len_max)?;
+            source.py().check_signals()?;
+        }
+        let found = self.found.pop_front();
+        match &found {
+            Some(Found::Pack(pack)) => self.position = Some(pack.end_offset()),
+            Some(Found::Skipped(region) | Found::Failed(cordwood::Error::Corruption { region, .. })) => {
+                self.position = Some(region.end);
+            }
+            // Tried again from where the reader stands.
+            Some(Found::Failed(_)) | None => self.position = None,
+        }
+        Ok(found)
+    }
+
+    /// Reads the next ranges, one in each thread.
+    fn read(
+        &mut self,
+        source: &Bound<'_, PyAny>,
+        options: &ReadOptions,
+        begin: u64,
+        pool: &Pool,
+        len_max: usize,
+    ) -> PyResult<()> {
+        let py = source.py();
+        let Opened { source: first, path } = open(source, begin)?;
+        let first = cordwood::Reader::with_source(first, options.clone());
+        let end = block_begin(begin) + self.threads.get() as u64 * RANGE_LEN;
+        let file_end = first.file_len().unwrap_or(0).min(options.end.unwrap_or(u64::MAX));
+        let is_last = end >= file_end;
+        let range_end = if is_last { options.end } else { Some(end) };
+        let ranges = verbs::split_ranges(
+            &options.clone().with_range(begin, range_end),
+            first.file_len(),
+            self.threads,
+        );
+        let mut parts = Vec::with_capacity(ranges.len());
+        for range in ranges {
+            let start = range.start;
+            let mut part = Part::with_source(open(source, start)?.source, range);
+            if std::mem::take(&mut self.is_first) {
+                // A range passes over what belongs to the one before it; here that has to be told.
+                let moved = py.detach(|| part.seek(start));
+                moved.map_err(|error| to_python(py, error, path.as_deref()))?;
+            }
+            parts.push(part);
+        }
+        self.next = (!is_last).then_some(end);
+        let all = py.detach(|| {
+            thread::scope(|scope| {
+                let threads: Vec<_> = (parts.iter_mut())
+                    .map(|part| scope.spawn(move || read_part(part, pool, len_max)))
+                    .collect();
+                let join = |thread: thread::ScopedJoinHandle<'_, _>| thread.join();
+                threads.into_iter().map(join).collect::<Result<Vec<_>, _>>()
+            })
+        });
+        for (found, is_torn) in all.unwrap_or_else(|panic| std::panic::resume_unwind(panic)) {
+            self.found.extend(found);
+            if is_torn || matches!(self.found.back(), Some(Found::Failed(cordwood::Error::Io { .. }))) {
+                // What is in the ranges behind belongs to this.
+                self.next = None;
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// All that stands in the range of `part`, up to a torn tail, and whether there is one.
+fn read_part(part: &mut Part, pool: &Pool, len_max: usize) -> (Vec<Found>, bool) {
+    let mut found = Vec::new();
+    let mut pack = pool.take();
+    let take = |pack: &mut cordwood::Pack, found: &mut Vec<Found>| {
+        if !pack.is_empty() {
+            found.push(Found::Pack(std::mem::replace(pack, pool.take())));
+        }
+    };
+    loop {
+        let step = match part.pack_buffered(&mut pack, len_max) {
+            Ok(cordwood::Step::NeedMore) => part.fill().map(|()| cordwood::Step::NeedMore),
+            step => step,
+        };
+        match step {
+            Ok(cordwood::Step::NeedMore) => {}
+            Ok(cordwood::Step::Record(_)) => take(&mut pack, &mut found),
+            Ok(cordwood::Step::Skipped(region)) => {
+                take(&mut pack, &mut found);
+                if region.reason.severity() == Severity::TornTail {
+                    return (found, true);
+                }
+                found.push(Found::Skipped(region));
+            }
+            Ok(cordwood::Step::End(_)) => {
+                take(&mut pack, &mut found);
+                return (found, false);
+            }
+            Err(error) => {
+                take(&mut pack, &mut found);
+                let is_over = matches!(error, cordwood::Error::Io { .. });
+                found.push(Found::Failed(error));
+                if is_over {
+                    return (found, false);
+                }
+            }
+        }
+    }
+}
