@@ -40,6 +40,7 @@ test: lint test-rust wheel test-python types  ## Run every check below, in this 
 
 lint: $(VENV)/test.stamp  ## Check format and lints, Rust and Python
 	cargo fmt --all --check
+	cargo fmt --manifest-path rust/fuzz/Cargo.toml --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
@@ -74,13 +75,16 @@ FUZZ_TARGETS := decode round_trip append_damage stream_slice checksum
 FUZZ_SECONDS := 60
 CARGO_FUZZ   := target/tools/bin/cargo-fuzz
 
-# What was found of interest stays in target/fuzz/corpus and is where the next run begins; an input that fails is kept in
-# rust/fuzz/artifacts. No sanitizer: the crate's only unsafe code calls functions that need certain instructions, about
-# which no sanitizer knows anything, and without one the stable compiler will do. One target writes files: in memory, where it can.
+# What was found of interest stays in target/fuzz/corpus, where the next run begins; an input that fails is kept in
+# rust/fuzz/artifacts. rust/fuzz/README.md says what the targets compare and what to do with a finding.
+#
+# No sanitizer: the crate's only unsafe code calls functions that need certain instructions, about which no sanitizer
+# knows anything, and without one the stable compiler will do. One target writes files: in memory, where it can.
 fuzz: export PATH := $(CURDIR)/target/tools/bin:$(PATH)
 fuzz: export TMPDIR := $(or $(wildcard /dev/shm),$(TMPDIR),/tmp)
 fuzz: $(CARGO_FUZZ)  ## Fuzz each target for a minute
-	cargo fmt --manifest-path rust/fuzz/Cargo.toml --check
+	RUSTFLAGS="--cfg fuzzing" cargo clippy --manifest-path rust/fuzz/Cargo.toml --all-targets --locked \
+		--target-dir target/fuzz -- -D warnings
 	cargo run --quiet --locked --manifest-path rust/fuzz/Cargo.toml --target-dir target/fuzz --example seeds -- target/fuzz/seeds
 	cargo fuzz build --fuzz-dir rust/fuzz --target-dir target/fuzz --sanitizer none
 	@for target in $(FUZZ_TARGETS); do \
