@@ -24,7 +24,7 @@ PYRIGHT := PATH="$(CURDIR)/$(BIN):$$PATH" PYRIGHT_PYTHON_IGNORE_WARNINGS=1 pyrig
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
 
-.PHONY: help demo test lint test-rust wheel install test-python types bench fuzz fmt clean
+.PHONY: help demo test lint test-rust wheel install test-python types bench bench-memory fuzz fmt clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -38,12 +38,13 @@ test: lint test-rust wheel test-python types  ## Run every check below, in this 
 
 # The steps of `make test` ----------------------------------------------------------------------
 
-lint: $(VENV)/test.stamp  ## Check format and lints, Rust and Python
+lint: $(VENV)/test.stamp  ## Check format and lints, and that the documented figures are the record's
 	cargo fmt --all --check
 	cargo fmt --manifest-path rust/fuzz/Cargo.toml --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
+	$(BIN)/python benches/plot.py --check
 
 test-rust: $(VENV)/pip.stamp  ## Run the Rust tests, documentation examples included
 	cargo test --workspace --locked
@@ -101,11 +102,24 @@ fuzz: $(CARGO_FUZZ)  ## Fuzz each target for a minute
 $(CARGO_FUZZ):
 	cargo install cargo-fuzz --version 0.13.2 --locked --root target/tools --target-dir target/tools/build
 
-# Not part of the tests: what they print depends on the machine.
-bench: $(VENV)/test.stamp install  ## Measure, and keep the figures in benches/record
+# Not part of the tests: what they print depends on the machine, and the peers are fetched.
+# A quarter of an hour; criterion's folder starts empty, for the record takes all that is in it.
+bench: $(VENV)/test.stamp install  ## Measure, beside what others use; keep the figures and draw them
+	rm -rf target/criterion
 	cargo bench --locked --package cordwood-bench
+	cargo run --release --locked --package cordwood-compare > target/bench-compare.txt
+	cat target/bench-compare.txt
 	$(BIN)/python benches/python/bench.py --json target/bench-python.json
-	$(BIN)/python benches/record.py target/bench-python.json
+	$(BIN)/python benches/python/bench.py --checksums --json target/bench-checksums.json
+	$(BIN)/python benches/record.py --rust --compare target/bench-compare.txt --python target/bench-python.json \
+		--checksums target/bench-checksums.json
+	$(BIN)/python benches/plot.py
+
+# Logs of up to 10 GiB; where the disk has no room, a length is left out.
+bench-memory: $(VENV)/test.stamp install  ## Measure the memory that reading takes, by the length of the file
+	$(BIN)/python benches/python/memory.py --json target/bench-memory.json
+	$(BIN)/python benches/record.py --memory target/bench-memory.json
+	$(BIN)/python benches/plot.py
 
 # By hand ---------------------------------------------------------------------------------------
 

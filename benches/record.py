@@ -1,20 +1,19 @@
 """Keeps the figures of a benchmark run with the facts of the machine: `make bench` runs it last.
 
-    python benches/record.py PYTHON_FIGURES
+    python benches/record.py [--rust] [--compare FILE] [--python FILE] [--checksums FILE] [--memory FILE]
 
-Writes `benches/record/DATE-CPU.json` from what `bench.py --json` wrote and from what criterion left under
-`target/criterion`.
+Writes the parts that are named into `benches/record/DATE-CPU.json`, and leaves those that are there already.
 """
 
 from __future__ import annotations
 
+import argparse
 import datetime
 import json
 import os
 import platform
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -30,47 +29,87 @@ def cpu() -> str:
 
 def cpu_features() -> list[str]:
     """Those that the checksum's kernels look for."""
-    wanted = {"sse4_2", "pclmulqdq", "avx2", "vpclmulqdq", "avx512bw", "crc32", "pmull"}
+    wanted = {"sse4_2", "pclmulqdq", "avx2", "vpclmulqdq", "avx512bw", "avx512vl", "crc32", "pmull"}
     text = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
     return sorted(wanted & set(text.split()))
 
 
-def criterion() -> dict[str, dict[str, float]]:
-    """Nanoseconds of each benchmark: the median and its interval of 95 %."""
+def memory_len() -> int:
+    """Bytes of main memory."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def output_of(*command: str) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout.strip()
+
+
+def criterion() -> dict[str, list[float]]:
+    """Nanoseconds of each benchmark: the median between the ends of its interval of 95 %."""
     figures = {}
     for path in sorted((ROOT / "target/criterion").rglob("new/estimates.json")):
         name = "/".join(path.relative_to(ROOT / "target/criterion").parts[:-2])
         median = json.loads(path.read_text())["median"]
         interval = median["confidence_interval"]
-        figures[name] = {
-            "median": round(median["point_estimate"], 2),
-            "low": round(interval["lower_bound"], 2),
-            "high": round(interval["upper_bound"], 2),
+        numbers = (interval["lower_bound"], median["point_estimate"], interval["upper_bound"])
+        figures[name] = [round(number, 2) for number in numbers]
+    return figures
+
+
+def compare(path: Path) -> dict[str, dict[str, dict[str, dict[str, list[float]]]]]:
+    """What `cordwood-compare` printed, in the shape of what `bench.py` writes."""
+    figures: dict[str, dict[str, dict[str, dict[str, list[float]]]]] = {}
+    for line in path.read_text().splitlines()[1:]:
+        verb, size, name, *numbers = line.split("\t")
+        ns, low, high, ratio, ratio_low, ratio_high = map(float, numbers)
+        figures.setdefault(verb, {}).setdefault(size, {})[name] = {
+            "ns": [low, ns, high],
+            "ratio": [ratio_low, ratio, ratio_high],
         }
     return figures
 
 
+def to_json(record: object) -> str:
+    """A list of numbers stays on its line: one line for what one contender did at one size."""
+    text = json.dumps(record, indent=1)
+    return re.sub(r"\[[-\d.,\s]+\]", lambda found: "".join(found[0].split()).replace(",", ", "), text) + "\n"
+
+
 def main() -> None:
     """Writes the record and says where."""
-    rustc = subprocess.run(["rustc", "--version"], capture_output=True, text=True, check=True).stdout.strip()
-    commit = subprocess.run(
-        ["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=True, cwd=ROOT
-    ).stdout.strip()
-    record = {
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "commit": commit,
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rust", action="store_true", help="take what criterion left under target/criterion")
+    parser.add_argument("--compare", type=Path, help="what cordwood-compare printed")
+    parser.add_argument("--python", type=Path, help="what bench.py wrote")
+    parser.add_argument("--checksums", type=Path, help="what bench.py --checksums wrote")
+    parser.add_argument("--memory", type=Path, help="what memory.py wrote")
+    arguments = parser.parse_args()
+
+    date = datetime.datetime.now(datetime.UTC).date().isoformat()
+    commit = output_of("git", "describe", "--always", "--dirty")
+    name = re.sub(r"[^a-z0-9]+", "-", cpu().lower()).strip("-")
+    path = ROOT / f"benches/record/{date}-{name}.json"
+    record = json.loads(path.read_text()) if path.exists() else {}
+    record["machine"] = {
+        "date": date,
         "cpu": cpu(),
         "cpu_features": cpu_features(),
         "cpu_count": os.cpu_count(),
+        "memory_len": memory_len(),
         "system": platform.platform(),
         "python": platform.python_version(),
-        "rustc": rustc,
-        "rust_ns": criterion(),
-        "python_ns_per_record": json.loads(Path(sys.argv[1]).read_text()),
+        "rustc": output_of("rustc", "--version"),
     }
-    name = re.sub(r"[^a-z0-9]+", "-", str(record["cpu"]).lower()).strip("-")
-    path = ROOT / f"benches/record/{record['date']}-{name}.json"
-    path.write_text(json.dumps(record, indent=1) + "\n")
+    parts: dict[str, object] = {}
+    if arguments.rust:
+        parts["rust"] = {"ns": criterion()}
+    if arguments.compare:
+        parts["compare"] = compare(arguments.compare)
+    for part in ("python", "checksums", "memory"):
+        if file := getattr(arguments, part):
+            parts[part] = json.loads(file.read_text())
+    for part, figures in parts.items():
+        record[part] = {"commit": commit, **figures}
+    path.write_text(to_json(record))
     print(path.relative_to(ROOT))
 
 

@@ -1,7 +1,6 @@
 """`Writer`: modes, buffering, and what is left behind in each case."""
 
 import io
-import os
 import subprocess
 import sys
 
@@ -264,13 +263,27 @@ def test_a_refuses_a_torn_tail_and_the_advice_helps(path, name):
     error = caught.value
     assert (error.path, error.offset, error.length, error.reason) == (str(path), offset, length, reason)
     assert str(path) in str(error)
-    assert f"cut the file to {offset} bytes" in str(error)
+    assert "on_torn_tail" in str(error)
     assert path.read_bytes() == file
 
-    os.truncate(path, error.offset)
-    with cordwood.open(path, "a") as writer:
+    with cordwood.open(path, "a", on_torn_tail="truncate") as writer:
+        tail = writer.recovered_tail
         assert writer.append(b"two") == offset
-    assert list(cordwood.open(path)) == [*([b"one"] if offset else []), b"two"]
+    assert (tail.begin, tail.end, tail.reason) == (offset, offset + length, reason)
+    assert path.read_bytes() == reference.encode([*([b"one"] if offset else []), b"two"])
+
+
+@pytest.mark.parametrize("name", TORN)
+def test_a_pads_a_torn_tail_and_leaves_every_byte(path, name):
+    file, offset, length, _ = TORN[name]
+    path.write_bytes(file)
+    with cordwood.open(path, "a", on_torn_tail="pad") as writer:
+        assert (writer.recovered_tail.begin, len(writer.recovered_tail)) == (offset, length)
+        begin = writer.append(b"two")
+        assert begin == -(-len(file) // BLOCK_LEN) * BLOCK_LEN
+    assert path.read_bytes() == file.ljust(begin, b"\0") + reference.encode([b"two"])
+    with cordwood.open(path, on_corruption="skip") as reader:
+        assert list(reader) == [*([b"one"] if offset else []), b"two"]
 
 
 def test_a_refuses_damage_anywhere(path):
@@ -281,10 +294,17 @@ def test_a_refuses_damage_anywhere(path):
         ONE + fragment(80, b""),
     ]:
         path.write_bytes(file)
-        with pytest.raises(cordwood.CorruptionError) as caught:
-            cordwood.open(path, "a")
-        assert caught.value.path == str(path)
-        assert path.read_bytes() == file
+        for on_torn_tail in ["refuse", "truncate"]:
+            with pytest.raises(cordwood.CorruptionError) as caught:
+                cordwood.open(path, "a", on_torn_tail=on_torn_tail)
+            assert caught.value.path == str(path)
+            assert path.read_bytes() == file
+        # Damage is passed over only by who asks for it, and every byte of it stays.
+        with cordwood.open(path, "a", on_torn_tail="pad") as writer:
+            writer.append(b"behind")
+        assert path.read_bytes().startswith(file)
+        with cordwood.open(path, on_corruption="skip") as reader:
+            assert list(reader)[-1] == b"behind"
 
 
 def test_a_lets_zeros_in_the_middle_be(path):

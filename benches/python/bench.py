@@ -1,155 +1,273 @@
-"""Reading and writing from Python, beside what forty lines of Python do.
+"""Reading and writing from Python, beside what else people use. `make bench` runs it.
 
-    python benches/python/bench.py [--json FILE]
+    python benches/python/bench.py [--checksums] [--json FILE] [--rounds N] [--only WORD]... [--size SIZE]...
 
-The contenders of a size take turns in one process, so that what else the machine does falls on all alike; each answer
-is checked before it is timed. The figure is nanoseconds a record, the median of the rounds, with the spread of the
-middle half.
+Each contender runs in a process of its own, in an environment that is made for it under `target/peers`. They take
+turns, so that what else the machine does falls on all alike; what each read is checked before it is timed. A figure is
+nanoseconds a record, the median of the rounds with the middle half; a ratio is that of two turns of one round. Files
+lie in memory where the system has a folder for that: the disk is the same for all.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import re
+import select
+import shutil
 import statistics
-import struct
+import subprocess
+import sys
 import tempfile
-import time
-from collections import deque
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
-from crc32c import crc32c
+import workload
+from peers import NOT_MEASURED, PEERS, Peer
 
 import cordwood
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+HERE = Path(__file__).parent
+ENVIRONMENTS = HERE.parents[1] / "target/peers"
 
-LENS = [16, 100, 1024, 10_240]
-TOTAL = 32 << 20
-ROUNDS = 7
-BLOCK_LEN = 32_768
-HEADER = struct.Struct("<IHB")
+TURN_SECONDS = 0.05
+INSTALL_LIMIT = 600
+ANSWER_LIMIT = 120
+"""Seconds after which a contender is given up."""
 
-
-def mask(crc: int) -> int:
-    return (((crc >> 15) | (crc << 17)) + 0xA282EAD8) & 0xFFFFFFFF
+BASELINES = {"log": "cordwood", "own": "cordwood", "batches": "cordwood on WriteBatches"}
+"""By what a contender reads: whom its time is compared with."""
 
 
-def plain_read(path: Path) -> Iterator[bytes]:
-    """What one writes by hand: checks every checksum, knows FULL to LAST, stops at damage."""
-    with path.open("rb") as file:
-        parts = []
-        while block := file.read(BLOCK_LEN):
-            at = 0
-            while at + 7 <= len(block):
-                stored, length, kind = HEADER.unpack_from(block, at)
-                end = at + 7 + length
-                if mask(crc32c(block[at + 6 : end])) != stored:
-                    raise ValueError(f"checksum mismatch at {at}")
-                data = block[at + 7 : end]
-                at = end
-                if kind == 1:
-                    yield data
-                else:
-                    parts.append(data)
-                    if kind == 4:
-                        yield b"".join(parts)
-                        parts.clear()
+class GivenUpError(Exception):
+    """The contender cannot be measured; the text says why."""
 
 
-def plain_write(path: Path, records: list[bytes]) -> None:
-    """What one writes by hand."""
-    with path.open("wb") as file:
-        offset = 0
-        for record in records:
-            taken = 0
-            while True:
-                left = BLOCK_LEN - offset
-                if left < 7:
-                    file.write(bytes(left))
-                    offset, left = 0, BLOCK_LEN
-                data = record[taken : taken + left - 7]
-                is_first = taken == 0
-                taken += len(data)
-                is_last = taken == len(record)
-                kind = (1 if is_last else 2) if is_first else (4 if is_last else 3)
-                file.write(HEADER.pack(mask(crc32c(data, crc32c(bytes([kind])))), len(data), kind))
-                file.write(data)
-                offset = (offset + 7 + len(data)) % BLOCK_LEN
-                if is_last:
-                    break
+class Contender:
+    """A peer's process."""
+
+    def __init__(self, peer: Peer) -> None:
+        self.peer = peer
+        python = environment(peer)
+        with (ENVIRONMENTS / f"{slug(peer.name)}.log").open("w") as log:
+            self.process = subprocess.Popen(
+                [python, HERE / "worker.py", peer.name],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                # Nothing that a package may do beside its work: no reports to anywhere.
+                env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1", "WANDB_MODE": "offline", "DO_NOT_TRACK": "1"},
+            )
+
+    def ask(self, do: str, **arguments: object) -> dict[str, Any]:
+        """Sends a request and waits for the answer."""
+        assert self.process.stdin
+        assert self.process.stdout
+        try:
+            self.process.stdin.write(json.dumps({"do": do, **arguments}).encode() + b"\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            raise GivenUpError("its process ended") from None
+        if not select.select([self.process.stdout], [], [], ANSWER_LIMIT)[0]:
+            self.process.kill()
+            raise GivenUpError(f"no answer within {ANSWER_LIMIT} seconds")
+        line = self.process.stdout.readline()
+        if not line:
+            raise GivenUpError("its process ended")
+        answer = json.loads(line)
+        if "problem" in answer:
+            raise GivenUpError(answer["problem"])
+        return answer
+
+    def close(self) -> None:
+        """Lets the process end."""
+        if self.process.stdin and not self.process.stdin.closed:
+            self.process.stdin.close()
+        self.process.wait()
 
 
-def write_append(path: Path, records: list[bytes]) -> None:
-    with cordwood.open(path, "w") as writer:
-        append = writer.append
-        for record in records:
-            append(record)
+def slug(text: str) -> str:
+    return re.sub(r"[^a-z0-9.]+", "-", text.lower()).strip("-")
 
 
-def write_extend(path: Path, records: list[bytes]) -> None:
-    with cordwood.open(path, "w") as writer:
-        writer.extend(records)
+def environment(peer: Peer) -> str:
+    """The interpreter that has what the contender needs; makes it if it is not there."""
+    if not peer.requires:
+        return sys.executable
+    folder = ENVIRONMENTS / slug(peer.requires[-1])
+    python = folder / "bin/python"
+    stamp = folder / "requires.txt"
+    wanted = "\n".join(peer.requires)
+    if not stamp.exists() or stamp.read_text() != wanted:
+        print(f"making an environment for {peer.requires[-1]}", file=sys.stderr)
+        shutil.rmtree(folder, ignore_errors=True)
+        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+        try:
+            subprocess.run(
+                [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *peer.requires],
+                check=True,
+                capture_output=True,
+                text=True,
+                timeout=INSTALL_LIMIT,
+            )
+        except subprocess.TimeoutExpired:
+            raise GivenUpError(f"pip did not finish within {INSTALL_LIMIT} seconds") from None
+        except subprocess.CalledProcessError as error:
+            lines = [line.strip() for line in error.stderr.splitlines() if "error" in line.lower()]
+            why = re.sub(r"https?://\S+", "(address)", lines[-1]) if lines else "no reason given"
+            raise GivenUpError(f"pip cannot install it: {why}") from None
+        stamp.write_text(wanted)
+    return str(python)
 
 
-def drain(records: Iterator[object]) -> None:
-    for _ in records:
-        pass
+def quartiles(values: list[float], digits: int) -> list[float]:
+    """The middle half and the median: low, median, high."""
+    if len(values) == 1:
+        return [round(values[0], digits)] * 3
+    low, median, high = statistics.quantiles(values, n=4, method="inclusive")
+    return [round(low, digits), round(median, digits), round(high, digits)]
 
 
-def measure(length: int, folder: Path) -> dict[str, list[float]]:
-    """Nanoseconds a record of each contender, a list of rounds."""
-    count = TOTAL // (length + 7)
-    records = [index.to_bytes(8, "little") * (length // 8) + bytes(length % 8) for index in range(count)]
-    ours, theirs = folder / "ours.log", folder / "theirs.log"
-    write_extend(ours, records)
-    plain_write(theirs, records)
-    assert ours.read_bytes() == theirs.read_bytes()
-    assert list(cordwood.open(ours)) == records == list(plain_read(ours))
-    assert [record for batch in cordwood.open(ours).batches() for record in batch] == records
+class Bench:
+    """The contenders that are left, and what was measured."""
 
-    contenders: dict[str, Callable[[], None]] = {
-        "a list that is there already": lambda: drain(iter(records)),
-        "read: for record in reader": lambda: drain(cordwood.open(ours)),
-        "read: deque(reader, 0)": lambda: deque(cordwood.open(ours), maxlen=0).clear(),
-        "read: batches()": lambda: drain(cordwood.open(ours).batches()),
-        "read: records()": lambda: drain(cordwood.open(ours).records()),
-        "read: plain Python and crc32c": lambda: drain(plain_read(ours)),
-        "write: append": lambda: write_append(ours, records),
-        "write: extend": lambda: write_extend(ours, records),
-        "write: plain Python and crc32c": lambda: plain_write(theirs, records),
-    }
-    times: dict[str, list[float]] = {name: [] for name in contenders}
-    for _ in range(ROUNDS):
-        for name, run in contenders.items():
-            begin = time.perf_counter()
-            run()
-            times[name].append((time.perf_counter() - begin) / count * 1e9)
-    return times
+    def __init__(self, peers: list[Peer], rounds: int) -> None:
+        self.rounds = rounds
+        self.contenders: dict[str, Contender] = {}
+        self.problems: dict[str, str] = {}
+        self.figures: dict[str, dict[str, dict[str, dict[str, list[float]]]]] = {}
+        for peer in peers:
+            try:
+                self.contenders[peer.name] = Contender(peer)
+            except GivenUpError as reason:
+                self.give_up(peer.name, reason)
+
+    def give_up(self, name: str, reason: object) -> None:
+        """Goes on without this contender; the record says why."""
+        print(f"{name}: {reason}", file=sys.stderr)
+        self.problems[name] = str(reason)
+        if contender := self.contenders.pop(name, None):
+            contender.close()
+
+    def each(self, names: list[str], do: str, **arguments: object) -> dict[str, dict[str, Any]]:
+        """Asks one after the other; who fails is given up."""
+        answers = {}
+        for name in names:
+            if name in self.contenders:
+                try:
+                    answers[name] = self.contenders[name].ask(do, **arguments)
+                except GivenUpError as reason:
+                    self.give_up(name, reason)
+        return answers
+
+    def take_turns(self, verb: str, size: str, names: list[str]) -> None:
+        """Measures, prints a table and keeps the figures."""
+        times: dict[str, list[float]] = {name: [] for name in names}
+        for number in range(self.rounds + 1):
+            for name, answer in self.each(names, f"turn_{verb}", seconds=TURN_SECONDS).items():
+                if number > 0:  # The first round warms up.
+                    times[name].append(answer["ns"])
+        print(f"\n{verb}, {size}: ns (middle half), multiple of cordwood's time (middle half)")
+        kept = self.figures.setdefault(verb, {}).setdefault(size, {})
+        for name in names:
+            if name not in self.contenders:
+                continue
+            baseline = times[BASELINES[self.contenders[name].peer.file] if verb == "read" else "cordwood"]
+            ratios = [time / base for time, base in zip(times[name], baseline, strict=True)]
+            kept[name] = {"ns": quartiles(times[name], 2), "ratio": quartiles(ratios, 3)}
+            low, median, high = kept[name]["ns"]
+            ratio_low, ratio, ratio_high = kept[name]["ratio"]
+            print(
+                f"  {name:28}{median:12,.1f} ({low:,.1f} - {high:,.1f})"
+                f"{ratio:10.2f} ({ratio_low:.2f} - {ratio_high:.2f})",
+                flush=True,
+            )
+
+    def logs(self, size: str, folder: Path) -> None:
+        """Checks and measures reading and writing records of this size."""
+        records = workload.records(size)
+        batches = workload.batches(records)
+        digests = {"records": workload.digest(records), "batches": workload.digest(batches)}
+        paths = {"own": Path()}
+        for kind, content in (("log", records), ("batches", batches)):
+            paths[kind] = folder / kind / "000003.log"
+            paths[kind].parent.mkdir()
+            with cordwood.open(paths[kind], "w") as writer:
+                writer.extend(content)
+        names = [name for name, contender in self.contenders.items() if contender.peer.read]
+        for name in names:
+            peer = self.contenders[name].peer
+            scratch = folder / slug(name)
+            scratch.mkdir()
+            answers = self.each([name], "prepare", size=size, path=str(paths[peer.file]), scratch=str(scratch))
+            for answer in answers.values():  # One, or none if it is given up.
+                if answer["digest"] != digests[peer.gives]:
+                    self.give_up(name, f"it does not read what was written, records of {size}")
+                elif not answer.get("writes_the_same", True):
+                    self.give_up(name, f"it writes other bytes, records of {size}")
+        self.take_turns("read", size, names)
+        writers = [peer.name for peer in PEERS if peer.write and peer.time_writing]
+        self.take_turns("write", size, [name for name in writers if name in names])
+
+    def checksums(self) -> None:
+        """Checks and measures one checksum by length."""
+        names = [name for name, contender in self.contenders.items() if contender.peer.checksum]
+        for length in workload.CHECKSUM_LENS:
+            values = self.each(names, "prepare_checksum", length=length)
+            for name, answer in values.items():
+                if answer != values["cordwood"]:
+                    self.give_up(name, f"another checksum of {length} bytes")
+            self.take_turns("checksum", str(length), names)
+            if length >= 1024:  # Below, the call is more than the checksum.
+                self.take_turns("net", str(length), names)
+
+
+def describe(peer: Peer) -> dict[str, object]:
+    return {"requires": " ".join(peer.requires), "file": peer.file, "verifies": peer.verifies, "note": peer.note}
 
 
 def main() -> None:
-    """Measures, prints a table for each length, and writes the figures to the file that is named."""
+    """Measures, prints the tables, and writes the figures to the file that is named."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--checksums", action="store_true", help="measure checksums instead of reading and writing")
     parser.add_argument("--json", type=Path, help="write the figures to this file")
+    parser.add_argument("--rounds", type=int, default=9, help="turns of each contender, default 9")
+    parser.add_argument("--only", action="append", help="only contenders with this word in their name; may be repeated")
+    parser.add_argument("--size", action="append", choices=workload.SIZES, help="only this size; may be repeated")
     arguments = parser.parse_args()
-    figures = {}
-    with tempfile.TemporaryDirectory() as folder:
-        for length in LENS:
-            figures[length] = {}
-            print(f"\nrecords of {length} bytes: ns a record, middle half, times as fast as plain Python")
-            times = measure(length, Path(folder))
-            for name, rounds in times.items():
-                low, median, high = statistics.quantiles(rounds, n=4)
-                verb = name.split(":")[0]
-                plain = times.get(f"{verb}: plain Python and crc32c")
-                ratio = f"{statistics.median(plain) / median:5.1f}" if plain else ""
-                print(f"  {name:32}{median:10.1f}   {low:8.1f} - {high:8.1f}   {ratio}")
-                figures[length][name] = {"median": median, "low": low, "high": high}
+
+    load_before = round(os.getloadavg()[0], 2)
+    ENVIRONMENTS.mkdir(parents=True, exist_ok=True)
+    words = arguments.only or [""]
+    peers = [
+        peer
+        for peer in PEERS
+        if (peer.checksum if arguments.checksums else peer.read)
+        and (peer.name in BASELINES.values() or any(word in peer.name for word in words))
+    ]
+    bench = Bench(peers, arguments.rounds)
+    memory = Path("/dev/shm")  # noqa: S108 - a fresh folder in it
+    where = memory if os.access(memory, os.W_OK) else None
+    if arguments.checksums:
+        bench.checksums()
+    else:
+        for size in arguments.size or workload.SIZES:
+            with tempfile.TemporaryDirectory(dir=where) as folder:
+                bench.logs(size, Path(folder))
+    for contender in bench.contenders.values():
+        contender.close()
+
     if arguments.json:
-        arguments.json.write_text(json.dumps(figures, indent=1) + "\n")
+        result = {
+            "files": "in memory" if where else "on disk",
+            "rounds": arguments.rounds,
+            "load_before": load_before,
+            "contenders": {peer.name: describe(peer) for peer in peers},
+            "problems": bench.problems | ({} if arguments.checksums else NOT_MEASURED),
+            **bench.figures,
+        }
+        arguments.json.write_text(json.dumps(result, indent=1) + "\n")
 
 
 if __name__ == "__main__":

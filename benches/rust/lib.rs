@@ -4,8 +4,42 @@ use std::time::Duration;
 
 use criterion::Criterion;
 
-/// The lengths of records and of checksummed data, in bytes.
-pub const LENS: [usize; 6] = [16, 100, 256, 1024, 10_240, 32_761];
+/// The lengths of checksummed data, in bytes. The last is the most that a block holds.
+pub const CHECKSUM_LENS: [usize; 8] = [16, 64, 100, 256, 1024, 4096, 10_240, 32_761];
+
+/// What the records of a log are like.
+#[derive(Clone, Copy, Debug)]
+pub struct Size {
+    /// As in `benches/python/workload.py`.
+    pub name: &'static str,
+    /// Each record's length in bytes; `None` for the mix.
+    pub len: Option<usize>,
+}
+
+/// The sizes of records. The mix is log-normal: most records are short, most bytes are in long ones.
+pub const SIZES: [Size; 6] = [
+    Size {
+        name: "16",
+        len: Some(16),
+    },
+    Size {
+        name: "100",
+        len: Some(100),
+    },
+    Size {
+        name: "1024",
+        len: Some(1024),
+    },
+    Size {
+        name: "10240",
+        len: Some(10_240),
+    },
+    Size {
+        name: "102400",
+        len: Some(102_400),
+    },
+    Size { name: "mix", len: None },
+];
 
 /// Enough for a spread of a few per cent, and not more: there are many cases.
 pub fn config() -> Criterion {
@@ -17,11 +51,37 @@ pub fn config() -> Criterion {
 /// A stretch of bytes without structure, the same each time (xorshift).
 pub fn noise(len: usize) -> Vec<u8> {
     let mut x = 0x9e37_79b9_u32;
-    let next = move || {
-        x ^= x << 13;
-        x ^= x >> 17;
-        x ^= x << 5;
-        (x >> 9) as u8
+    std::iter::repeat_with(|| (xorshift(&mut x) >> 9) as u8)
+        .take(len)
+        .collect()
+}
+
+/// The data, cut into records of that size.
+pub fn records(size: Size, data: &[u8]) -> Vec<&[u8]> {
+    let mut x = 0x9e37_79b9_u32;
+    let mut rest = data;
+    let next = || {
+        let len = size.len.unwrap_or_else(|| mixed_len(&mut x));
+        let (record, behind) = rest.split_at_checked(len)?;
+        rest = behind;
+        Some(record)
     };
-    std::iter::repeat_with(next).take(len).collect()
+    std::iter::from_fn(next).collect()
+}
+
+/// Log-normal: median 300 bytes, mean about 900, at least 1, at most 1 MiB.
+fn mixed_len(x: &mut u32) -> usize {
+    // The sum of twelve uniform numbers is close to normal, with a variance of 1.
+    let normal = (0..12)
+        .map(|_| f64::from(xorshift(x)) / f64::from(u32::MAX))
+        .sum::<f64>()
+        - 6.0;
+    (300.0 * (1.5 * normal).exp()).clamp(1.0, f64::from(1 << 20)) as usize
+}
+
+fn xorshift(x: &mut u32) -> u32 {
+    *x ^= *x << 13;
+    *x ^= *x >> 17;
+    *x ^= *x << 5;
+    *x
 }

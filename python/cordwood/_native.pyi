@@ -388,28 +388,72 @@ class Writer:
     """Writes records to a log, byte for byte as LevelDB does.
 
     Records are gathered and written about 1 MiB at a time; `flush`, `sync` and `close` write what is left. A writer may
-    be shared between threads; each record is written whole.
+    be shared between threads; each record is written whole. A file is locked against a second writer until it is
+    closed, in this process and in others that ask (all that use cordwood do).
 
-    After a failed write nobody knows how much arrived, so every later call fails too.
+    A write to a file that fails is undone: the file is cut back to the end of its last whole record, and the writer can
+    be used on. If it cannot be undone, or if a sync has failed, every later call fails: nobody knows what is on the
+    disk behind `durable_offset`, and asking again would not tell. An object with `write` is not used again after it has
+    failed.
 
     Args:
         sink: A path (`str` or `os.PathLike`), or an object with `write(data)`, at whose position the log begins.
         mode: `"x"`: a new file; fails if there is one. `"w"`: a new file, in place of any that is there. `"a"`: append
             to the file, or make a new one. An object takes `"x"` or `"w"`, which are then the same. Default: `"x"`.
+        sync: When to wait until records are on the disk, besides `sync()` and `append(..., sync=True)`. `"never"`: not
+            at all; `"close"`: when the writer is closed; `"append"`: before each `append` returns. With all that
+            follows, closing syncs, too. Default: `"never"`.
+        sync_len: In place of `sync`: with the `append` that makes it this many bytes since the last time.
+        sync_interval: In place of `sync`: with the `append` that comes this many seconds after the last time, or later.
+        on_torn_tail: For `"a"`, if the file does not end with a whole record. `"refuse"`: raise. `"truncate"`: cut off
+            what a crash can have left behind the last whole record; damage raises. `"pad"`: leave every byte, and go on
+            in the next block, damage or not; readers tell of what lies there. Default: `"refuse"`.
+        checkpoint: For `"a"`: the file offset of a record, from which on the file is read to find its end. What comes
+            before is not looked at. Default: `None`, the beginning.
+        preallocate_len: Ask the file system for room this many bytes at a time (Linux only, elsewhere without effect).
+            The length of the file stays that of its records. Default: 0, not at all.
 
     Raises:
         OSError: The file cannot be opened. For `"x"` an existing file is a `FileExistsError`.
-        TornTailError: For `"a"`, the file ends in an incomplete record or in zeros.
-        CorruptionError: For `"a"`, the file is damaged.
+        BlockingIOError: Another writer has the file open.
+        TornTailError: For `"a"`, the file ends in an incomplete record or in zeros, and the choice is to refuse.
+        CorruptionError: For `"a"`, the file is damaged, and the choice is not to pad.
+        ValueError: An option has no such value, or makes no sense here.
 
     >>> with cordwood.Writer("example.log", "w") as writer:
     ...     writer.append(b"one")
     0
+    >>> with cordwood.Writer("example.log", "a", sync="close") as writer:
+    ...     writer.append(b"two")
+    10
+    >>> writer.durable_offset
+    20
     """
 
-    def __new__(cls, sink: Sink, mode: Literal["x", "w", "a"] = "x") -> Self: ...
-    def append(self, record: ReadableBuffer, /) -> int:
-        """Appends a record, of any length, and returns its file offset: that of its first fragment's header."""
+    def __new__(
+        cls,
+        sink: Sink,
+        mode: Literal["x", "w", "a"] = "x",
+        *,
+        sync: Literal["never", "close", "append"] = "never",
+        sync_len: int | None = None,
+        sync_interval: float | None = None,
+        on_torn_tail: Literal["refuse", "truncate", "pad"] = "refuse",
+        checkpoint: int | None = None,
+        preallocate_len: int = 0,
+    ) -> Self: ...
+    def append(self, record: ReadableBuffer, /, *, sync: bool = False) -> int:
+        """Appends a record, of any length, and returns its file offset: that of its first fragment's header.
+
+        Args:
+            record: `bytes` or any other buffer.
+            sync: Return when it and all before it are on the disk. Threads that wait for this share one sync.
+                Default: `False`.
+
+        Raises:
+            OSError: A write or a sync failed. The message says what is on the disk and whether the writer can be used
+                on. The record is not in the log if the write was undone.
+        """
     def extend(self, records: Iterable[ReadableBuffer], /) -> int:
         """Appends all records of an iterable and returns how many there were. If it raises, those before are there."""
     def tell(self) -> int:
@@ -420,7 +464,7 @@ class Writer:
         They then survive the end of this process, not that of the machine.
         """
     def sync(self) -> None:
-        """Flushes, and waits until the records are on the disk.
+        """Flushes, and waits until the records are on the disk. Of a new file, its name is put there, too.
 
         Raises:
             OSError: They may not be, and never will be: a failed sync cannot be repeated, so the writer stays unusable.
@@ -428,7 +472,13 @@ class Writer:
         """
     @property
     def durable_offset(self) -> int:
-        """The length of the log that is known to be on the disk, in bytes: `tell()` at the last `sync`."""
+        """Everything before this file offset is on the disk, and survives the end of the machine.
+
+        0 before the first sync of this writer. It can still be read when the writer is closed.
+        """
+    @property
+    def recovered_tail(self) -> SkippedRegion | None:
+        """What stood behind the last whole record when the log was opened with `"a"`: now cut off, or left behind."""
     @property
     def path(self) -> str | None:
         """The path, if the sink is one."""
@@ -436,7 +486,10 @@ class Writer:
     def closed(self) -> bool:
         """Whether `close` has been called."""
     def close(self) -> None:
-        """Flushes and closes the file. An object that was passed in is only flushed. Closing twice is no error."""
+        """Flushes, syncs if `sync` says so, and closes the file. Closing twice is no error.
+
+        An object that was passed in is only flushed.
+        """
     def __enter__(self) -> Self: ...
     def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None, /
@@ -604,9 +657,7 @@ def salvage(source: Source, destination: str | PathLike[str], *, record_len_max:
     [b'one', b'three']
     """
 
-def stat(
-    source: Source, *, threads: int = 1, verify_checksums: bool = True, record_len_max: int = 1073741824
-) -> Stat:
+def stat(source: Source, *, threads: int = 1, verify_checksums: bool = True, record_len_max: int = 1073741824) -> Stat:
     """Reads a log to its end, and counts what is in it. Damage is no error here.
 
     Args:

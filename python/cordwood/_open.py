@@ -24,7 +24,17 @@ def open(  # noqa: A001
     record_len_max: int = 1 << 30,
 ) -> Reader: ...
 @overload
-def open(source: Sink, mode: Literal["w", "x", "a"]) -> Writer: ...  # noqa: A001
+def open(  # noqa: A001
+    source: Sink,
+    mode: Literal["w", "x", "a"],
+    *,
+    sync: Literal["never", "close", "append"] = "never",
+    sync_len: int | None = None,
+    sync_interval: float | None = None,
+    on_torn_tail: Literal["refuse", "truncate", "pad"] = "refuse",
+    checkpoint: int | None = None,
+    preallocate_len: int = 0,
+) -> Writer: ...
 def open(source: Any, mode: str = "r", **options: Any) -> Reader | Writer:  # noqa: A001
     """Opens a log to read its records or to write some.
 
@@ -41,6 +51,7 @@ def open(source: Any, mode: str = "r", **options: Any) -> Reader | Writer:  # no
     Raises:
         FileNotFoundError, PermissionError, IsADirectoryError, ...: What the operating system says, with the path.
         FileExistsError: For `"x"`.
+        BlockingIOError: Another writer has the file open.
         TornTailError, CorruptionError: For `"a"`, if the file does not end with a whole record.
 
     >>> with cordwood.open("example.log", "w") as writer:

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use cordwood::{Encoder, ReadOptions, Reader};
-use cordwood_bench::{LENS, noise};
+use cordwood_bench::{SIZES, noise, records};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 
 const TOTAL: usize = 4 << 20;
@@ -31,8 +31,8 @@ fn read(file: &[u8], verify_checksums: bool) -> (usize, usize) {
 
 fn log(criterion: &mut Criterion) {
     let data = noise(TOTAL);
-    for len in LENS {
-        let records: Vec<&[u8]> = data.chunks_exact(len).collect();
+    for size in SIZES {
+        let records = records(size, &data);
         let file = encoded(&records);
         let expected = (
             records.len(),
@@ -42,13 +42,13 @@ fn log(criterion: &mut Criterion) {
 
         let mut group = criterion.benchmark_group("log");
         group.throughput(Throughput::Elements(records.len() as u64));
-        group.bench_function(BenchmarkId::new("encode", len), |bencher| {
+        group.bench_function(BenchmarkId::new("encode", size.name), |bencher| {
             bencher.iter(|| black_box(encoded(black_box(&records))));
         });
-        group.bench_function(BenchmarkId::new("decode", len), |bencher| {
+        group.bench_function(BenchmarkId::new("decode", size.name), |bencher| {
             bencher.iter(|| read(black_box(&file), true));
         });
-        group.bench_function(BenchmarkId::new("decode, checksums off", len), |bencher| {
+        group.bench_function(BenchmarkId::new("decode, checksums off", size.name), |bencher| {
             bencher.iter(|| read(black_box(&file), false));
         });
         group.finish();

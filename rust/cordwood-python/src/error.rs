@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use pyo3::PyTypeInfo;
-use pyo3::exceptions::{PyOSError, PyRuntimeError};
+use pyo3::exceptions::{PyBlockingIOError, PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
 
@@ -35,6 +35,15 @@ pub(crate) fn to_python(py: Python<'_>, error: cordwood::Error, path: Option<&Pa
         cordwood::Error::TornTail { region, .. } => {
             about_region(&classes::TornTailError::type_object(py), message, region, path)
         }
+        cordwood::Error::Locked { .. } => locked(py, &message, path),
+        cordwood::Error::Write { ref source, .. } => {
+            let text = without_number(&without_path(&message, path));
+            match (source.raw_os_error(), path) {
+                (Some(errno), Some(path)) => PyOSError::new_err((errno, text, path.as_os_str().to_owned())),
+                _ => PyOSError::new_err(text),
+            }
+        }
+        cordwood::Error::Closed { .. } => PyValueError::new_err("the writer is closed"),
         // Errors that a later core adds.
         _ => PyRuntimeError::new_err(message),
     }
@@ -105,6 +114,7 @@ pub(crate) fn os_error(error: io::Error, path: Option<&Path>) -> PyErr {
     let errno = error.raw_os_error().or(match error.kind() {
         io::ErrorKind::IsADirectory => Some(EISDIR),
         io::ErrorKind::AlreadyExists => Some(EEXIST),
+        io::ErrorKind::InvalidInput => Some(EINVAL),
         _ => None,
     });
     match (errno, path) {
@@ -119,8 +129,39 @@ const EISDIR: i32 = 21;
 /// "File exists": so is this.
 const EEXIST: i32 = 17;
 
+/// "Invalid argument": and this.
+const EINVAL: i32 = 22;
+
+/// What `fcntl.flock` raises in Python, too.
+fn locked(py: Python<'_>, message: &str, path: Option<&Path>) -> PyErr {
+    let errno = py.import("errno").and_then(|errno| errno.getattr("EAGAIN"));
+    match errno.and_then(|errno| errno.extract::<i32>()) {
+        Ok(errno) => PyBlockingIOError::new_err((
+            errno,
+            without_path(message, path),
+            path.map(|path| path.as_os_str().to_owned()),
+        )),
+        Err(error) => error,
+    }
+}
+
 /// The text alone: Rust adds "(os error 2)", Python adds its own number.
 fn strerror(error: &io::Error) -> String {
-    let text = error.to_string();
-    text.split(" (os error").next().unwrap_or(&text).to_owned()
+    without_number(&error.to_string())
+}
+
+fn without_number(text: &str) -> String {
+    match text.split_once(" (os error ") {
+        Some((before, behind)) => {
+            let behind = behind.split_once(')').map_or("", |(_, behind)| behind);
+            format!("{before}{behind}")
+        }
+        None => text.to_owned(),
+    }
+}
+
+/// The path is an attribute of its own, which Python shows behind the text.
+fn without_path(message: &str, path: Option<&Path>) -> String {
+    let begin = path.map(|path| format!("{}: ", path.display())).unwrap_or_default();
+    message.strip_prefix(&begin).unwrap_or(message).to_owned()
 }

@@ -1,6 +1,5 @@
 //! What Python users read from and write to, as [`Read`], [`Seek`] and [`Write`].
 
-use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 
@@ -268,23 +267,6 @@ impl Seek for ObjectInput {
     }
 }
 
-/// A file or a Python object that records are written to.
-pub(crate) trait Output: Write + Send + Sync {
-    /// Fails if what is written here can never be synced.
-    fn check_sync(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-
-    /// Waits until all that was written is on the disk.
-    fn sync(&mut self) -> io::Result<()>;
-}
-
-impl Output for File {
-    fn sync(&mut self) -> io::Result<()> {
-        self.sync_data()
-    }
-}
-
 /// An object with `write`.
 pub(crate) struct ObjectOutput(pub(crate) Py<PyAny>);
 
@@ -326,12 +308,14 @@ impl Write for ObjectOutput {
     }
 }
 
-impl Output for ObjectOutput {
-    fn check_sync(&mut self) -> io::Result<()> {
+impl ObjectOutput {
+    /// Fails if what is written here can never be synced.
+    pub(crate) fn check_sync(&self) -> io::Result<()> {
         Python::attach(|py| self.fileno(py).map(drop)).map_err(io::Error::from)
     }
 
-    fn sync(&mut self) -> io::Result<()> {
+    /// Waits until all that was written is on the disk.
+    pub(crate) fn sync(&self) -> io::Result<()> {
         let sync = |py: Python<'_>| py.import("os")?.call_method1("fsync", (self.fileno(py)?,)).map(drop);
         Python::attach(sync).map_err(io::Error::from)
     }

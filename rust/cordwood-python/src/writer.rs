@@ -1,19 +1,20 @@
 //! The class `Writer`.
 
 use std::ffi::OsStr;
-use std::fs::OpenOptions;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 
-use cordwood::BLOCK_LEN;
+use cordwood::{BLOCK_LEN, LogFile, LogFileOptions, OnTornTail, SyncPolicy};
 use pyo3::exceptions::{PyResourceWarning, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyIterator};
 
 use crate::error::{os_error, to_python};
+use crate::event::SkippedRegion;
 use crate::exclusive::Exclusive;
-use crate::source::{ObjectOutput, Output, bytes_of, path_of, refuse_text};
+use crate::source::{ObjectOutput, bytes_of, path_of, refuse_text};
 
 /// From so many bytes on that wait to be written, `append` releases the interpreter: the buffer is about to be written out.
 const DETACH_LEN: usize = (1 << 20) - BLOCK_LEN;
@@ -22,14 +23,24 @@ const DETACH_LEN: usize = (1 << 20) - BLOCK_LEN;
 const BATCH_LEN: usize = 128 << 10;
 const BATCH_COUNT: usize = 1024;
 
-struct State {
-    writer: cordwood::Writer<Box<dyn Output>>,
+enum State {
+    /// A file that we have opened. Threads that wait for the disk hold it too, and not the lock of the state.
+    File(Arc<LogFile>),
+    /// An object with `write`.
+    Object(Object),
+    Closed {
+        durable_offset: u64,
+    },
+}
+
+struct Object {
+    writer: cordwood::Writer<ObjectOutput>,
     durable_offset: u64,
 }
 
-impl State {
+impl Object {
     #[inline]
-    fn append(&mut self, py: Python<'_>, record: &[u8]) -> io::Result<u64> {
+    fn append(&mut self, py: Python<'_>, record: &[u8]) -> std::io::Result<u64> {
         if self.writer.buffered_len() + record.len() >= DETACH_LEN {
             py.detach(|| self.writer.append(record))
         } else {
@@ -37,7 +48,7 @@ impl State {
         }
     }
 
-    fn sync(&mut self) -> io::Result<()> {
+    fn sync(&mut self) -> std::io::Result<()> {
         if !self.writer.has_failed() {
             self.writer.get_mut().check_sync()?;
         }
@@ -50,60 +61,58 @@ impl State {
 /// Writes records to a log.
 #[pyclass(frozen, module = "cordwood")]
 pub(crate) struct Writer {
-    /// `None` once it is closed.
-    state: Exclusive<Option<State>>,
+    state: Exclusive<State>,
     path: Option<PathBuf>,
+    recovered_tail: Option<cordwood::SkippedRegion>,
 }
 
 #[pymethods]
 impl Writer {
     #[new]
-    #[pyo3(signature = (sink, mode = "x"))]
-    fn new(sink: &Bound<'_, PyAny>, mode: &str) -> PyResult<Self> {
-        let py = sink.py();
-        let mut options = OpenOptions::new();
-        match mode {
-            "x" => options.write(true).create_new(true),
-            "w" => options.write(true).create(true).truncate(true),
-            "a" => options.append(true).create(true),
-            other => {
-                return Err(PyValueError::new_err(format!(
-                    "mode must be 'r', 'w', 'x' or 'a' to open a log, not '{other}'"
-                )));
-            }
-        };
-        let (writer, path) = if let Some(path) = path_of(sink)? {
-            let opened = py.detach(|| open(&path, &options, mode == "a"));
-            (opened.map_err(|error| to_python(py, error, Some(&path)))?, Some(path))
-        } else if !sink.hasattr(intern!(py, "write"))? {
-            let name = sink.get_type().name()?;
-            return Err(PyTypeError::new_err(format!(
-                "sink must be a path or an object with write(data), not {name}"
+    #[pyo3(signature = (
+        sink, mode = "x", *, sync = "never", sync_len = None, sync_interval = None, on_torn_tail = "refuse", checkpoint = None,
+        preallocate_len = 0
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of the Python class")]
+    fn new(
+        sink: &Bound<'_, PyAny>,
+        mode: &str,
+        sync: &str,
+        sync_len: Option<u64>,
+        sync_interval: Option<f64>,
+        on_torn_tail: &str,
+        checkpoint: Option<u64>,
+        preallocate_len: u64,
+    ) -> PyResult<Self> {
+        if !matches!(mode, "x" | "w" | "a") {
+            return Err(PyValueError::new_err(format!(
+                "mode must be 'r', 'w', 'x' or 'a' to open a log, not '{mode}'"
             )));
-        } else if mode == "a" {
+        }
+        let options = LogFileOptions::default()
+            .with_sync(sync_policy_of(sync, sync_len, sync_interval)?)
+            .with_on_torn_tail(on_torn_tail_of(on_torn_tail)?)
+            .with_checkpoint(checkpoint)
+            .with_preallocate_len(preallocate_len);
+        if mode != "a" && (options.on_torn_tail != OnTornTail::Refuse || checkpoint.is_some()) {
             return Err(PyValueError::new_err(
-                "mode 'a' needs a path: the log has to be read before it is appended to",
+                "on_torn_tail and checkpoint are for mode 'a', which reads the log that is there",
             ));
-        } else {
-            refuse_text(sink)?;
-            let output: Box<dyn Output> = Box::new(ObjectOutput(sink.clone().unbind()));
-            (cordwood::Writer::new(output), None)
-        };
-        let durable_offset = 0;
-        Ok(Writer {
-            state: Exclusive::new(Some(State { writer, durable_offset })),
-            path,
-        })
+        }
+        match path_of(sink)? {
+            Some(path) => Self::open(sink.py(), path, mode, options),
+            None => Self::with_object(sink, mode, &options),
+        }
     }
 
-    #[pyo3(signature = (record, /))]
-    fn append(&self, record: &Bound<'_, PyAny>) -> PyResult<u64> {
+    #[pyo3(signature = (record, /, *, sync = false))]
+    fn append(&self, record: &Bound<'_, PyAny>, sync: bool) -> PyResult<u64> {
         let py = record.py();
         if let Ok(bytes) = record.cast::<PyBytes>() {
-            return self.with_state(py, |state| state.append(py, bytes.as_bytes()));
+            return self.append_bytes(py, bytes.as_bytes(), sync);
         }
         let copy = bytes_of(record)?;
-        self.with_state(py, |state| state.append(py, &copy))
+        self.append_bytes(py, &copy, sync)
     }
 
     #[pyo3(signature = (records, /))]
@@ -117,13 +126,14 @@ impl Writer {
             let taken = batch.take_from(&mut records);
             if !batch.records.is_empty() {
                 let slices: Vec<&[u8]> = batch.records.iter().map(|record| record.as_bytes()).collect();
-                self.with_state(py, |state| {
-                    py.detach(|| {
-                        slices
-                            .iter()
-                            .try_for_each(|record| state.writer.append(record).map(drop))
-                    })
-                })?;
+                self.use_unlocked(
+                    py,
+                    |log| log.extend(&slices).map(drop),
+                    |object| {
+                        let mut slices = slices.iter();
+                        slices.try_for_each(|record| object.writer.append(record).map(drop))
+                    },
+                )?;
                 count += slices.len() as u64;
             }
             if taken? {
@@ -133,20 +143,32 @@ impl Writer {
     }
 
     fn tell(&self, py: Python<'_>) -> PyResult<u64> {
-        self.with_state(py, |state| Ok(state.writer.offset()))
+        match &*self.state.lock(py)? {
+            State::File(log) => Ok(log.offset()),
+            State::Object(object) => Ok(object.writer.offset()),
+            State::Closed { .. } => Err(closed()),
+        }
     }
 
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
-        self.with_state(py, |state| py.detach(|| state.writer.flush()))
+        self.use_unlocked(py, LogFile::flush, |object| object.writer.flush())
     }
 
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
-        self.with_state(py, |state| py.detach(|| state.sync()))
+        self.use_unlocked(py, LogFile::sync, Object::sync)
     }
 
     #[getter]
     fn durable_offset(&self, py: Python<'_>) -> PyResult<u64> {
-        self.with_state(py, |state| Ok(state.durable_offset))
+        Ok(match &*self.state.lock(py)? {
+            State::File(log) => log.durable_offset(),
+            State::Object(Object { durable_offset, .. }) | State::Closed { durable_offset } => *durable_offset,
+        })
+    }
+
+    #[getter]
+    fn recovered_tail(&self) -> Option<SkippedRegion> {
+        self.recovered_tail.map(SkippedRegion::from)
     }
 
     #[getter]
@@ -156,19 +178,27 @@ impl Writer {
 
     #[getter]
     fn closed(&self, py: Python<'_>) -> PyResult<bool> {
-        Ok(self.state.lock(py)?.is_none())
+        Ok(matches!(*self.state.lock(py)?, State::Closed { .. }))
     }
 
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        let Some(mut state) = self.state.lock(py)?.take() else {
-            return Ok(());
+        let mut state = {
+            let mut state = self.state.lock(py)?;
+            let durable_offset = match &*state {
+                State::File(log) => log.durable_offset(),
+                State::Object(Object { durable_offset, .. }) => *durable_offset,
+                State::Closed { .. } => return Ok(()),
+            };
+            std::mem::replace(&mut *state, State::Closed { durable_offset })
         };
-        py.detach(|| state.writer.flush())
-            .map_err(|error| os_error(error, self.path.as_deref()))
+        // Without the lock: to write to an object runs Python code.
+        let (closed, durable_offset) = close(py, &mut state, self.path.as_deref());
+        *self.state.lock(py)? = State::Closed { durable_offset };
+        closed
     }
 
     fn __enter__(slf: Py<Self>, py: Python<'_>) -> PyResult<Py<Self>> {
-        slf.get().with_state(py, |_| Ok(()))?;
+        slf.get().tell(py)?;
         Ok(slf)
     }
 
@@ -180,11 +210,11 @@ impl Writer {
         _exc: &Bound<'_, PyAny>,
         _traceback: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        let had_failed = self
-            .state
-            .lock(py)?
-            .as_ref()
-            .is_some_and(|state| state.writer.has_failed());
+        let had_failed = match &*self.state.lock(py)? {
+            State::File(log) => log.has_failed(),
+            State::Object(object) => object.writer.has_failed(),
+            State::Closed { .. } => false,
+        };
         match self.close(py) {
             // What failed has been raised already, and is on its way.
             Err(_) if had_failed && !exc_type.is_none() => Ok(()),
@@ -201,14 +231,180 @@ impl Writer {
 }
 
 impl Writer {
-    #[inline]
-    fn with_state<T>(&self, py: Python<'_>, use_it: impl FnOnce(&mut State) -> io::Result<T>) -> PyResult<T> {
-        let mut state = self.state.lock(py)?;
-        let _owner = self.state.may_run_python();
-        match state.as_mut() {
-            Some(state) => use_it(state).map_err(|error| os_error(error, self.path.as_deref())),
-            None => Err(PyValueError::new_err("the writer is closed")),
+    fn open(py: Python<'_>, path: PathBuf, mode: &str, options: LogFileOptions) -> PyResult<Self> {
+        let open = match mode {
+            "x" => LogFile::create_new,
+            "w" => LogFile::create,
+            _ => LogFile::append_to,
+        };
+        let log = py
+            .detach(|| open(&path, options))
+            .map_err(|error| to_python(py, error, Some(&path)))?;
+        Ok(Writer {
+            recovered_tail: log.recovered_tail(),
+            state: Exclusive::new(State::File(Arc::new(log))),
+            path: Some(path),
+        })
+    }
+
+    fn with_object(sink: &Bound<'_, PyAny>, mode: &str, options: &LogFileOptions) -> PyResult<Self> {
+        if !sink.hasattr(intern!(sink.py(), "write"))? {
+            let name = sink.get_type().name()?;
+            return Err(PyTypeError::new_err(format!(
+                "sink must be a path or an object with write(data), not {name}"
+            )));
         }
+        if mode == "a" {
+            return Err(PyValueError::new_err(
+                "mode 'a' needs a path: the log has to be read before it is appended to",
+            ));
+        }
+        if *options != LogFileOptions::default() {
+            return Err(PyValueError::new_err(
+                "sync, sync_len, sync_interval and preallocate_len need a path: they are about a file on disk; sync() works for an object",
+            ));
+        }
+        refuse_text(sink)?;
+        Ok(Writer {
+            state: Exclusive::new(State::Object(Object {
+                writer: cordwood::Writer::new(ObjectOutput(sink.clone().unbind())),
+                durable_offset: 0,
+            })),
+            path: None,
+            recovered_tail: None,
+        })
+    }
+
+    #[inline]
+    fn append_bytes(&self, py: Python<'_>, record: &[u8], sync: bool) -> PyResult<u64> {
+        if !sync && let State::File(log) = &*self.state.lock(py)? {
+            // Nothing to wait for: the interpreter need not be released.
+            match log.try_append(record) {
+                Ok(Some(offset)) => return Ok(offset),
+                Ok(None) => {}
+                Err(error) => return Err(self.raised(py, error)),
+            }
+        }
+        self.append_slowly(py, record, sync)
+    }
+
+    fn append_slowly(&self, py: Python<'_>, record: &[u8], sync: bool) -> PyResult<u64> {
+        let mut state = self.state.lock(py)?;
+        let owner = self.state.may_run_python();
+        match &mut *state {
+            State::File(log) => {
+                let log = Arc::clone(log);
+                // Others may append while this thread waits, and share its sync.
+                drop(owner);
+                drop(state);
+                py.detach(|| {
+                    if sync {
+                        log.append_sync(record)
+                    } else {
+                        log.append(record)
+                    }
+                })
+                .map_err(|error| self.raised(py, error))
+            }
+            State::Object(object) => {
+                let offset = object.append(py, record);
+                let offset = offset.and_then(|offset| {
+                    if sync {
+                        object.sync().map(|()| offset)
+                    } else {
+                        Ok(offset)
+                    }
+                });
+                offset.map_err(|error| os_error(error, None))
+            }
+            State::Closed { .. } => Err(closed()),
+        }
+    }
+
+    /// Work that may wait, with the interpreter released: on a file without the lock, on an object with it.
+    fn use_unlocked(
+        &self,
+        py: Python<'_>,
+        use_log: impl FnOnce(&LogFile) -> Result<(), cordwood::Error> + Send,
+        use_object: impl FnOnce(&mut Object) -> std::io::Result<()> + Send,
+    ) -> PyResult<()> {
+        let mut state = self.state.lock(py)?;
+        let owner = self.state.may_run_python();
+        match &mut *state {
+            State::File(log) => {
+                let log = Arc::clone(log);
+                drop(owner);
+                drop(state);
+                py.detach(|| use_log(&log)).map_err(|error| self.raised(py, error))
+            }
+            State::Object(object) => py.detach(|| use_object(object)).map_err(|error| os_error(error, None)),
+            State::Closed { .. } => Err(closed()),
+        }
+    }
+
+    #[cold]
+    fn raised(&self, py: Python<'_>, error: cordwood::Error) -> PyErr {
+        to_python(py, error, self.path.as_deref())
+    }
+}
+
+#[cold]
+fn closed() -> PyErr {
+    PyValueError::new_err("the writer is closed")
+}
+
+/// Writes what is left, and says what is on the disk.
+fn close(py: Python<'_>, state: &mut State, path: Option<&Path>) -> (PyResult<()>, u64) {
+    match state {
+        State::File(log) => {
+            let closed = py.detach(|| log.close()).map_err(|error| to_python(py, error, path));
+            (closed, log.durable_offset())
+        }
+        State::Object(object) => {
+            let flushed = py
+                .detach(|| object.writer.flush())
+                .map_err(|error| os_error(error, path));
+            (flushed, object.durable_offset)
+        }
+        State::Closed { durable_offset } => (Ok(()), *durable_offset),
+    }
+}
+
+/// The policy that the three options name together.
+fn sync_policy_of(sync: &str, sync_len: Option<u64>, sync_interval: Option<f64>) -> PyResult<SyncPolicy> {
+    let policy = match sync {
+        "never" => SyncPolicy::Never,
+        "close" => SyncPolicy::OnClose,
+        "append" => SyncPolicy::EveryAppend,
+        other => {
+            return Err(PyValueError::new_err(format!(
+                "sync must be 'never', 'close' or 'append', not '{other}'"
+            )));
+        }
+    };
+    match (policy, sync_len, sync_interval) {
+        (_, None, None) => Ok(policy),
+        (SyncPolicy::Never, Some(len), None) => Ok(SyncPolicy::EveryBytes(len)),
+        (SyncPolicy::Never, None, Some(seconds)) => match Duration::try_from_secs_f64(seconds) {
+            Ok(interval) => Ok(SyncPolicy::EveryInterval(interval)),
+            Err(_) => Err(PyValueError::new_err(format!(
+                "sync_interval must be a number of seconds, not {seconds}"
+            ))),
+        },
+        _ => Err(PyValueError::new_err(
+            "of sync, sync_len and sync_interval only one can be given",
+        )),
+    }
+}
+
+fn on_torn_tail_of(name: &str) -> PyResult<OnTornTail> {
+    match name {
+        "refuse" => Ok(OnTornTail::Refuse),
+        "truncate" => Ok(OnTornTail::Truncate),
+        "pad" => Ok(OnTornTail::PadToBlock),
+        other => Err(PyValueError::new_err(format!(
+            "on_torn_tail must be 'refuse', 'truncate' or 'pad', not '{other}'"
+        ))),
     }
 }
 
@@ -239,34 +435,22 @@ impl<'py> Batch<'py> {
 /// A writer that nobody closed writes what it has, as Python's own files do, and says so.
 impl Drop for Writer {
     fn drop(&mut self) {
-        let Some(mut state) = self.state.get_mut().take() else {
+        if matches!(self.state.get_mut(), State::Closed { .. }) {
             return;
-        };
+        }
         let repr = self.__repr__();
+        let mut state = std::mem::replace(self.state.get_mut(), State::Closed { durable_offset: 0 });
         let path = self.path.as_deref();
         // At the very end of the interpreter there is nobody left to warn.
         let _ = Python::try_attach(|py| {
-            let flushed = state.writer.flush().map_err(|error| os_error(error, path));
+            let (closed, _) = close(py, &mut state, path);
             let message = format!("unclosed writer {repr}\0");
             let warned = std::ffi::CStr::from_bytes_until_nul(message.as_bytes()).map_or(Ok(()), |message| {
                 PyErr::warn(py, &py.get_type::<PyResourceWarning>(), message, 1)
             });
-            for error in [flushed, warned].into_iter().filter_map(Result::err) {
+            for error in [closed, warned].into_iter().filter_map(Result::err) {
                 error.write_unraisable(py, None);
             }
         });
     }
-}
-
-fn open(
-    path: &Path,
-    options: &OpenOptions,
-    appends: bool,
-) -> Result<cordwood::Writer<Box<dyn Output>>, cordwood::Error> {
-    let file = options.open(path).map_err(|source| cordwood::Error::Io {
-        path: Some(path.to_owned()),
-        source,
-    })?;
-    let offset = if appends { cordwood::append_offset(path)? } else { 0 };
-    Ok(cordwood::Writer::with_len(Box::new(file), offset))
 }

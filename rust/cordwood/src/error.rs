@@ -230,11 +230,38 @@ pub enum Error {
         /// The end.
         region: SkippedRegion,
     },
+    /// A log was to be written that another writer has open, in this process or another.
+    Locked {
+        /// The file.
+        path: Option<PathBuf>,
+    },
+    /// A [`LogFile`](crate::LogFile) could not be written or synced.
+    Write {
+        /// The file.
+        path: Option<PathBuf>,
+        /// What the operating system said.
+        source: io::Error,
+        /// Everything before this file offset is on the disk. What follows may not be.
+        durable_offset: u64,
+        /// Whether the write was undone, so that the log can be used on. The record that was being appended is not in it. Else every later
+        /// call fails.
+        is_undone: bool,
+    },
+    /// A [`LogFile`](crate::LogFile) was used after it was closed.
+    Closed {
+        /// The file.
+        path: Option<PathBuf>,
+    },
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Error::Io { path, .. } | Error::Corruption { path, .. } | Error::TornTail { path, .. }) = self;
+        let (Error::Io { path, .. }
+        | Error::Corruption { path, .. }
+        | Error::TornTail { path, .. }
+        | Error::Locked { path }
+        | Error::Write { path, .. }
+        | Error::Closed { path }) = self;
         if let Some(path) = path {
             write!(f, "{}: ", path.display())?;
         }
@@ -243,9 +270,30 @@ impl fmt::Display for Error {
             Error::Corruption { region, .. } => write!(f, "{region}"),
             Error::TornTail { region, .. } => write!(
                 f,
-                "cannot append: the file ends with {region}; records behind it would be lost, so cut the file to {} bytes first",
-                region.begin
+                "cannot append: the file ends with {region}; records behind it would be lost, so have it truncated or padded (on_torn_tail)"
             ),
+            Error::Locked { .. } => write!(f, "another writer has this log open; a log takes one writer at a time"),
+            Error::Write {
+                source,
+                durable_offset,
+                is_undone,
+                ..
+            } => {
+                write!(f, "{source}; ")?;
+                match durable_offset {
+                    0 => write!(f, "nothing is known to be on the disk yet")?,
+                    _ => write!(f, "all before offset {durable_offset} is on the disk")?,
+                }
+                if *is_undone {
+                    write!(f, "; the write was undone, and the log can be used on")
+                } else {
+                    write!(
+                        f,
+                        "; what follows is not certain: open the log anew, which reads what is there"
+                    )
+                }
+            }
+            Error::Closed { .. } => write!(f, "the log is closed"),
         }
     }
 }
@@ -253,8 +301,8 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Error::Io { source, .. } => Some(source),
-            Error::Corruption { .. } | Error::TornTail { .. } => None,
+            Error::Io { source, .. } | Error::Write { source, .. } => Some(source),
+            Error::Corruption { .. } | Error::TornTail { .. } | Error::Locked { .. } | Error::Closed { .. } => None,
         }
     }
 }

@@ -36,8 +36,8 @@
 //!
 //! [`Decoder`] does no I/O: it takes a [`Window`] of the file and says what stands there, or that it needs more. [`Reader`] is the
 //! loop around it over a slice, any [`std::io::Read`] or a file; [`Follower`] is the one over a file that is still being written.
-//! [`Encoder`] and [`Writer`] are the same on the way out. [`verbs`] are what is done with a whole log: check it, save what can be
-//! read of it, count what is in it.
+//! [`Encoder`] and [`Writer`] are the same on the way out; [`LogFile`] is the writer of a file on disk, for whoever cannot afford to lose a
+//! record. [`verbs`] are what is done with a whole log: check it, save what can be read of it, count what is in it.
 
 // The README's example runs as a test of the documentation.
 #[cfg(doctest)]
@@ -78,4 +78,6 @@ pub use format::{
 };
 pub use reader::{Event, Pack, Reader, Record, SliceSource, Source, StreamSource};
 pub use reader::{FollowOptions, Follower, NotYet, Poll, WaitReason};
-pub use writer::{Writer, append_offset};
+#[doc(hidden)]
+pub use writer::Storage;
+pub use writer::{LogFile, LogFileOptions, OnTornTail, SyncPolicy, Writer};

@@ -1,17 +1,22 @@
 //! Writers: loops around the [`Encoder`].
 
-mod append;
+mod log_file;
+mod options;
+mod recover;
+mod storage;
 
 use std::io::{self, Write};
 
 use crate::encode::Encoder;
 
-pub use append::append_offset;
+pub use log_file::LogFile;
+pub use options::{LogFileOptions, OnTornTail, SyncPolicy};
+pub use storage::Storage;
 
 /// Bytes that are gathered before they are written.
 const BUFFER_LEN: usize = 1 << 20;
 
-/// Writes records to any [`Write`].
+/// Writes records to any [`Write`]. For a file on disk there is [`LogFile`].
 ///
 /// Records are gathered in a buffer and written about 1 MiB at a time; [`flush`](Writer::flush) and
 /// [`into_inner`](Writer::into_inner) write the rest. **A writer that is dropped without either loses what is in its buffer**: drop cannot

@@ -1,3 +1,4 @@
+#![allow(dead_code, reason = "each test file uses a part of it")]
 //! What several test files need: fragments of any type, and all events of a file as values that outlive the reader.
 
 use cordwood::{End, Error, Event, HEADER_LEN, Header, Reader, SkippedRegion, Source, crc32c, extend, mask};

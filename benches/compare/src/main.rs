@@ -1,0 +1,26 @@
+//! cordwood beside other crates: checksums by length, and logs in memory by the length of their records.
+//!
+//! Each line is a contender at a size: nanoseconds for one checksum or one record, as the median of the rounds with the
+//! middle half, then the time as a multiple of cordwood's in the same round, likewise. The contenders take turns, so that
+//! what else the machine does falls on all alike, and each answer is checked before it is timed.
+
+// This program's output is what it is for.
+#![allow(clippy::print_stdout)]
+
+mod checksum;
+mod log;
+mod turns;
+
+// The log module looks for its two neighbours at the top of the crate.
+#[allow(warnings, missing_docs, clippy::all, clippy::pedantic)]
+mod rusty_leveldb {
+    include!(concat!(env!("OUT_DIR"), "/rusty_leveldb.rs"));
+}
+#[allow(unused_imports)]
+use rusty_leveldb::{crc, error};
+
+fn main() {
+    println!("verb\tsize\tcontender\tns\tlow\thigh\tratio\tlow\thigh");
+    checksum::compare();
+    log::compare();
+}

@@ -1,0 +1,102 @@
+"""How much memory it takes to read a log, by the length of the file. `make bench-memory` runs it. Linux only.
+
+    python benches/python/memory.py [--json FILE] [--len MIB]... [--folder FOLDER]
+
+Writes a log of 1 KiB records of each length, reads it in a fresh process, and says how far that process's peak memory
+went above what it was before the file was opened.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import cordwood
+
+RECORD = bytes(range(256)) * 4
+BATCH = [RECORD] * 1024
+
+
+def write(path: Path, file_len: int) -> int:
+    """A log of about that length; how many records it has."""
+    count = 0
+    with cordwood.open(path, "w") as writer:
+        while writer.tell() < file_len:
+            count += writer.extend(BATCH)
+    return count
+
+
+def peak_len() -> int:
+    """The most memory that this process has had, in bytes."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) * 1024
+    raise OSError("no VmHWM in /proc/self/status")
+
+
+def read(path: Path) -> None:
+    """What the fresh process does; prints what it saw."""
+    cordwood.crc32c(RECORD)  # The module is loaded by now, and its kernel chosen.
+    before = peak_len()
+    begin = time.perf_counter()
+    count = 0
+    for record in cordwood.open(path):
+        count += 1
+        if len(record) != len(RECORD):
+            raise ValueError(f"a record of {len(record)} bytes")
+    seconds = time.perf_counter() - begin
+    print(json.dumps({"count": count, "ns": round(seconds / count * 1e9, 2), "above_len": peak_len() - before}))
+
+
+def measure(file_len: int, folder: Path) -> dict[str, float]:
+    path = folder / f"{file_len}.log"
+    count = write(path, file_len)
+    answer = subprocess.run([sys.executable, __file__, "--read", path], check=True, capture_output=True, text=True)
+    run = {"file_len": path.stat().st_size, **json.loads(answer.stdout)}
+    path.unlink()
+    assert run["count"] == count
+    return run
+
+
+def main() -> None:
+    """Measures, prints a table, and writes the figures to the file that is named."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--json", type=Path, help="write the figures to this file")
+    parser.add_argument(
+        "--len", type=int, action="append", help="length of a log in MiB; default 1, 64, 1024 and 10240"
+    )
+    parser.add_argument("--folder", type=Path, help="where the logs lie for a while; default: the system's")
+    parser.add_argument("--read", type=Path, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.read:
+        read(arguments.read)
+        return
+
+    runs = []
+    print("       file       records   ns a record   memory above the interpreter's own")
+    with tempfile.TemporaryDirectory(dir=arguments.folder) as name:
+        folder = Path(name)
+        for mebibytes in arguments.len or [1, 64, 1024, 10_240]:
+            file_len = mebibytes << 20
+            free_len = shutil.disk_usage(folder).free
+            if free_len < file_len + (1 << 30):  # A gibibyte stays free for others.
+                print(f"{mebibytes:>7} MiB   left out: only {free_len >> 20} MiB are free")
+                continue
+            run = measure(file_len, folder)
+            runs.append(run)
+            print(
+                f"{mebibytes:>7} MiB{run['count']:>14,}{run['ns']:>14,.1f}{run['above_len'] / 2**20:>14.2f} MiB",
+                flush=True,
+            )
+    if arguments.json:
+        arguments.json.write_text(json.dumps({"runs": runs}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,493 @@
+"""The contenders: what each needs, how it reads and writes.
+
+Every environment imports this file, so a contender's packages are imported in the functions that use them; a pass over
+the records is long enough to hide that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+Read = Callable[[Path], Iterable[object]]
+Write = Callable[[Path, list[bytes]], None]
+Checksum = Callable[[bytes], int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Peer:
+    """A package, or a way of using one."""
+
+    name: str
+    requires: tuple[str, ...] = ()
+    """What pip is told to install. Nothing: it runs where cordwood is installed."""
+    file: str = "own"
+    """What it reads: "log", a log of the records; "batches", a log of WriteBatches as in a LevelDB; "own", what it
+    wrote itself, in a format of its own."""
+    verifies: bool = True
+    """Whether it checks checksums as it reads."""
+    read: Read | None = None
+    write: Write | None = None
+    time_writing: bool = True
+    """False where another contender writes in the same way."""
+    checksum: Callable[[], Checksum] | None = None
+    """Where the package sums: gives the function that does."""
+    in_batches: bool = False
+    """Reading gives lists of records."""
+    gives: str = "records"
+    """Of a file of WriteBatches: their values ("records"), or the "batches" as they stand in the log."""
+    record_of: Callable[[object], bytes] = bytes
+    """From what reading gives to the record; used where the answer is checked, not where it is timed."""
+    note: str = ""
+
+
+def cordwood_read(path: Path) -> Iterable[bytes]:
+    import cordwood
+
+    return cordwood.open(path)
+
+
+def cordwood_read_batches(path: Path) -> Iterable[list[bytes]]:
+    import cordwood
+
+    return cordwood.open(path).batches()
+
+
+def cordwood_read_records(path: Path) -> Iterable[object]:
+    import cordwood
+
+    return cordwood.open(path).records()
+
+
+def cordwood_append(path: Path, records: list[bytes]) -> None:
+    import cordwood
+
+    with cordwood.open(path, "w") as writer:
+        append = writer.append
+        for record in records:
+            append(record)
+
+
+def cordwood_extend(path: Path, records: list[bytes]) -> None:
+    import cordwood
+
+    with cordwood.open(path, "w") as writer:
+        writer.extend(records)
+
+
+def cordwood_checksum() -> Checksum:
+    import cordwood
+
+    return cordwood.crc32c
+
+
+def plain_read(path: Path) -> Iterable[bytes]:
+    import plain
+
+    return plain.read(path)
+
+
+def plain_write(path: Path, records: list[bytes]) -> None:
+    import plain
+
+    plain.write(path, records)
+
+
+def leveldb_export_read(path: Path) -> Iterator[bytes]:
+    from leveldb_export.records import RecordsReader
+
+    with path.open("rb") as file:
+        yield from RecordsReader(file, no_check_crc=False)
+
+
+def leveldb_export_read_unchecked(path: Path) -> Iterator[bytes]:
+    from leveldb_export.records import RecordsReader
+
+    with path.open("rb") as file:
+        yield from RecordsReader(file)
+
+
+def wandb_read(path: Path) -> Iterator[bytes]:
+    from wandb.sdk.internal.datastore import DataStore
+
+    store = DataStore()
+    store.open_for_scan(str(path))
+    yield from iter(store.scan_data, None)
+    store.close()
+
+
+def wandb_write(path: Path, records: list[bytes]) -> None:
+    from wandb.sdk.internal.datastore import DataStore
+
+    store = DataStore()
+    store.open_for_write(str(path))
+    # The public method takes protobuf messages only, and this is what it calls.
+    write = store._write_data  # noqa: SLF001
+    for record in records:
+        write(record)
+    store.close()
+
+
+def swanlab_read(path: Path) -> Iterator[bytes]:
+    from swanlab.sdk.internal.core_python.store import DataStoreReader
+
+    reader = DataStoreReader()
+    reader.open(path)
+    yield from reader
+    reader.close()
+
+
+def swanlab_write(path: Path, records: list[bytes]) -> None:
+    from swanlab.sdk.internal.core_python.store import DataStoreWriter
+
+    writer = DataStoreWriter()
+    writer.open(path)
+    for record in records:
+        writer.write(record)
+    writer.close()
+
+
+def rleveldb_read(path: Path) -> Iterator[bytes]:
+    from rleveldb import RawLevelDb
+
+    with RawLevelDb(str(path.parent)) as database:
+        for record in database.iterate_records_raw():
+            yield record.value
+
+
+def chromium_reader_read(path: Path) -> Iterator[bytes]:
+    from chromium_reader.leveldb import LogFile
+
+    file = LogFile(path)
+    for record in file:
+        yield record.value
+    file.close()
+
+
+def chromium_reader_read_batches(path: Path) -> Iterator[bytes]:
+    from chromium_reader import leveldb
+
+    with path.open("rb") as file:
+        # Private, but the only layer of it that does no more than cordwood does.
+        for _, batch in leveldb._iter_log_blocks(file, path):  # noqa: SLF001
+            yield batch
+
+
+def dfindexeddb_read(path: Path) -> Iterator[bytes]:
+    from dfindexeddb.leveldb.log import FileReader
+
+    for key in FileReader(str(path)).GetParsedInternalKeys():
+        yield key.value
+
+
+def in_a_mebibyte(count: int, length: int) -> int:
+    """How many of the records make about a mebibyte, at most 1,000: what a call for many of them asks for."""
+    return max(1, min(1000, count * (1 << 20) // length))
+
+
+def bagz_read(path: Path) -> Iterable[bytes]:
+    import bagz
+
+    return bagz.Reader(path, bagz.Reader.Options(compression=bagz.CompressionNone()))
+
+
+def bagz_read_ranges(path: Path) -> Iterator[list[bytes]]:
+    import bagz
+
+    reader = bagz.Reader(path, bagz.Reader.Options(compression=bagz.CompressionNone()))
+    count = len(reader)
+    step = in_a_mebibyte(count, path.stat().st_size)
+    for begin in range(0, count, step):
+        yield reader.read_range(begin, min(step, count - begin))
+
+
+def bagz_write(path: Path, records: list[bytes]) -> None:
+    import bagz
+
+    with bagz.Writer(path, bagz.Writer.Options(compression=bagz.CompressionNone())) as writer:
+        for record in records:
+            writer.write(record)
+
+
+def array_record_read(path: Path) -> Iterator[bytes]:
+    from array_record.python.array_record_module import ArrayRecordReader
+
+    reader = ArrayRecordReader(str(path))
+    for _ in range(reader.num_records()):
+        yield reader.read()
+    reader.close()
+
+
+def array_record_read_ranges(path: Path) -> Iterator[list[bytes]]:
+    from array_record.python.array_record_module import ArrayRecordReader
+
+    reader = ArrayRecordReader(str(path))
+    count = reader.num_records()
+    step = in_a_mebibyte(count, path.stat().st_size)
+    for begin in range(0, count, step):
+        yield reader.read(begin, min(begin + step, count))
+    reader.close()
+
+
+def array_record_write(path: Path, records: list[bytes]) -> None:
+    from array_record.python.array_record_module import ArrayRecordWriter
+
+    # By default each record is a group of its own: made for reading in any order, slow for reading in turn.
+    group_size = in_a_mebibyte(len(records), sum(map(len, records)))
+    writer = ArrayRecordWriter(str(path), f"uncompressed,group_size:{group_size}")
+    for record in records:
+        writer.write(record)
+    writer.close()
+
+
+def tfrecord_read(path: Path) -> Iterable[object]:
+    from tfrecord.reader import tfrecord_iterator
+
+    return tfrecord_iterator(str(path))
+
+
+def tfrecord_record(example: object) -> bytes:
+    from tfrecord.example_pb2 import Example
+
+    return Example.FromString(bytes(example)).features.feature["record"].bytes_list.value[0]
+
+
+def tfrecord_write(path: Path, records: list[bytes]) -> None:
+    from tfrecord.writer import TFRecordWriter
+
+    writer = TFRecordWriter(str(path))
+    for record in records:
+        writer.write({"record": (record, "byte")})
+    writer.close()
+
+
+def mcap_read(path: Path) -> Iterator[bytes]:
+    from mcap.reader import make_reader
+
+    with path.open("rb") as file:
+        for _, _, message in make_reader(file, validate_crcs=True).iter_messages():
+            yield message.data
+
+
+def mcap_write(path: Path, records: list[bytes]) -> None:
+    from mcap.writer import CompressionType, Writer
+
+    writer = Writer(str(path), compression=CompressionType.NONE)
+    writer.start()
+    channel = writer.register_channel(topic="records", message_encoding="", schema_id=0)
+    for index, record in enumerate(records):
+        writer.add_message(channel_id=channel, log_time=index, publish_time=index, data=record)
+    writer.finish()
+
+
+def sqlite3_read(path: Path) -> Iterator[bytes]:
+    import sqlite3
+
+    database = sqlite3.connect(path)
+    for (record,) in database.execute("SELECT data FROM records ORDER BY rowid"):
+        yield record
+    database.close()
+
+
+def sqlite3_write(path: Path, records: list[bytes]) -> None:
+    import sqlite3
+
+    database = sqlite3.connect(path)
+    database.execute("CREATE TABLE records (data BLOB NOT NULL)")
+    insert = database.execute
+    for record in records:
+        insert("INSERT INTO records VALUES (?)", (record,))
+    database.commit()
+    database.close()
+
+
+def crc32c_checksum() -> Checksum:
+    import crc32c
+
+    return crc32c.crc32c
+
+
+def google_crc32c_checksum() -> Checksum:
+    import google_crc32c
+
+    return google_crc32c.value
+
+
+def crc32c_rs_checksum() -> Checksum:
+    import crc32c_rs
+
+    return crc32c_rs.crc32c
+
+
+CRC32C = ("crc32c==2.9.post0",)
+LEVELDB_EXPORT = ("leveldb-export==0.1.1",)
+ARRAY_RECORD = ("array-record==0.8.6",)
+BAGZ = ("bagz==0.3.8",)
+CHROMIUM_READER = ("chromium-reader==0.1.1",)
+
+PEERS = (
+    Peer(
+        name="cordwood",
+        file="log",
+        read=cordwood_read,
+        write=cordwood_append,
+        checksum=cordwood_checksum,
+        note="`for record in reader`; `append` in a loop",
+    ),
+    Peer(
+        name="cordwood batches, extend",
+        file="log",
+        read=cordwood_read_batches,
+        in_batches=True,
+        write=cordwood_extend,
+        note="`for batch in reader.batches(): for record in batch`; one `extend` of a list",
+    ),
+    Peer(
+        name="cordwood records()",
+        file="log",
+        read=cordwood_read_records,
+        record_of=lambda record: record.data,
+        note="records with their offsets",
+    ),
+    Peer(
+        name="cordwood on WriteBatches",
+        file="batches",
+        gives="batches",
+        read=cordwood_read,
+        note="what the readers of WriteBatches are compared with",
+    ),
+    Peer(
+        name="plain Python + crc32c",
+        requires=CRC32C,
+        file="log",
+        read=plain_read,
+        write=plain_write,
+        note="forty lines written by hand",
+    ),
+    Peer(
+        name="leveldb-export", requires=LEVELDB_EXPORT, file="log", read=leveldb_export_read, note="checksums asked for"
+    ),
+    Peer(
+        name="leveldb-export as it ships",
+        requires=LEVELDB_EXPORT,
+        file="log",
+        read=leveldb_export_read_unchecked,
+        verifies=False,
+        note="checksums are off by default",
+    ),
+    Peer(
+        name="wandb",
+        requires=("wandb==0.29.0",),
+        read=wandb_read,
+        write=wandb_write,
+        note="the `DataStore` of the last version that has it; plain CRC-32; calls fsync at each block's end",
+    ),
+    Peer(
+        name="swanlab",
+        requires=("swanlab==0.10.3",),
+        read=swanlab_read,
+        write=swanlab_write,
+        note="its `DataStore`; plain CRC-32",
+    ),
+    Peer(
+        name="rleveldb",
+        requires=("rleveldb==1.0.0",),
+        file="batches",
+        verifies=False,
+        read=rleveldb_read,
+        note="gives keys and values, and all of a folder at once",
+    ),
+    Peer(
+        name="chromium-reader",
+        requires=CHROMIUM_READER,
+        file="batches",
+        verifies=False,
+        read=chromium_reader_read,
+        note="gives keys and values",
+    ),
+    Peer(
+        name="chromium-reader, log alone",
+        requires=CHROMIUM_READER,
+        file="batches",
+        gives="batches",
+        verifies=False,
+        read=chromium_reader_read_batches,
+        note="the private function below the public one",
+    ),
+    Peer(
+        name="dfindexeddb",
+        # Its dependencies want a C++ compiler and the headers of Snappy; its reader of logs uses none of them.
+        requires=("--no-deps", "dfindexeddb==20260210"),
+        file="batches",
+        verifies=False,
+        read=dfindexeddb_read,
+        note="gives keys and values; installed without its dependencies, which its reader of logs does not use",
+    ),
+    Peer(
+        name="bagz",
+        requires=BAGZ,
+        verifies=False,
+        read=bagz_read,
+        write=bagz_write,
+        note="no compression",
+    ),
+    Peer(
+        name="bagz, ranges",
+        requires=BAGZ,
+        verifies=False,
+        read=bagz_read_ranges,
+        write=bagz_write,
+        in_batches=True,
+        time_writing=False,
+        note="about 1 MiB a call, at most 1,000 records",
+    ),
+    Peer(
+        name="array-record",
+        requires=ARRAY_RECORD,
+        read=array_record_read,
+        write=array_record_write,
+        note="no compression, groups of about 1 MiB and at most 1,000 records",
+    ),
+    Peer(
+        name="array-record, ranges",
+        requires=ARRAY_RECORD,
+        read=array_record_read_ranges,
+        write=array_record_write,
+        in_batches=True,
+        time_writing=False,
+        note="about 1 MiB a call, at most 1,000 records",
+    ),
+    Peer(
+        name="tfrecord",
+        requires=("tfrecord==1.14.6",),
+        verifies=False,
+        read=tfrecord_read,
+        write=tfrecord_write,
+        record_of=tfrecord_record,
+        note="each record in a `tf.train.Example`; reading gives the example's bytes, unparsed",
+    ),
+    Peer(
+        name="mcap",
+        requires=("mcap==1.6.0",),
+        read=mcap_read,
+        write=mcap_write,
+        note="no compression, checksums asked for",
+    ),
+    Peer(
+        name="sqlite3",
+        verifies=False,
+        read=sqlite3_read,
+        write=sqlite3_write,
+        note="one INSERT a record, one transaction",
+    ),
+    Peer(name="crc32c", requires=CRC32C, checksum=crc32c_checksum),
+    Peer(name="google-crc32c", requires=("google-crc32c==1.9.0",), checksum=google_crc32c_checksum),
+    Peer(name="crc32c-rs", requires=("crc32c-rs==0.0.7",), checksum=crc32c_rs_checksum),
+)
+
+NOT_MEASURED = {
+    "ccl-chrome-indexeddb 0.1.1": "the package of this name parses tables (.ldb) and has no reader of logs; "
+    "ccl_chromium_reader, which has one, is on no package index",
+    "GoogleAppEngineMapReduce 1.9.22.0": "needs Python 2 and the App Engine SDK",
+}

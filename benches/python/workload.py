@@ -1,0 +1,64 @@
+"""The records that every contender reads and writes, the same in each process. Standard library only."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import random
+from collections.abc import Iterable
+
+SIZES = ("16", "100", "1024", "10240", "102400", "mix")
+"""Bytes of each record; the mix is log-normal: most records are short, most bytes are in long ones."""
+
+CHECKSUM_LENS = (0, 16, 64, 100, 256, 1024, 4096, 10_240, 32_761)
+"""A checksum of nothing shows what the call costs."""
+
+COUNT_MAX = 200_000
+TOTAL_LEN = 32 << 20
+
+# The bytes between a WriteBatch's begin and the value of its only entry: sequence number and count, then a Put of an
+# eight-byte key.
+KEY = b"key-0001"
+BATCH_HEADER = (1).to_bytes(8, "little") + (1).to_bytes(4, "little") + b"\x01" + bytes([len(KEY)]) + KEY
+
+
+def records(size: str) -> list[bytes]:
+    """At most `COUNT_MAX` records and about `TOTAL_LEN` bytes."""
+    source = random.Random(size)
+    noise = source.randbytes(2 << 20)
+    lens = mixed_lens(source) if size == "mix" else [int(size)] * min(COUNT_MAX, TOTAL_LEN // int(size))
+    begins = (source.randrange(1 << 20) for _ in lens)
+    return [noise[begin : begin + length] for begin, length in zip(begins, lens, strict=False)]
+
+
+def mixed_lens(source: random.Random) -> list[int]:
+    """Median 300 bytes, mean about 900, at least 1, at most 1 MiB."""
+    lens = []
+    left = TOTAL_LEN
+    while left > 0:
+        lens.append(min(max(1, int(source.lognormvariate(math.log(300), 1.5))), 1 << 20))
+        left -= lens[-1]
+    return lens
+
+
+def batches(values: Iterable[bytes]) -> list[bytes]:
+    """Each value as the only entry of a WriteBatch: what LevelDB itself puts into its log."""
+    return [BATCH_HEADER + varint(len(value)) + value for value in values]
+
+
+def varint(number: int) -> bytes:
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+def digest(values: Iterable[bytes]) -> str:
+    """Of the records with their lengths: two lists of records have the same one only if they are the same."""
+    summed = hashlib.blake2b(digest_size=16)
+    for value in values:
+        summed.update(len(value).to_bytes(8, "little"))
+        summed.update(value)
+    return summed.hexdigest()

@@ -1,0 +1,582 @@
+//! A log file on disk that several threads append to, and that keeps what it has promised when a write, a sync or the machine fails.
+//!
+//! `docs/format/writing.md` has the rules.
+
+use std::fs::OpenOptions;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::Instant;
+
+use super::BUFFER_LEN;
+use super::options::{LogFileOptions, SyncPolicy};
+use super::recover::{cut, recover};
+use super::storage::{DiskFile, Storage, copy_of};
+use crate::encode::Encoder;
+use crate::error::{Error, SkippedRegion};
+use crate::format::{BLOCK_LEN, encoded_len};
+
+/// A log file on disk, to write records to.
+///
+/// * [`create`](LogFile::create) and [`create_new`](LogFile::create_new) make a new log, [`append_to`](LogFile::append_to) goes on with one
+///   that is there, after reading it: never behind an incomplete record, where LevelDB's own reuse of a log loses what follows.
+/// * It is locked against a second writer, in this process or another, for as long as the value lives.
+/// * Threads may share it by reference. Those that [`append_sync`](LogFile::append_sync) at the same time share a sync.
+/// * Records are gathered and written about 1 MiB at a time; [`flush`](LogFile::flush), [`sync`](LogFile::sync) and [`close`](LogFile::close)
+///   write the rest. **A log that is dropped without any of them loses what is in its buffer**: drop cannot report that a write failed, so it
+///   does not try.
+///
+/// What was written but not synced survives the end of the process, and what was synced that of the machine:
+/// [`durable_offset`](LogFile::durable_offset).
+///
+/// # Failures
+///
+/// A write that failed, or of which only a part arrived, is undone: the file is cut back to the end of the last record that was written. The
+/// record that was being appended is then not in the log; records appended earlier that were still in the buffer are still there, and the next
+/// flush tries to write them again. If the file cannot be cut either, nobody knows where it ends, and every later call fails.
+///
+/// After a failed sync every later call fails too. It cannot be repeated: the system may have dropped what it could not write, and say so only
+/// once. What follows the durable offset may or may not be in the file when it is read again.
+///
+/// ```
+/// use cordwood::{LogFile, LogFileOptions, SyncPolicy};
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("example.log");
+/// let log = LogFile::create_new(&path, LogFileOptions::default())?;
+/// log.append(b"one")?;
+/// log.append_sync(b"two")?; // both are on the disk
+/// assert_eq!(log.durable_offset(), 20);
+/// log.close()?;
+/// drop(log);
+///
+/// let log = LogFile::append_to(&path, LogFileOptions::default().with_sync(SyncPolicy::OnClose))?;
+/// assert_eq!(log.append(b"three")?, 20);
+/// log.close()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct LogFile {
+    storage: Box<dyn Storage>,
+    options: LogFileOptions,
+    path: Option<PathBuf>,
+    recovered_tail: Option<SkippedRegion>,
+    state: Mutex<State>,
+    /// Told when a sync has ended, well or not.
+    sync_ended: Condvar,
+}
+
+#[derive(Debug)]
+struct State {
+    encoder: Encoder,
+    /// Records that are not in the file yet.
+    buffer: Vec<u8>,
+    /// The length of the file: all records before are in it, as a whole.
+    written: u64,
+    /// All before is on the disk.
+    durable: u64,
+    /// The name of the file is on the disk, without which its bytes are of no use.
+    is_name_durable: bool,
+    /// A thread is syncing, without the lock.
+    is_syncing: bool,
+    /// Up to here goes the last sync that has begun, and when it did.
+    sync_end: u64,
+    sync_begun: Instant,
+    /// Room has been asked for up to here. `None`: no more.
+    allocated: Option<u64>,
+    /// Why nothing works any more.
+    failure: Option<Failure>,
+    is_closed: bool,
+}
+
+#[derive(Debug)]
+struct Failure {
+    what: &'static str,
+    source: io::Error,
+}
+
+/// Where the log ended, to go back there.
+#[derive(Debug, Clone, Copy)]
+struct Mark {
+    buffered_len: usize,
+    offset: u64,
+}
+
+impl State {
+    #[inline]
+    fn encode(&mut self, record: &[u8]) -> u64 {
+        self.encoder.encode(record, &mut self.buffer)
+    }
+
+    #[inline]
+    fn mark(&self) -> Mark {
+        Mark {
+            buffered_len: self.buffer.len(),
+            offset: self.encoder.offset(),
+        }
+    }
+
+    fn take_back(&mut self, mark: Mark) {
+        let (len, offset) = if self.written > mark.offset {
+            // All from before has been written, and some of what came after it.
+            (0, self.written)
+        } else {
+            (mark.buffered_len, mark.offset)
+        };
+        self.buffer.truncate(len);
+        self.encoder = Encoder::new(offset);
+    }
+}
+
+impl LogFile {
+    /// Makes a new log, in place of any file that is there.
+    ///
+    /// # Errors
+    ///
+    /// * [`Error::Io`] if the file cannot be opened or emptied.
+    /// * [`Error::Locked`] if another writer has it open; it stays as it is.
+    pub fn create(path: impl AsRef<Path>, options: LogFileOptions) -> Result<Self, Error> {
+        // Not emptied by opening: another writer may have it.
+        Self::create_with(
+            path.as_ref(),
+            OpenOptions::new().write(true).create(true).truncate(false),
+            options,
+        )
+    }
+
+    /// Makes a new log.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] if there is a file already ([`io::ErrorKind::AlreadyExists`]), or none can be made.
+    pub fn create_new(path: impl AsRef<Path>, options: LogFileOptions) -> Result<Self, Error> {
+        Self::create_with(path.as_ref(), OpenOptions::new().write(true).create_new(true), options)
+    }
+
+    fn create_with(path: &Path, open: &OpenOptions, options: LogFileOptions) -> Result<Self, Error> {
+        let file = DiskFile::open(path, open)?;
+        let log = Self::create_in(Box::new(file), options).map_err(|source| Error::Io {
+            path: Some(path.to_owned()),
+            source,
+        })?;
+        Ok(LogFile {
+            path: Some(path.to_owned()),
+            ..log
+        })
+    }
+
+    /// Opens a log to append to it; makes a new one if there is none.
+    ///
+    /// The file is read, from its beginning or the [checkpoint](LogFileOptions::checkpoint) on. If it does not end with a whole record,
+    /// [`on_torn_tail`](LogFileOptions::on_torn_tail) says what happens; [`recovered_tail`](Self::recovered_tail) tells what did.
+    ///
+    /// # Errors
+    ///
+    /// * [`Error::Io`] if the file cannot be opened, read or cut, is no regular file, or no record begins at the checkpoint
+    ///   ([`io::ErrorKind::InvalidInput`]).
+    /// * [`Error::Locked`] if another writer has it open.
+    /// * [`Error::TornTail`] if it ends in an incomplete record or in zeros, and the choice is to refuse.
+    /// * [`Error::Corruption`] if it is damaged, unless the choice is to pad.
+    ///
+    /// ```
+    /// use cordwood::{Error, LogFile, LogFileOptions, OnTornTail};
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("example.log");
+    /// let log = LogFile::create(&path, LogFileOptions::default())?;
+    /// log.append(b"one")?;
+    /// log.append(b"two")?;
+    /// log.close()?;
+    /// drop(log);
+    /// std::fs::OpenOptions::new().write(true).open(&path)?.set_len(19)?; // as a crash may leave it
+    ///
+    /// let refused = LogFile::append_to(&path, LogFileOptions::default());
+    /// assert!(matches!(refused, Err(Error::TornTail { region, .. }) if region.begin == 10));
+    /// let log = LogFile::append_to(&path, LogFileOptions::default().with_on_torn_tail(OnTornTail::Truncate))?;
+    /// assert_eq!(log.recovered_tail().map(|region| (region.begin, region.end)), Some((10, 19)));
+    /// assert_eq!(log.append(b"two again")?, 10);
+    /// # log.close()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn append_to(path: impl AsRef<Path>, options: LogFileOptions) -> Result<Self, Error> {
+        let path = path.as_ref();
+        let mut open = OpenOptions::new();
+        let file = DiskFile::open(path, open.read(true).write(true).create(true).truncate(false))?;
+        if !file.is_regular() {
+            let text = "only a regular file can be read and then appended to";
+            return Err(Error::Io {
+                path: Some(path.to_owned()),
+                source: io::Error::new(io::ErrorKind::InvalidInput, text),
+            });
+        }
+        let recovered = recover(&file, &options, Some(path))?;
+        let log = Self::new(Box::new(file), options, recovered.file_len);
+        Ok(LogFile {
+            path: Some(path.to_owned()),
+            recovered_tail: recovered.tail,
+            ..log
+        })
+    }
+
+    /// [`create`](Self::create), for tests.
+    #[doc(hidden)]
+    pub fn create_in(storage: Box<dyn Storage>, options: LogFileOptions) -> io::Result<Self> {
+        if storage.file_len()? > 0 {
+            cut(&*storage, 0)?;
+        }
+        Ok(Self::new(storage, options, 0))
+    }
+
+    /// [`append_to`](Self::append_to), for tests.
+    #[doc(hidden)]
+    pub fn append_in(storage: Box<dyn Storage>, options: LogFileOptions) -> Result<Self, Error> {
+        let recovered = recover(&*storage, &options, None)?;
+        let log = Self::new(storage, options, recovered.file_len);
+        Ok(LogFile {
+            recovered_tail: recovered.tail,
+            ..log
+        })
+    }
+
+    fn new(storage: Box<dyn Storage>, options: LogFileOptions, file_len: u64) -> Self {
+        let state = State {
+            encoder: Encoder::new(file_len),
+            buffer: Vec::new(),
+            written: file_len,
+            // Whoever wrote what is there may not have synced it, or not with success.
+            durable: 0,
+            is_name_durable: false,
+            is_syncing: false,
+            sync_end: file_len,
+            sync_begun: Instant::now(),
+            allocated: (options.preallocate_len > 0).then_some(file_len),
+            failure: None,
+            is_closed: false,
+        };
+        LogFile {
+            storage,
+            options,
+            path: None,
+            recovered_tail: None,
+            state: Mutex::new(state),
+            sync_ended: Condvar::new(),
+        }
+    }
+
+    /// What stood behind the last whole record when the log was opened: cut off or left behind, as the
+    /// [options](LogFileOptions::on_torn_tail) say. `None` if there was nothing.
+    pub fn recovered_tail(&self) -> Option<SkippedRegion> {
+        self.recovered_tail
+    }
+
+    /// The path, as it was given.
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    /// The length of the file with all records so far, in bytes, whether they have been written yet or not.
+    pub fn offset(&self) -> u64 {
+        self.lock().encoder.offset()
+    }
+
+    /// Everything before this file offset is on the disk: it survives the end of the machine. 0 before the first sync of this writer.
+    pub fn durable_offset(&self) -> u64 {
+        self.lock().durable
+    }
+
+    /// Whether a failure has ended all work: every later call fails.
+    pub fn has_failed(&self) -> bool {
+        self.lock().failure.is_some()
+    }
+
+    /// Appends a record and returns the file offset of its first header. The record may be empty and of any length.
+    ///
+    /// # Errors
+    ///
+    /// * [`Error::Write`] if the buffer had to be written, or the [policy](LogFileOptions::sync) asked for a sync, and that failed. See
+    ///   [Failures](LogFile#failures).
+    /// * [`Error::Closed`].
+    #[inline]
+    pub fn append(&self, record: &[u8]) -> Result<u64, Error> {
+        self.append_and(record, false)
+    }
+
+    /// Appends a record, and returns its offset when it and all before it are on the disk.
+    ///
+    /// While one thread waits for the disk, others append; the next sync is for all of them.
+    ///
+    /// # Errors
+    ///
+    /// As [`append`](Self::append).
+    ///
+    /// ```
+    /// use cordwood::{LogFile, LogFileOptions};
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("example.log");
+    /// let log = LogFile::create(&path, LogFileOptions::default())?;
+    /// std::thread::scope(|scope| {
+    ///     for thread in 0..4 {
+    ///         let log = &log;
+    ///         scope.spawn(move || log.append_sync(format!("from thread {thread}").as_bytes()));
+    ///     }
+    /// });
+    /// assert_eq!(log.durable_offset(), 4 * (7 + 13));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn append_sync(&self, record: &[u8]) -> Result<u64, Error> {
+        self.append_and(record, true)
+    }
+
+    fn append_and(&self, record: &[u8], syncs: bool) -> Result<u64, Error> {
+        let mut state = self.usable()?;
+        let before = state.mark();
+        let offset = state.encode(record);
+        let syncs = syncs || self.is_due(&state, state.encoder.offset());
+        if syncs || state.buffer.len() >= BUFFER_LEN {
+            self.write_out_since(&mut state, before)?;
+        }
+        if syncs {
+            self.wait_until_durable(state)?;
+        }
+        Ok(offset)
+    }
+
+    /// Appends several records in one go, and returns how many. If the policy asks for a sync, it comes after the last of them.
+    ///
+    /// # Errors
+    ///
+    /// As [`append`](Self::append). After a failed write, those of the records that had not reached the file are not in the log, which may be all of
+    /// them; [`offset`](Self::offset) tells.
+    pub fn extend<R: AsRef<[u8]>>(&self, records: impl IntoIterator<Item = R>) -> Result<u64, Error> {
+        let mut state = self.usable()?;
+        let before = state.mark();
+        let mut count = 0;
+        for record in records {
+            state.encode(record.as_ref());
+            count += 1;
+            if state.buffer.len() >= BUFFER_LEN {
+                self.write_out_since(&mut state, before)?;
+            }
+        }
+        if count > 0 && self.is_due(&state, state.encoder.offset()) {
+            self.write_out_since(&mut state, before)?;
+            self.wait_until_durable(state)?;
+        }
+        Ok(count)
+    }
+
+    /// Appends a record if that takes no waiting, neither for the disk nor for another thread; else `None`, and nothing is appended.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Write`] if an earlier failure has ended all work, [`Error::Closed`].
+    #[inline]
+    pub fn try_append(&self, record: &[u8]) -> Result<Option<u64>, Error> {
+        let mut state = match self.state.try_lock() {
+            Ok(state) => state,
+            Err(TryLockError::Poisoned(error)) => error.into_inner(),
+            Err(TryLockError::WouldBlock) => return Ok(None),
+        };
+        self.check(&state)?;
+        let offset = state.encoder.offset();
+        let end = offset.saturating_add(encoded_len(offset, record.len() as u64));
+        if end - state.written >= (BUFFER_LEN - BLOCK_LEN) as u64 || self.is_due(&state, end) {
+            return Ok(None);
+        }
+        Ok(Some(state.encode(record)))
+    }
+
+    /// Writes all records so far to the file. They then survive the end of this process, not that of the machine.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Write`], [`Error::Closed`]. See [Failures](LogFile#failures).
+    pub fn flush(&self) -> Result<(), Error> {
+        let mut state = self.usable()?;
+        self.write_out(&mut state)
+    }
+
+    /// Writes all records so far, and waits until they are on the disk.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Write`], [`Error::Closed`]. See [Failures](LogFile#failures).
+    pub fn sync(&self) -> Result<(), Error> {
+        let mut state = self.usable()?;
+        self.write_out(&mut state)?;
+        self.wait_until_durable(state)
+    }
+
+    /// Writes all records so far and, if the [policy](LogFileOptions::sync) is not [`SyncPolicy::Never`], waits until they are on the disk.
+    /// Every later call fails, but a further `close`. The lock is given up when the value is dropped.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Write`]: records behind [`durable_offset`](Self::durable_offset) may be lost. It is closed nevertheless.
+    pub fn close(&self) -> Result<(), Error> {
+        let mut state = self.lock();
+        if state.is_closed {
+            return Ok(());
+        }
+        let written = self.check(&state).and_then(|()| self.write_out(&mut state));
+        // From here on nothing can be appended that nobody would write.
+        state.is_closed = true;
+        written?;
+        if self.options.preallocate_len > 0 {
+            // The file keeps its length; the room behind it goes back. If it does not, it is only room.
+            let _ = self.storage.set_len(state.written);
+        }
+        if self.options.sync == SyncPolicy::Never {
+            return Ok(());
+        }
+        self.wait_until_durable(state)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing here panics with the state half changed.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    #[inline]
+    fn usable(&self) -> Result<MutexGuard<'_, State>, Error> {
+        let state = self.lock();
+        self.check(&state)?;
+        Ok(state)
+    }
+
+    #[inline]
+    fn check(&self, state: &State) -> Result<(), Error> {
+        if state.is_closed || state.failure.is_some() {
+            return Err(self.refusal(state));
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn refusal(&self, state: &State) -> Error {
+        match &state.failure {
+            Some(Failure { what, source }) => {
+                let text = format!("an earlier {what} failed: {source}");
+                self.failed(state, io::Error::new(source.kind(), text))
+            }
+            None => Error::Closed {
+                path: self.path.clone(),
+            },
+        }
+    }
+
+    /// The error of a write or a sync, after the state has been set.
+    fn failed(&self, state: &State, source: io::Error) -> Error {
+        Error::Write {
+            path: self.path.clone(),
+            source,
+            durable_offset: state.durable,
+            is_undone: state.failure.is_none(),
+        }
+    }
+
+    /// Whether the policy asks for a sync when the log ends at `end`.
+    #[inline]
+    fn is_due(&self, state: &State, end: u64) -> bool {
+        match self.options.sync {
+            SyncPolicy::Never | SyncPolicy::OnClose => false,
+            SyncPolicy::EveryAppend => true,
+            SyncPolicy::EveryBytes(len) => end - state.sync_end >= len,
+            SyncPolicy::EveryInterval(time) => state.sync_begun.elapsed() >= time,
+        }
+    }
+
+    /// [`write_out`](Self::write_out), and if that fails, takes back what was appended since `before` and is not in the file.
+    fn write_out_since(&self, state: &mut State, before: Mark) -> Result<(), Error> {
+        self.write_out(state).inspect_err(|_| state.take_back(before))
+    }
+
+    /// Writes the buffer to the file, in one write unless the system takes it in parts.
+    fn write_out(&self, state: &mut State) -> Result<(), Error> {
+        self.preallocate(state);
+        let mut done = 0;
+        while let Some(rest) = state.buffer.get(done..).filter(|rest| !rest.is_empty()) {
+            match self.storage.write_at(rest, state.written + done as u64) {
+                Ok(0) => return Err(self.undo_write(state, io::ErrorKind::WriteZero.into())),
+                Ok(len) => done += len,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.undo_write(state, error)),
+            }
+        }
+        state.written = state.encoder.offset();
+        state.buffer.clear();
+        // One huge record must not keep its memory for the life of the writer.
+        state.buffer.shrink_to(2 * BUFFER_LEN);
+        Ok(())
+    }
+
+    /// Cuts the file back to the last record that was written as a whole. The buffer stays.
+    #[cold]
+    fn undo_write(&self, state: &mut State, source: io::Error) -> Error {
+        match self.storage.set_len(state.written) {
+            Ok(()) => state.allocated = state.allocated.map(|_| state.written),
+            // Nobody knows where the file ends now: whatever is written may lie behind a part of a record.
+            Err(_) => {
+                state.failure = Some(Failure {
+                    what: "write",
+                    source: copy_of(&source),
+                });
+            }
+        }
+        self.failed(state, source)
+    }
+
+    fn preallocate(&self, state: &mut State) {
+        let end = state.encoder.offset();
+        if let Some(allocated) = state.allocated
+            && end > allocated
+            && let Some(new_end) = end.checked_next_multiple_of(self.options.preallocate_len)
+        {
+            let result = self.storage.allocate(state.written, new_end - state.written);
+            // What cannot be had is not asked for again.
+            state.allocated = result.is_ok().then_some(new_end);
+        }
+    }
+
+    /// Waits until all that is written now is on the disk. One of the threads that wait syncs for all, without the lock.
+    fn wait_until_durable<'a>(&'a self, mut state: MutexGuard<'a, State>) -> Result<(), Error> {
+        let target = state.written;
+        loop {
+            if state.durable >= target && state.is_name_durable {
+                return Ok(());
+            }
+            if let Some(failure) = &state.failure {
+                return Err(self.failed(&state, copy_of(&failure.source)));
+            }
+            if state.is_syncing {
+                state = self.sync_ended.wait(state).unwrap_or_else(PoisonError::into_inner);
+            } else {
+                state = self.lead_sync(state);
+            }
+        }
+    }
+
+    fn lead_sync<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        state.is_syncing = true;
+        let end = state.written;
+        state.sync_end = end;
+        state.sync_begun = Instant::now();
+        let syncs_name = !state.is_name_durable;
+        drop(state);
+
+        let mut result = self.storage.sync_data();
+        if syncs_name {
+            result = result.and_then(|()| self.storage.sync_folder());
+        }
+
+        let mut state = self.lock();
+        state.is_syncing = false;
+        match result {
+            Ok(()) => {
+                state.durable = end;
+                state.is_name_durable = true;
+            }
+            Err(source) => state.failure = Some(Failure { what: "sync", source }),
+        }
+        self.sync_ended.notify_all();
+        state
+    }
+}

@@ -1,0 +1,163 @@
+//! The operations on a file that a [`LogFile`](super::LogFile) is made of, so that tests can record them and make them fail.
+
+use std::fmt::Debug;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::Path;
+
+use crate::error::Error;
+
+/// A file that one writer writes to. Nobody else changes it meanwhile.
+pub trait Storage: Debug + Send + Sync {
+    /// The length of the file in bytes.
+    fn file_len(&self) -> io::Result<u64>;
+
+    /// Reads some bytes from `offset` on; none at the end of the file.
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
+
+    /// Writes some of `bytes` at `offset`, the end of the file, and returns how many.
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize>;
+
+    /// Cuts the file, or makes it longer with zeros.
+    fn set_len(&self, len: u64) -> io::Result<()>;
+
+    /// Waits until the bytes and the length of the file are on the disk.
+    fn sync_data(&self) -> io::Result<()>;
+
+    /// Waits until the file's name is on the disk.
+    fn sync_folder(&self) -> io::Result<()>;
+
+    /// Asks for room in `[offset, offset + len)`. The length of the file stays.
+    fn allocate(&self, offset: u64, len: u64) -> io::Result<()>;
+}
+
+/// A file of the operating system, locked for as long as this value lives.
+#[derive(Debug)]
+pub(super) struct DiskFile {
+    file: File,
+    /// Not a pipe or a device, which have no length and no positions.
+    is_regular: bool,
+    /// Kept open from the beginning: the path may be relative, and the working folder change.
+    folder: io::Result<File>,
+}
+
+impl DiskFile {
+    pub(super) fn open(path: &Path, options: &OpenOptions) -> Result<Self, Error> {
+        let failed = |source| Error::Io {
+            path: Some(path.to_owned()),
+            source,
+        };
+        let file = options.open(path).map_err(failed)?;
+        let metadata = file.metadata().map_err(failed)?;
+        if metadata.is_dir() {
+            return Err(failed(io::ErrorKind::IsADirectory.into()));
+        }
+        if metadata.is_file() {
+            match file.try_lock() {
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => {
+                    return Err(Error::Locked {
+                        path: Some(path.to_owned()),
+                    });
+                }
+                // A file system without locks: nobody can keep a second writer away.
+                Err(TryLockError::Error(source)) if source.kind() == io::ErrorKind::Unsupported => {}
+                Err(TryLockError::Error(source)) => return Err(failed(source)),
+            }
+        }
+        Ok(DiskFile {
+            file,
+            is_regular: metadata.is_file(),
+            folder: open_folder_of(path),
+        })
+    }
+
+    pub(super) fn is_regular(&self) -> bool {
+        self.is_regular
+    }
+}
+
+/// The folder that holds the name of the file: that of the file itself, should the path be a symbolic link.
+fn open_folder_of(path: &Path) -> io::Result<File> {
+    if !cfg!(unix) {
+        // Elsewhere a folder cannot be opened; `sync_folder` has nothing to do.
+        return Err(io::ErrorKind::Unsupported.into());
+    }
+    let path = path.canonicalize()?;
+    File::open(path.parent().unwrap_or(&path))
+}
+
+impl Storage for DiskFile {
+    fn file_len(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        let mut file = &self.file;
+        file.seek(SeekFrom::Start(offset))?;
+        file.read(buffer)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        let mut file = &self.file;
+        if self.is_regular {
+            file.seek(SeekFrom::Start(offset))?;
+        }
+        file.write(bytes)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.file.set_len(len)
+    }
+
+    /// `fdatasync`, which includes the length; on macOS `F_FULLFSYNC`, without which the disk may keep it in its cache.
+    fn sync_data(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+
+    fn sync_folder(&self) -> io::Result<()> {
+        match &self.folder {
+            Ok(folder) => match folder.sync_all() {
+                // A file system that cannot sync a folder says so like this. PostgreSQL lets it pass too (`fsync_fname_ext`).
+                Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
+                synced => synced,
+            },
+            Err(_) if !cfg!(unix) => Ok(()),
+            Err(error) => Err(copy_of(error)),
+        }
+    }
+
+    #[cfg(all(feature = "preallocate", target_os = "linux"))]
+    fn allocate(&self, offset: u64, len: u64) -> io::Result<()> {
+        use rustix::fs::{FallocateFlags, fallocate};
+        Ok(fallocate(&self.file, FallocateFlags::KEEP_SIZE, offset, len)?)
+    }
+
+    #[cfg(not(all(feature = "preallocate", target_os = "linux")))]
+    fn allocate(&self, _offset: u64, _len: u64) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
+/// The same error once more: several callers may have to be told.
+pub(super) fn copy_of(error: &io::Error) -> io::Error {
+    match error.raw_os_error() {
+        Some(number) => io::Error::from_raw_os_error(number),
+        None => io::Error::new(error.kind(), error.to_string()),
+    }
+}
+
+/// Reads a storage from an offset on.
+#[derive(Debug)]
+pub(super) struct StorageReader<'a> {
+    pub(super) storage: &'a dyn Storage,
+    pub(super) offset: u64,
+}
+
+impl Read for StorageReader<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let len = self.storage.read_at(buffer, self.offset)?;
+        self.offset += len as u64;
+        Ok(len)
+    }
+}

@@ -1,0 +1,643 @@
+//! A machine that stops at any moment, with any part of what was not synced on its disk: no synced record is lost, none comes up that was
+//! never written, and what is appended afterwards is all there.
+//!
+//! The operations of a writer on its file are recorded. For each prefix of them, the files that a crash may leave are built ([`crash_files`]),
+//! and each is opened for append in each way there is.
+
+mod common;
+mod double;
+
+use std::collections::HashSet;
+
+use common::{Found, read_all};
+use cordwood::{
+    BLOCK_LEN, End, Error, LogFile, LogFileOptions, OnCorruption, OnTornTail, ReadOptions, Reader, Reason, SyncPolicy,
+};
+use double::{Double, ENOSPC, Fault, Op, apply};
+
+const SECTOR_LEN: usize = 512;
+/// Each cut of the last bytes of a write is tried, of the others only those at the end of a sector.
+const TAIL_LEN: usize = 64;
+
+// What was written ------------------------------------------------------------------------------
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Record {
+    offset: u64,
+    end_offset: u64,
+    data: Vec<u8>,
+}
+
+/// What a writer did, and what it said.
+struct History {
+    /// The file before it was opened, with all records in it on the disk.
+    initial: Vec<u8>,
+    is_new: bool,
+    ops: Vec<Op>,
+    /// Every record that was appended, or tried to be.
+    attempted: HashSet<Record>,
+    /// Those of them that went well, and those of the initial file.
+    appended: Vec<Record>,
+}
+
+/// Data that is no log and unlike that of any other number; some of it is zero, some of it at the end.
+fn data(number: u64, len: usize) -> Vec<u8> {
+    let mut state = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut bytes: Vec<u8> = (0..len)
+        .map(|_| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 32) as u8 | 1
+        })
+        .collect();
+    match number % 4 {
+        1 => bytes[len / 2..].fill(0),
+        2 => bytes[len / 3..len / 2].fill(0),
+        _ => {}
+    }
+    bytes
+}
+
+struct Session {
+    log: LogFile,
+    double: Double,
+    history: History,
+    number: u64,
+}
+
+impl Session {
+    /// A writer of a new file, or of one in place of `initial`.
+    fn create(initial: Option<&[u8]>, options: LogFileOptions) -> Self {
+        let double = Double::with_bytes(initial.unwrap_or_default());
+        let log = LogFile::create_in(double.boxed(), options).expect("a file that can be emptied");
+        Session::new(log, double, initial.unwrap_or_default(), initial.is_none(), 0)
+    }
+
+    fn append_to(initial: &[u8], options: LogFileOptions) -> Self {
+        let double = Double::with_bytes(initial);
+        let log = LogFile::append_in(double.boxed(), options).expect("a file that can be appended to");
+        Session::new(log, double, initial, false, 1000)
+    }
+
+    fn new(log: LogFile, double: Double, initial: &[u8], is_new: bool, number: u64) -> Self {
+        let appended = records_of(initial);
+        let history = History {
+            initial: initial.to_vec(),
+            is_new,
+            ops: Vec::new(),
+            attempted: appended.iter().cloned().collect(),
+            appended,
+        };
+        Session {
+            log,
+            double,
+            history,
+            number,
+        }
+    }
+
+    fn append_with(&mut self, len: usize, append: impl FnOnce(&LogFile, &[u8]) -> Result<u64, Error>) {
+        let data = data(self.number, len);
+        self.number += 1;
+        let before = self.log.offset();
+        let appended = append(&self.log, &data);
+        let offset = *appended.as_ref().unwrap_or(&before);
+        let offset = offset.max(before + cordwood::trailer_len(before) as u64);
+        let record = Record {
+            offset,
+            end_offset: before + cordwood::encoded_len(before, data.len() as u64),
+            data,
+        };
+        self.history.attempted.insert(record.clone());
+        if appended.is_ok() {
+            self.history.appended.push(record);
+        }
+        self.note();
+    }
+
+    fn append(&mut self, len: usize) {
+        self.append_with(len, LogFile::append);
+    }
+
+    fn append_sync(&mut self, len: usize) {
+        self.append_with(len, LogFile::append_sync);
+    }
+
+    fn flush(&mut self) {
+        let _ = self.log.flush();
+        self.note();
+    }
+
+    fn sync(&mut self) {
+        self.log.sync().expect("a sync that nothing disturbs");
+        self.note();
+    }
+
+    /// Notes what the writer promises now.
+    fn note(&mut self) {
+        let promised = Op::Promised(self.log.durable_offset());
+        let mut state = self.double.state();
+        if state.ops.last() != Some(&promised) {
+            state.ops.push(promised);
+        }
+    }
+
+    fn close(mut self) -> History {
+        self.log.close().expect("a close that nothing disturbs");
+        self.note();
+        self.history.ops = self.double.ops();
+        self.history
+    }
+}
+
+fn records_of(file: &[u8]) -> Vec<Record> {
+    let options = ReadOptions::default().with_on_corruption(OnCorruption::Skip);
+    let (events, _) = read_all(&mut Reader::from_slice(file, options));
+    let record = |event| match event {
+        Found::Record {
+            offset,
+            end_offset,
+            data,
+            ..
+        } => Some(Record {
+            offset,
+            end_offset,
+            data,
+        }),
+        Found::Skipped(_) => None,
+    };
+    events.into_iter().filter_map(record).collect()
+}
+
+// What a crash leaves ---------------------------------------------------------------------------
+
+/// A file that a crash may leave.
+struct CrashFile {
+    bytes: Vec<u8>,
+    what: String,
+    /// A disk that writes sectors as a whole and in their order can have left it: to cut it must be allowed.
+    is_usual: bool,
+}
+
+/// The files that may be on the disk after the first `count` operations.
+fn crash_files(history: &History, count: usize) -> Vec<CrashFile> {
+    let ops = &history.ops[..count];
+    let (synced, pending) = ops.split_at(ops.iter().rposition(|op| *op == Op::SyncData).unwrap_or(0));
+    let mut durable = history.initial.clone();
+    synced.iter().for_each(|op| apply(op, &mut durable));
+    let pending: Vec<&Op> = pending
+        .iter()
+        .filter(|op| matches!(op, Op::Write { .. } | Op::SetLen(_)))
+        .collect();
+
+    let mut files = Vec::new();
+    let mut push = |bytes: &[u8], what: String, is_usual| {
+        files.push(CrashFile {
+            bytes: bytes.to_vec(),
+            what,
+            is_usual,
+        });
+    };
+    // In order, up to a part of one of them.
+    let mut file = durable.clone();
+    for (index, op) in pending.iter().enumerate() {
+        push(&file, format!("{index} pending operations done"), true);
+        if let Op::Write { offset, bytes } = op {
+            let sector_ends = (1..bytes.len()).filter(|len| (*offset as usize + len).is_multiple_of(SECTOR_LEN));
+            let last_bytes = bytes.len().saturating_sub(TAIL_LEN).max(1)..bytes.len();
+            for len in sector_ends.chain(last_bytes).chain([0]) {
+                let mut part = bytes[..len].to_vec();
+                let torn = |bytes| Op::Write { offset: *offset, bytes };
+                let mut cut = file.clone();
+                apply(&torn(part.clone()), &mut cut);
+                push(&cut, format!("{index} done, the next torn at {len}"), true);
+                part.resize(bytes.len(), 0);
+                let mut filled = file.clone();
+                apply(&torn(part), &mut filled);
+                let is_usual = len == 0 || (*offset as usize + len).is_multiple_of(SECTOR_LEN);
+                push(&filled, format!("{index} done, the next zero from {len} on"), is_usual);
+            }
+        }
+        apply(op, &mut file);
+    }
+    push(&file, "all done".to_owned(), true);
+
+    // Sectors out of order, or not at all: each of them lost, each of them alone, and some at random.
+    let mut base = durable;
+    base.resize(file.len(), 0);
+    let sectors: Vec<usize> = (0..file.len())
+        .step_by(SECTOR_LEN)
+        .filter(|&begin| sector(&file, begin) != sector(&base, begin))
+        .collect();
+    let mut mix = |what: String, is_lost: &mut dyn FnMut(usize) -> bool| {
+        let mut mixed = file.clone();
+        for &begin in &sectors {
+            if is_lost(begin) {
+                let end = (begin + SECTOR_LEN).min(mixed.len());
+                mixed[begin..end].copy_from_slice(&base[begin..end]);
+            }
+        }
+        push(&mixed, what, false);
+    };
+    for &one in &sectors {
+        mix(format!("without the sector at {one}"), &mut |begin| begin == one);
+        mix(format!("only the sector at {one}"), &mut |begin| begin != one);
+    }
+    let mut random = count as u64 * 2 + 1;
+    for _ in 0..sectors.len().min(8) {
+        mix(format!("random sectors {random}"), &mut |_| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            random >> 63 == 0
+        });
+    }
+    files
+}
+
+fn sector(file: &[u8], begin: usize) -> &[u8] {
+    &file[begin..file.len().min(begin + SECTOR_LEN)]
+}
+
+// What must hold --------------------------------------------------------------------------------
+
+#[derive(Default, Debug)]
+struct Counts {
+    files: usize,
+    cut: usize,
+    refused: usize,
+}
+
+fn check(name: &str, history: &History) -> Counts {
+    let mut counts = Counts::default();
+    let initial_end = match history.ops.contains(&Op::SetLen(0)) {
+        true => 0, // The old records are to be given up.
+        false => records_of(&history.initial)
+            .last()
+            .map_or(0, |record| record.end_offset),
+    };
+    for count in 0..=history.ops.len() {
+        let ops = &history.ops[..count];
+        let promised = ops.iter().rev().find_map(|op| match op {
+            Op::Promised(offset) => Some(*offset),
+            _ => None,
+        });
+        let promised = promised.unwrap_or(0).max(initial_end);
+        if history.is_new && !ops.contains(&Op::SyncFolder) {
+            // Then the whole file may be missing.
+            assert_eq!(
+                promised, 0,
+                "{name}, {count} operations: a promise without a name on the disk"
+            );
+        }
+        for file in crash_files(history, count) {
+            let what = format!("{name}, {count} operations, {}", file.what);
+            check_file(&what, history, promised, &file, &mut counts);
+            counts.files += 1;
+        }
+    }
+    counts
+}
+
+fn check_file(what: &str, history: &History, promised: u64, file: &CrashFile, counts: &mut Counts) {
+    let must_be_there: Vec<&Record> = (history.appended.iter())
+        .filter(|record| record.end_offset <= promised)
+        .collect();
+    let before = records_of(&file.bytes);
+    for on_torn_tail in [OnTornTail::Refuse, OnTornTail::Truncate, OnTornTail::PadToBlock] {
+        let what = format!("{what}, {on_torn_tail:?}");
+        let double = Double::with_bytes(&file.bytes);
+        let options = LogFileOptions::default().with_on_torn_tail(on_torn_tail);
+        let log = match LogFile::append_in(double.boxed(), options) {
+            Ok(log) => log,
+            Err(Error::TornTail { region, .. } | Error::Corruption { region, .. }) => {
+                assert_eq!(double.ops(), [], "{what}: refused, and changed");
+                assert!(region.begin >= promised, "{what}: {region} before {promised}");
+                assert_ne!(on_torn_tail, OnTornTail::PadToBlock, "{what}: {region}");
+                if on_torn_tail == OnTornTail::Truncate {
+                    assert!(!file.is_usual, "{what}: {region}");
+                    counts.refused += 1;
+                }
+                continue;
+            }
+            Err(error) => panic!("{what}: {error}"),
+        };
+        counts.cut += usize::from(on_torn_tail == OnTornTail::Truncate && log.recovered_tail().is_some());
+        let appended: Vec<Record> = [data(10_003, 20), data(10_000, BLOCK_LEN)]
+            .into_iter()
+            .map(|data| {
+                let offset = log.append_sync(&data).expect("an append that nothing disturbs");
+                let end_offset = log.offset();
+                Record {
+                    offset,
+                    end_offset,
+                    data,
+                }
+            })
+            .collect();
+        let after = records_of(&double.bytes());
+        assert!(after.ends_with(&appended), "{what}: what was appended is not there");
+        let old = &after[..after.len() - appended.len()];
+        for record in must_be_there.iter().copied().chain(&before) {
+            assert!(
+                old.contains(record),
+                "{what}: lost [{}, {})",
+                record.offset,
+                record.end_offset
+            );
+        }
+        for record in old {
+            assert!(history.attempted.contains(record), "{what}: nobody wrote {record:?}");
+        }
+        // Once it is whole again, it can be opened by whoever refuses the least disorder.
+        if on_torn_tail == OnTornTail::Truncate {
+            let again = LogFile::append_in(double.boxed(), LogFileOptions::default());
+            assert!(again.is_ok(), "{what}: {:?}", again.err());
+        }
+    }
+}
+
+/// At least `files_min` files were checked; of those, some were cut, and as for refused ones, there were some or none.
+fn assert_checked(counts: &Counts, files_min: usize) {
+    assert!(counts.files >= files_min && counts.cut > 0, "{counts:?}");
+}
+
+// The histories ---------------------------------------------------------------------------------
+
+fn options() -> LogFileOptions {
+    LogFileOptions::default()
+}
+
+#[test]
+fn records_of_all_lengths_synced_now_and_then() {
+    let mut session = Session::create(None, options());
+    session.append(3);
+    session.append(700);
+    session.sync();
+    session.append(0);
+    session.append(1500);
+    session.flush();
+    session.append(600);
+    session.append(5);
+    session.flush();
+    session.sync();
+    session.append(BLOCK_LEN - 9_000);
+    session.append(4_000);
+    session.sync();
+    session.append(9_000); // Goes on in the next block.
+    session.append(100);
+    session.flush();
+    session.append(2_000);
+    session.sync();
+    assert_checked(&check("now and then", &session.close()), 1000);
+}
+
+#[test]
+fn a_record_of_several_blocks() {
+    let mut session = Session::create(None, options());
+    session.append_sync(30_000);
+    session.append(50_000);
+    session.flush();
+    session.append_sync(10);
+    assert_checked(&check("several blocks", &session.close()), 400);
+}
+
+#[test]
+fn every_append_synced() {
+    let mut session = Session::create(None, options().with_sync(SyncPolicy::EveryAppend));
+    for len in [0, 1, 500, 512, 1024, 17, 3_000] {
+        session.append(len);
+    }
+    let history = session.close();
+    assert_eq!(history.ops.iter().filter(|op| matches!(op, Op::Promised(_))).count(), 7);
+    assert_checked(&check("every append", &history), 500);
+}
+
+#[test]
+fn records_around_the_end_of_a_block() {
+    for left in [0, 1, 6, 7, 8, 20] {
+        let mut session = Session::create(None, options());
+        session.append_sync(BLOCK_LEN - 7 - left);
+        session.append(5);
+        session.append(600);
+        session.flush();
+        session.append_sync(30);
+        check(&format!("{left} bytes left in the block"), &session.close());
+    }
+}
+
+/// A log with records, and something behind them that a crash has left.
+fn torn_logs() -> Vec<(&'static str, Vec<u8>)> {
+    let mut session = Session::create(None, options());
+    session.append(40);
+    session.append(1_500);
+    session.append_sync(700);
+    session.close();
+    let mut session = Session::create(None, options());
+    for len in [40, 1_500, 700] {
+        session.append(len);
+    }
+    session.flush();
+    let whole = session.double.bytes();
+    let mut torn = Encoded::new(&whole);
+    torn.append(2_000);
+    let torn = torn.bytes;
+    let half = whole.len() + 1_000;
+    let mut zeros = torn[..half].to_vec();
+    zeros.resize(torn.len(), 0);
+    let mut first = Encoded::new(&whole);
+    first.append(40_000);
+    first.bytes.truncate(BLOCK_LEN);
+    vec![
+        ("torn", torn[..half].to_vec()),
+        ("half zeros", zeros),
+        ("all zeros", {
+            let mut zeros = whole.clone();
+            zeros.resize(whole.len() + 5_000, 0);
+            zeros
+        }),
+        ("only FIRST", first.bytes),
+    ]
+}
+
+struct Encoded {
+    encoder: cordwood::Encoder,
+    bytes: Vec<u8>,
+}
+
+impl Encoded {
+    fn new(bytes: &[u8]) -> Self {
+        Encoded {
+            encoder: cordwood::Encoder::new(bytes.len() as u64),
+            bytes: bytes.to_vec(),
+        }
+    }
+
+    fn append(&mut self, len: usize) {
+        self.encoder.encode(&data(3, len), &mut self.bytes);
+    }
+}
+
+#[test]
+fn a_crash_of_the_recovery_itself() {
+    for (name, torn) in torn_logs() {
+        for on_torn_tail in [OnTornTail::Truncate, OnTornTail::PadToBlock] {
+            let mut session = Session::append_to(&torn, options().with_on_torn_tail(on_torn_tail));
+            assert!(session.log.recovered_tail().is_some());
+            session.append(3);
+            session.flush();
+            session.append(1_200);
+            session.sync();
+            session.append_sync(2_500);
+            let history = session.close();
+            if on_torn_tail == OnTornTail::Truncate {
+                check(&format!("{name}, cut"), &history);
+            } else {
+                check_padded(&format!("{name}, padded"), &history);
+            }
+        }
+    }
+}
+
+/// What was padded stays in the file and may read as damage, so that only who pads again is asked.
+fn check_padded(name: &str, history: &History) {
+    let initial_end = records_of(&history.initial)
+        .last()
+        .map_or(0, |record| record.end_offset);
+    for count in 0..=history.ops.len() {
+        let promised = history.ops[..count].iter().rev().find_map(|op| match op {
+            Op::Promised(offset) => Some(*offset),
+            _ => None,
+        });
+        let promised = promised.unwrap_or(0).max(initial_end);
+        for file in crash_files(history, count) {
+            let what = format!("{name}, {count} operations, {}", file.what);
+            let double = Double::with_bytes(&file.bytes);
+            let log = LogFile::append_in(double.boxed(), options().with_on_torn_tail(OnTornTail::PadToBlock));
+            let log = log.unwrap_or_else(|error| panic!("{what}: {error}"));
+            let offset = log.append_sync(b"behind").expect("an append that nothing disturbs");
+            let after = records_of(&double.bytes());
+            let last = after.last().map(|record| (record.offset, record.data.as_slice()));
+            assert_eq!(last, Some((offset, b"behind".as_slice())), "{what}");
+            for record in history.appended.iter().filter(|record| record.end_offset <= promised) {
+                assert!(
+                    after.contains(record),
+                    "{what}: lost [{}, {})",
+                    record.offset,
+                    record.end_offset
+                );
+            }
+            for record in &after[..after.len() - 1] {
+                assert!(history.attempted.contains(record), "{what}: nobody wrote {record:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_new_log_in_place_of_an_old_one() {
+    let mut old = Encoded::new(&[]);
+    for len in [700; 5] {
+        old.append(len);
+    }
+    let mut session = Session::create(Some(&old.bytes), options());
+    session.history.appended.clear();
+    session.append(700); // As long as the old ones, so that those would fit behind it.
+    session.flush();
+    session.append_sync(700);
+    let history = session.close();
+    // As long as the cut is not on the disk, the old records may still be there; afterwards nobody wrote them.
+    let cut = history.ops.iter().position(|op| *op == Op::SyncData).expect("a sync");
+    assert_eq!(history.ops[..cut], [Op::SetLen(0)]);
+    check("in place of an old one", &history);
+    let attempted: HashSet<Record> = (history.attempted.iter())
+        .filter(|record| !records_of(&old.bytes).contains(record))
+        .cloned()
+        .collect();
+    let history = History {
+        initial: Vec::new(),
+        ops: history.ops[cut..].to_vec(),
+        attempted,
+        ..history
+    };
+    check("in place of an old one, cut", &history);
+}
+
+#[test]
+fn writes_that_failed_on_the_way() {
+    let mut session = Session::create(None, options());
+    session.append_sync(600);
+    session.double.state().write_faults = [Fault::Short(300), Fault::ErrorAfter(400, ENOSPC)].into();
+    session.append_sync(1_000);
+    assert_eq!(session.log.offset(), 607);
+    session.append(900);
+    session.double.state().write_faults = [Fault::Short(10), Fault::Error(ENOSPC)].into();
+    session.flush();
+    session.append_sync(50);
+    session.append(2_000);
+    let history = session.close();
+    assert_eq!(history.ops.iter().filter(|op| matches!(op, Op::SetLen(_))).count(), 2);
+    assert_checked(&check("writes that failed", &history), 500);
+}
+
+#[test]
+fn a_crash_that_reads_as_damage_is_told_from_damage() {
+    // One flipped bit in the last record, which was synced: no crash did that.
+    let mut log = Encoded::new(&[]);
+    log.append(40);
+    log.append(2_000);
+    let end = log.bytes.len();
+    let mut flipped = log.bytes.clone();
+    flipped[end - 700] ^= 1;
+    let truncate = options().with_on_torn_tail(OnTornTail::Truncate);
+    let refused = |file: &[u8]| match LogFile::append_in(Double::with_bytes(file).boxed(), truncate.clone()) {
+        Err(Error::Corruption { region, .. }) => Some((region.begin, region.reason)),
+        Ok(log) => {
+            assert!(log.offset() < file.len() as u64);
+            None
+        }
+        Err(error) => panic!("{error}"),
+    };
+    assert!(matches!(refused(&flipped), Some((47, Reason::ChecksumMismatch { .. }))));
+    // A sector that is not there: a crash may have done that.
+    let mut lost = log.bytes.clone();
+    lost[1024..1536].fill(0);
+    assert_eq!(refused(&lost), None);
+    // The same with a whole record behind it, which would be lost.
+    log.append(30);
+    lost.extend_from_slice(&log.bytes[end..]);
+    assert!(matches!(refused(&lost), Some((47, Reason::ChecksumMismatch { .. }))));
+    // A record in the next block.
+    lost.truncate(end);
+    lost.resize(BLOCK_LEN, 0);
+    let mut next = Encoded::new(&lost);
+    next.append(30);
+    assert!(matches!(
+        refused(&next.bytes),
+        Some((47, Reason::ChecksumMismatch { .. }))
+    ));
+    // A whole fragment of a type that we do not know.
+    let mut unknown = common::fragment(77, b"whole");
+    unknown.resize(600, 0);
+    assert!(matches!(refused(&unknown), Some((0, Reason::UnknownKind { kind: 77 }))));
+}
+
+#[test]
+fn a_log_that_is_cut_reads_to_its_end() {
+    for (name, torn) in torn_logs() {
+        let double = Double::with_bytes(&torn);
+        let log = LogFile::append_in(double.boxed(), options().with_on_torn_tail(OnTornTail::Truncate)).expect(name);
+        log.append_sync(b"behind").expect(name);
+        let bytes = double.bytes();
+        let (events, end) = read_all(&mut Reader::from_slice(&bytes, ReadOptions::default()));
+        assert!(
+            events.iter().all(|event| matches!(event, Found::Record { .. })),
+            "{name}"
+        );
+        assert_eq!(
+            end,
+            End::Clean {
+                offset: bytes.len() as u64
+            }
+        );
+    }
+}

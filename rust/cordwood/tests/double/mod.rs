@@ -1,0 +1,182 @@
+#![allow(dead_code, reason = "each test file uses a part of it")]
+//! A file in memory that records what is done to it, and fails where a test says.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use cordwood::Storage;
+
+pub(crate) const EIO: i32 = 5;
+pub(crate) const EINTR: i32 = 4;
+pub(crate) const ENOSPC: i32 = 28;
+
+/// What was done, in order. Only what succeeded, or left a part behind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Op {
+    Write {
+        offset: u64,
+        bytes: Vec<u8>,
+    },
+    SetLen(u64),
+    SyncData,
+    SyncFolder,
+    Allocate {
+        offset: u64,
+        len: u64,
+    },
+    /// A note of the test: the writer has said that everything before this offset is safe.
+    Promised(u64),
+}
+
+/// What goes wrong with an operation.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Fault {
+    None,
+    /// Nothing is done, and this error is returned.
+    Error(i32),
+    /// So many bytes are written, and no error is returned.
+    Short(usize),
+    /// So many bytes are written, and yet this error is returned.
+    ErrorAfter(usize, i32),
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct State {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) ops: Vec<Op>,
+    /// For the next writes, one each; so for the others.
+    pub(crate) write_faults: VecDeque<Fault>,
+    pub(crate) set_len_faults: VecDeque<Fault>,
+    pub(crate) sync_faults: VecDeque<Fault>,
+    pub(crate) folder_faults: VecDeque<Fault>,
+    pub(crate) allocate_faults: VecDeque<Fault>,
+    /// How long a sync takes. Others may write meanwhile.
+    pub(crate) sync_time: Duration,
+    /// The length of the file when the last sync that is done began: what it has put on the disk.
+    pub(crate) synced_len: u64,
+}
+
+/// Clones are the same file.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Double(Arc<Mutex<State>>);
+
+impl Double {
+    pub(crate) fn with_bytes(bytes: &[u8]) -> Self {
+        let double = Double::default();
+        double.state().bytes = bytes.to_vec();
+        double
+    }
+
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().expect("no test panics with the lock")
+    }
+
+    pub(crate) fn boxed(&self) -> Box<dyn Storage> {
+        Box::new(self.clone())
+    }
+
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        self.state().bytes.clone()
+    }
+
+    pub(crate) fn ops(&self) -> Vec<Op> {
+        self.state().ops.clone()
+    }
+}
+
+fn next(faults: &mut VecDeque<Fault>) -> io::Result<Fault> {
+    match faults.pop_front().unwrap_or(Fault::None) {
+        Fault::Error(number) => Err(io::Error::from_raw_os_error(number)),
+        fault => Ok(fault),
+    }
+}
+
+/// Does an operation to the bytes of a file.
+pub(crate) fn apply(op: &Op, file: &mut Vec<u8>) {
+    match op {
+        Op::Write { offset, bytes } => {
+            let (begin, end) = (*offset as usize, *offset as usize + bytes.len());
+            file.resize(file.len().max(end), 0);
+            file[begin..end].copy_from_slice(bytes);
+        }
+        Op::SetLen(len) => file.resize(*len as usize, 0),
+        Op::SyncData | Op::SyncFolder | Op::Allocate { .. } | Op::Promised(_) => {}
+    }
+}
+
+impl State {
+    fn run(&mut self, op: Op) {
+        apply(&op, &mut self.bytes);
+        self.ops.push(op);
+    }
+}
+
+impl Storage for Double {
+    fn file_len(&self) -> io::Result<u64> {
+        Ok(self.state().bytes.len() as u64)
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        let state = self.state();
+        let rest = state.bytes.get(offset as usize..).unwrap_or_default();
+        let len = rest.len().min(buffer.len());
+        buffer[..len].copy_from_slice(&rest[..len]);
+        Ok(len)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        let mut state = self.state();
+        assert_eq!(
+            offset,
+            state.bytes.len() as u64,
+            "a write that is not at the end of the file"
+        );
+        let (len, error) = match next(&mut state.write_faults)? {
+            Fault::Short(len) => (len, None),
+            Fault::ErrorAfter(len, number) => (len, Some(number)),
+            _ => (bytes.len(), None),
+        };
+        let len = len.min(bytes.len());
+        if len > 0 {
+            let bytes = bytes[..len].to_vec();
+            state.run(Op::Write { offset, bytes });
+        }
+        error.map_or(Ok(len), |number| Err(io::Error::from_raw_os_error(number)))
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        let mut state = self.state();
+        next(&mut state.set_len_faults)?;
+        state.run(Op::SetLen(len));
+        Ok(())
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        let (sync_time, len) = {
+            let state = self.state();
+            (state.sync_time, state.bytes.len() as u64)
+        };
+        std::thread::sleep(sync_time);
+        let mut state = self.state();
+        next(&mut state.sync_faults)?;
+        state.synced_len = len;
+        state.run(Op::SyncData);
+        Ok(())
+    }
+
+    fn sync_folder(&self) -> io::Result<()> {
+        let mut state = self.state();
+        next(&mut state.folder_faults)?;
+        state.run(Op::SyncFolder);
+        Ok(())
+    }
+
+    fn allocate(&self, offset: u64, len: u64) -> io::Result<()> {
+        let mut state = self.state();
+        next(&mut state.allocate_faults)?;
+        state.run(Op::Allocate { offset, len });
+        Ok(())
+    }
+}

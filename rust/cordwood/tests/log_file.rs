@@ -1,0 +1,398 @@
+//! What a `LogFile` does with its file, call by call: when it writes and syncs, and what it does when one of these fails.
+
+mod common;
+mod double;
+
+use std::collections::BTreeSet;
+use std::sync::Barrier;
+use std::time::Duration;
+
+use common::{Found, read_all};
+use cordwood::{Error, LogFile, LogFileOptions, OnTornTail, ReadOptions, Reader, SyncPolicy};
+use double::{Double, EINTR, EIO, ENOSPC, Fault, Op};
+
+fn create(double: &Double, options: LogFileOptions) -> LogFile {
+    LogFile::create_in(double.boxed(), options).expect("a file that can be emptied")
+}
+
+fn plain(double: &Double) -> LogFile {
+    create(double, LogFileOptions::default())
+}
+
+fn records(file: &[u8]) -> Vec<Vec<u8>> {
+    let (events, _) = read_all(&mut Reader::from_slice(file, ReadOptions::default()));
+    let data = |event| match event {
+        Found::Record { data, .. } => data,
+        Found::Skipped(region) => panic!("{region}"),
+    };
+    events.into_iter().map(data).collect()
+}
+
+fn sync_count(double: &Double) -> usize {
+    double.ops().iter().filter(|op| **op == Op::SyncData).count()
+}
+
+/// The error of a write or a sync: the system's number, the durable offset, and whether the log can be used on.
+fn write_error<T: std::fmt::Debug>(result: Result<T, Error>) -> (Option<i32>, u64, bool) {
+    match result {
+        Err(Error::Write {
+            source,
+            durable_offset,
+            is_undone,
+            ..
+        }) => (source.raw_os_error(), durable_offset, is_undone),
+        other => panic!("{other:?}"),
+    }
+}
+
+// Writes ----------------------------------------------------------------------------------------
+
+#[test]
+fn a_flush_is_one_write() -> Result<(), Error> {
+    let double = Double::default();
+    let log = plain(&double);
+    for len in [0, 10, 40_000, 100_000] {
+        log.append(&vec![7; len])?;
+    }
+    assert_eq!(double.ops(), []);
+    log.flush()?;
+    let [Op::Write { offset: 0, bytes }] = &double.ops()[..] else {
+        panic!("{:?}", double.ops().len())
+    };
+    assert_eq!(*bytes, double.bytes());
+    assert_eq!(bytes.len() as u64, log.offset());
+    log.flush()?;
+    assert_eq!(double.ops().len(), 1, "nothing new is not written");
+    Ok(())
+}
+
+#[test]
+fn a_full_buffer_is_written() -> Result<(), Error> {
+    let double = Double::default();
+    let log = plain(&double);
+    for _ in 0..3000 {
+        log.append(&[7; 1000])?;
+    }
+    assert_eq!(double.ops().len(), 2);
+    log.close()?;
+    assert_eq!(records(&double.bytes()), vec![vec![7; 1000]; 3000]);
+    Ok(())
+}
+
+#[test]
+fn short_and_interrupted_writes_are_gone_on_with() -> Result<(), Error> {
+    let double = Double::default();
+    let log = plain(&double);
+    log.append(&[1; 1000])?;
+    double.state().write_faults = [
+        Fault::Short(1),
+        Fault::Error(EINTR),
+        Fault::Short(500),
+        Fault::Error(EINTR),
+        Fault::Error(EINTR),
+    ]
+    .into();
+    log.flush()?;
+    assert_eq!(records(&double.bytes()), [vec![1; 1000]]);
+    assert_eq!(double.ops().len(), 3);
+    Ok(())
+}
+
+#[test]
+fn a_failed_write_is_undone_and_written_again() -> Result<(), Error> {
+    for (faults, error) in [
+        (vec![Fault::Error(ENOSPC)], Some(ENOSPC)),
+        (vec![Fault::Error(EIO)], Some(EIO)),
+        (vec![Fault::Short(9), Fault::Error(ENOSPC)], Some(ENOSPC)),
+        (vec![Fault::ErrorAfter(15, EIO)], Some(EIO)),
+        // A write of nothing, without an error: it would go on for ever.
+        (vec![Fault::Short(3), Fault::Short(0)], None),
+    ] {
+        let double = Double::default();
+        let log = plain(&double);
+        log.append_sync(b"one")?;
+        log.append(b"two")?;
+        double.state().write_faults = faults.into();
+        assert_eq!(write_error(log.flush()), (error, 10, true));
+        assert_eq!(double.bytes().len(), 10, "nothing of it stays");
+        assert!(!log.has_failed());
+        log.append(b"three")?;
+        log.flush()?;
+        assert_eq!(records(&double.bytes()), [&b"one"[..], b"two", b"three"]);
+    }
+    Ok(())
+}
+
+/// What was acknowledged is kept, what was refused is not there, however full the buffer is.
+#[test]
+fn an_append_whose_write_fails_is_taken_back() -> Result<(), Error> {
+    type Append = fn(&LogFile, &[u8]) -> Result<u64, Error>;
+    let appends: [Append; 3] = [LogFile::append_sync, LogFile::append, |log, record| {
+        log.extend([b"part of extend", record])
+    }];
+    for append in appends {
+        let double = Double::default();
+        let log = plain(&double);
+        log.append(b"one")?;
+        double.state().write_faults = [Fault::Short(100), Fault::Error(ENOSPC)].into();
+        assert_eq!(write_error(append(&log, &[9; 2 << 20])), (Some(ENOSPC), 0, true));
+        assert_eq!(log.offset(), 10);
+        assert_eq!(log.append(b"two")?, 10);
+        log.flush()?;
+        assert_eq!(records(&double.bytes()), [b"one", b"two"]);
+    }
+    Ok(())
+}
+
+#[test]
+fn a_write_that_cannot_be_undone_ends_all_work() -> Result<(), Error> {
+    let double = Double::default();
+    let log = plain(&double);
+    log.append_sync(b"one")?;
+    log.append(b"two")?;
+    double.state().write_faults = [Fault::ErrorAfter(5, ENOSPC)].into();
+    double.state().set_len_faults = [Fault::Error(EIO)].into();
+    assert_eq!(write_error(log.flush()), (Some(ENOSPC), 10, false));
+    assert!(log.has_failed());
+    let before = double.ops();
+    for result in [
+        log.append(b"three").map(drop),
+        log.try_append(b"three").map(drop),
+        log.append_sync(b"three").map(drop),
+        log.extend([b"three"]).map(drop),
+        log.flush(),
+        log.sync(),
+        log.close(),
+    ] {
+        let text = result.as_ref().expect_err("it must fail").to_string();
+        assert!(text.contains("an earlier write failed"), "{text}");
+        assert!(text.contains("all before offset 10 is on the disk"), "{text}");
+        let (_, durable_offset, is_undone) = write_error(result);
+        assert_eq!((durable_offset, is_undone), (10, false));
+    }
+    assert_eq!(double.ops(), before, "the file is left alone");
+    // Whoever opens it anew goes on behind what is whole.
+    let file = Double::with_bytes(&double.bytes());
+    let options = LogFileOptions::default().with_on_torn_tail(OnTornTail::Truncate);
+    let log = LogFile::append_in(file.boxed(), options)?;
+    log.append_sync(b"three")?;
+    assert_eq!(records(&file.bytes()), [&b"one"[..], b"three"]);
+    Ok(())
+}
+
+// Syncs -----------------------------------------------------------------------------------------
+
+#[test]
+fn a_failed_sync_ends_all_work() -> Result<(), Error> {
+    let double = Double::default();
+    let log = plain(&double);
+    log.append_sync(b"one")?;
+    log.append(b"two")?;
+    double.state().sync_faults = [Fault::Error(EIO)].into();
+    assert_eq!(write_error(log.sync()), (Some(EIO), 10, false));
+    // The next sync would say that all is well: fsync tells of an error once.
+    for result in [log.sync(), log.append(b"three").map(drop), log.close()] {
+        let text = result.as_ref().expect_err("it must fail").to_string();
+        assert!(text.contains("an earlier sync failed"), "{text}");
+        let (_, durable_offset, is_undone) = write_error(result);
+        assert_eq!((durable_offset, is_undone), (10, false));
+    }
+    assert_eq!((sync_count(&double), log.durable_offset()), (1, 10));
+    Ok(())
+}
+
+/// Without its name on the disk, the bytes of a new file are of no use.
+#[test]
+fn the_name_is_synced_with_the_first_sync_and_only_then() -> Result<(), Error> {
+    let double = Double::default();
+    let log = plain(&double);
+    log.append_sync(b"one")?;
+    log.append_sync(b"two")?;
+    let writes_out = |op: &Op| !matches!(op, Op::Write { .. });
+    let syncs: Vec<Op> = double.ops().into_iter().filter(writes_out).collect();
+    assert_eq!(syncs, [Op::SyncData, Op::SyncFolder, Op::SyncData]);
+
+    let double = Double::default();
+    let log = plain(&double);
+    double.state().folder_faults = [Fault::Error(EIO)].into();
+    assert_eq!(write_error(log.append_sync(b"one")), (Some(EIO), 0, false));
+    assert_eq!(log.durable_offset(), 0);
+    Ok(())
+}
+
+#[test]
+fn each_policy_syncs_when_it_says() -> Result<(), Error> {
+    let hour = Duration::from_secs(3600);
+    for (policy, after_each, at_close) in [
+        (SyncPolicy::Never, [0, 0, 0, 0], 0),
+        (SyncPolicy::OnClose, [0, 0, 0, 0], 1),
+        (SyncPolicy::EveryAppend, [1, 2, 3, 4], 4),
+        (SyncPolicy::EveryBytes(0), [1, 2, 3, 4], 4),
+        (SyncPolicy::EveryBytes(214), [0, 1, 1, 2], 2),
+        (SyncPolicy::EveryBytes(u64::MAX), [0, 0, 0, 0], 1),
+        (SyncPolicy::EveryInterval(Duration::ZERO), [1, 2, 3, 4], 4),
+        (SyncPolicy::EveryInterval(hour), [0, 0, 0, 0], 1),
+    ] {
+        let double = Double::default();
+        let log = create(&double, LogFileOptions::default().with_sync(policy));
+        for count in after_each {
+            log.append(&[7; 100])?;
+            assert_eq!(sync_count(&double), count, "{policy:?}");
+            if count > 0 && sync_count(&double) == count {
+                assert!(log.durable_offset() >= 107, "{policy:?}");
+            }
+        }
+        log.close()?;
+        assert_eq!(sync_count(&double), at_close, "{policy:?}");
+        assert_eq!(log.durable_offset(), if at_close > 0 { 428 } else { 0 }, "{policy:?}");
+        assert_eq!(records(&double.bytes()).len(), 4);
+    }
+    Ok(())
+}
+
+#[test]
+fn an_interval_is_waited_for() -> Result<(), Error> {
+    let double = Double::default();
+    let interval = Duration::from_millis(30);
+    let options = LogFileOptions::default().with_sync(SyncPolicy::EveryInterval(interval));
+    let log = create(&double, options);
+    std::thread::sleep(interval);
+    log.append(b"one")?;
+    assert_eq!(log.durable_offset(), 10);
+    Ok(())
+}
+
+/// Threads that wait for the disk share a sync: each record is there once, and a sync serves at least four of them.
+#[test]
+fn eight_threads_share_syncs() -> Result<(), Error> {
+    const THREADS: usize = 8;
+    const EACH: usize = 100;
+    let double = Double::default();
+    double.state().sync_time = Duration::from_millis(2);
+    let log = plain(&double);
+    let start = Barrier::new(THREADS);
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let (log, start, double) = (&log, &start, &double);
+            scope.spawn(move || {
+                start.wait();
+                for number in 0..EACH {
+                    let record = format!("{thread} {number}");
+                    let offset = log.append_sync(record.as_bytes()).expect("nothing fails");
+                    let end = offset + 7 + record.len() as u64;
+                    let durable = log.durable_offset();
+                    assert!(durable >= end, "it returned too early");
+                    // What others write while one syncs is not on the disk yet.
+                    assert!(double.state().synced_len >= durable, "it promises too much");
+                }
+            });
+        }
+    });
+    let found = records(&double.bytes());
+    let expected: BTreeSet<Vec<u8>> = (0..THREADS)
+        .flat_map(|thread| (0..EACH).map(move |number| format!("{thread} {number}").into_bytes()))
+        .collect();
+    assert_eq!(found.len(), expected.len());
+    assert_eq!(found.into_iter().collect::<BTreeSet<_>>(), expected);
+    let syncs = sync_count(&double);
+    assert!(syncs * 4 <= THREADS * EACH, "{syncs} syncs");
+    Ok(())
+}
+
+/// A sync that fails fails for all that waited for it.
+#[test]
+fn threads_share_a_failed_sync() {
+    let double = Double::default();
+    double.state().sync_time = Duration::from_millis(20);
+    double.state().sync_faults = [Fault::Error(EIO)].into();
+    let log = plain(&double);
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4)
+            .map(|thread| {
+                let log = &log;
+                scope.spawn(move || log.append_sync(format!("{thread}").as_bytes()).is_err())
+            })
+            .collect();
+        for thread in threads {
+            assert!(thread.join().expect("no panic"), "a record was acknowledged");
+        }
+    });
+    assert_eq!(log.durable_offset(), 0);
+}
+
+// On disk ---------------------------------------------------------------------------------------
+
+#[test]
+fn a_second_writer_is_refused_until_the_first_is_gone() -> Result<(), Box<dyn std::error::Error>> {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("some.log");
+    let log = LogFile::create_new(&path, LogFileOptions::default())?;
+    log.append_sync(b"one")?;
+    for second in [LogFile::create, LogFile::append_to] {
+        let refused = second(&path, LogFileOptions::default());
+        assert!(
+            matches!(&refused, Err(Error::Locked { path: Some(named) }) if *named == path),
+            "{refused:?}"
+        );
+        assert_eq!(std::fs::read(&path)?.len(), 10, "it has changed nothing");
+    }
+    log.close()?;
+    drop(log);
+    let log = LogFile::append_to(&path, LogFileOptions::default())?;
+    assert_eq!(log.append(b"two")?, 10);
+    log.close()?;
+    Ok(())
+}
+
+#[test]
+fn a_closed_log_is_closed() -> Result<(), Error> {
+    let double = Double::default();
+    let log = plain(&double);
+    log.append(b"one")?;
+    log.close()?;
+    log.close()?;
+    for result in [
+        log.append(b"two").map(drop),
+        log.append_sync(b"two").map(drop),
+        log.try_append(b"two").map(drop),
+        log.extend([b"two"]).map(drop),
+        log.flush(),
+        log.sync(),
+    ] {
+        assert!(matches!(result, Err(Error::Closed { .. })), "{result:?}");
+    }
+    assert_eq!(records(&double.bytes()), [b"one"]);
+    Ok(())
+}
+
+// Room ahead ------------------------------------------------------------------------------------
+
+#[test]
+fn room_is_asked_for_ahead_and_given_back() -> Result<(), Error> {
+    let double = Double::default();
+    let log = create(&double, LogFileOptions::default().with_preallocate_len(1000));
+    for _ in 0..4 {
+        log.append(&[7; 393])?;
+        log.flush()?;
+    }
+    let asked: Vec<(u64, u64)> = (double.ops().iter())
+        .filter_map(|op| match op {
+            Op::Allocate { offset, len } => Some((*offset, offset + len)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(asked, [(0, 1000), (800, 2000)]);
+    log.close()?;
+    assert_eq!(double.ops().last(), Some(&Op::SetLen(1600)));
+    assert_eq!(records(&double.bytes()).len(), 4);
+
+    // What the file system cannot do is not asked for again, and does no harm.
+    let double = Double::default();
+    double.state().allocate_faults = [Fault::Error(ENOSPC)].into();
+    let log = create(&double, LogFileOptions::default().with_preallocate_len(1000));
+    for _ in 0..4 {
+        log.append_sync(&[7; 393])?;
+    }
+    assert!(!double.ops().iter().any(|op| matches!(op, Op::Allocate { .. })));
+    Ok(())
+}
