@@ -5,9 +5,10 @@ use std::path::Path;
 use std::{env, fs, io};
 
 use arbitrary::{Arbitrary, Unstructured};
-use cordwood_fuzz::file::{Payload, noise, several};
+use cordwood_fuzz::file::noise;
 use cordwood_fuzz::model::{encode, fragment};
 use cordwood_fuzz::options::Options;
+use cordwood_fuzz::session::Session;
 use cordwood_fuzz::steps::Steps;
 
 fn main() -> io::Result<()> {
@@ -19,7 +20,7 @@ fn main() -> io::Result<()> {
         "stream_slice",
         zeros(Options::arbitrary) + zeros(Steps::arbitrary),
     )?;
-    write(folder, "append_damage", 2 * zeros(several::<Payload<'_>>))?;
+    write(folder, "append_damage", 2 * zeros(Session::arbitrary))?;
     for target in ["round_trip", "checksum"] {
         write_noise(&folder.join(target))?;
     }

@@ -10,4 +10,5 @@ pub mod file;
 pub mod model;
 pub mod options;
 pub mod read;
+pub mod session;
 pub mod steps;
