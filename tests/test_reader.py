@@ -41,6 +41,12 @@ def test_records_come_with_their_offsets():
     assert records[-1].end_offset == len(FILE)
 
 
+def test_records_of_each_length_around_the_pieces_in_which_they_are_copied():
+    lengths = [piece * 2048 + more for piece in range(20) for more in (-1, 0, 1) if piece * 2048 + more >= 0]
+    records = [PAYLOAD[length : 2 * length] for length in lengths]
+    assert list(cordwood.open(reference.encode(records))) == records
+
+
 def test_all_ways_of_reading_share_one_position():
     with cordwood.open(FILE) as reader:
         records, batches = reader.records(), reader.batches(len_max=0)

@@ -12,6 +12,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyList};
 
 use crate::ahead::{Ahead, Found};
+use crate::bytes::new_bytes;
 use crate::error::to_python;
 use crate::event::{End, Record, SkippedRegion, listed};
 use crate::exclusive::Exclusive;
@@ -212,7 +213,7 @@ impl Open {
     #[inline]
     fn take(&mut self, py: Python<'_>, span: RecordSpan) -> Py<PyBytes> {
         self.position = span.end_offset;
-        PyBytes::new(py, self.reader.data(span)).unbind()
+        new_bytes(py, self.reader.data(span)).unbind()
     }
 
     fn skip(&mut self, region: cordwood::SkippedRegion) {
