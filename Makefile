@@ -24,7 +24,7 @@ PYRIGHT := PATH="$(CURDIR)/$(BIN):$$PATH" PYRIGHT_PYTHON_IGNORE_WARNINGS=1 pyrig
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
 
-.PHONY: help demo test lint test-rust wheel install test-python types bench bench-memory fmt clean
+.PHONY: help demo test lint test-rust wheel install test-python types bench bench-memory fuzz fmt clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -40,6 +40,7 @@ test: lint test-rust wheel test-python types  ## Run every check below, in this 
 
 lint: $(VENV)/test.stamp  ## Check format and lints, and that the documented figures are the record's
 	cargo fmt --all --check
+	cargo fmt --manifest-path rust/fuzz/Cargo.toml --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
@@ -69,6 +70,38 @@ types: $(VENV)/test.stamp install  ## Check the stubs against the module, and th
 	$(PYRIGHT) --verifytypes cordwood --ignoreexternal
 	$(PYRIGHT) --warnings
 
+# Fuzzing ---------------------------------------------------------------------------------------
+
+FUZZ_TARGETS := decode round_trip append_damage stream_slice checksum
+FUZZ_SECONDS := 60
+CARGO_FUZZ   := target/tools/bin/cargo-fuzz
+
+# What was found of interest stays in target/fuzz/corpus, where the next run begins; an input that fails is kept in
+# rust/fuzz/artifacts. rust/fuzz/README.md says what the targets compare and what to do with a finding.
+#
+# No sanitizer: the crate's only unsafe code calls functions that need certain instructions, about which no sanitizer
+# knows anything, and without one the stable compiler will do. One target writes files: in memory, where it can.
+fuzz: export PATH := $(CURDIR)/target/tools/bin:$(PATH)
+fuzz: export TMPDIR := $(or $(wildcard /dev/shm),$(TMPDIR),/tmp)
+fuzz: $(CARGO_FUZZ)  ## Fuzz each target for a minute
+	RUSTFLAGS="--cfg fuzzing" cargo clippy --manifest-path rust/fuzz/Cargo.toml --all-targets --locked \
+		--target-dir target/fuzz -- -D warnings
+	cargo run --quiet --locked --manifest-path rust/fuzz/Cargo.toml --target-dir target/fuzz --example seeds -- target/fuzz/seeds
+	cargo fuzz build --fuzz-dir rust/fuzz --target-dir target/fuzz --sanitizer none
+	@for target in $(FUZZ_TARGETS); do \
+		echo "$$target: $(FUZZ_SECONDS) seconds"; \
+		mkdir -p target/fuzz/corpus/$$target; \
+		log=target/fuzz/$$target.log; \
+		cargo fuzz run --fuzz-dir rust/fuzz --target-dir target/fuzz --sanitizer none $$target \
+			target/fuzz/corpus/$$target target/fuzz/seeds/$$target -- \
+			-max_total_time=$(FUZZ_SECONDS) -max_len=4096 -timeout=10 -rss_limit_mb=512 -print_final_stats=1 \
+			>$$log 2>&1 || { tail -n 100 $$log; exit 1; }; \
+		grep -E 'DONE|^Done' $$log; \
+	done
+
+$(CARGO_FUZZ):
+	cargo install cargo-fuzz --version 0.13.2 --locked --root target/tools --target-dir target/tools/build
+
 # Not part of the tests: what they print depends on the machine, and the peers are fetched.
 # A quarter of an hour; criterion's folder starts empty, for the record takes all that is in it.
 bench: $(VENV)/test.stamp install  ## Measure, beside what others use; keep the figures and draw them
@@ -92,6 +125,7 @@ bench-memory: $(VENV)/test.stamp install  ## Measure the memory that reading tak
 
 fmt: $(VENV)/test.stamp  ## Format the sources and apply the safe lint fixes
 	cargo fmt --all
+	cargo fmt --manifest-path rust/fuzz/Cargo.toml
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 

@@ -1,5 +1,6 @@
 """The package and the real LevelDB, through plyvel, read each other's files."""
 
+import os
 import random
 import struct
 from pathlib import Path
@@ -260,3 +261,24 @@ def test_leveldb_and_cordwood_keep_the_same_records_of_a_damaged_log(tmp_path, d
         for record in reader:
             kept |= first_put(record)
     assert keys_in_leveldb(tmp_path / "database") == kept
+
+
+@pytest.mark.parametrize("options", [{"on_torn_tail": "truncate"}, {"on_torn_tail": "pad"}], ids=["truncate", "pad"])
+@pytest.mark.parametrize("preallocate_len", [0, 1 << 20])
+def test_leveldb_reads_a_torn_log_that_cordwood_went_on_with(tmp_path, options, preallocate_len):
+    """LevelDB's own reuse of such a log loses what is appended."""
+    folder = tmp_path / "database"
+    database = open_database(folder)
+    for index in range(3):
+        database.put(key_of(index), b"from LevelDB")
+    database.close()
+    log = the_log_of(folder)
+    os.truncate(log, log.stat().st_size - 3)  # The third is torn.
+
+    with cordwood.Writer(log, "a", sync="append", preallocate_len=preallocate_len, **options) as writer:
+        assert writer.recovered_tail is not None
+        for index in range(10, 15):
+            writer.append(write_batch(100 + index, [(PUT, key_of(index), b"from cordwood")]))
+    found = keys_in_leveldb(folder)
+    expected = {key_of(index): b"from LevelDB" for index in range(2)}
+    assert found == expected | {key_of(index): b"from cordwood" for index in range(10, 15)}

@@ -913,7 +913,10 @@ impl Decoder {
         if resume.has_scanned {
             self.scanned = Some(block);
         }
-        self.salvaged = self.offset + resume.len as u64..self.offset + left as u64;
+        // More damage in the same block makes this part of it no smaller.
+        if !self.salvaged.contains(&self.offset) {
+            self.salvaged = self.offset + resume.len as u64..self.offset + left as u64;
+        }
         resume.len
     }
 

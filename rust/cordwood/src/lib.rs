@@ -63,6 +63,13 @@ mod salvage;
 pub mod verbs;
 mod writer;
 
+/// Private parts that `rust/fuzz` compares with their definition. cargo-fuzz sets `fuzzing`.
+#[cfg(fuzzing)]
+#[doc(hidden)]
+pub mod fuzzing {
+    pub use crate::checksum::kernels;
+}
+
 pub use checksum::{combine, crc32c, crc32c_kernel, extend, mask, unmask};
 pub use decode::{Decoder, End, OnCorruption, ReadOptions, RecordSpan, Step, Window};
 pub use dialect::{DETECT_LEN, Dialect, Foreign, detect};

@@ -327,6 +327,25 @@ fn two_flips_in_a_block_cost_two_records() {
 }
 
 /// Where a header is gone as a whole, what is behind it is searched for.
+/// LevelDB gives up the block at the first damage in it, so it says nothing of the second.
+#[test]
+fn the_second_damage_in_a_salvaged_block_is_not_reported_by_leveldb() -> Result<(), Error> {
+    let mut log = Log::new([3, 4, 5, 6, 7].map(|len| noise(len, 1)));
+    for damaged in [0, 2, 4] {
+        log.bytes[log.records[damaged].begin as usize + HEADER_LEN] ^= 1;
+    }
+    let options = ReadOptions::default().with_on_corruption(OnCorruption::Salvage);
+    let mut reader = Reader::from_slice(&log.bytes, options);
+    let mut leveldb_lens = Vec::new();
+    while let Some(event) = reader.next_event()? {
+        if let Event::Skipped(region) = event {
+            leveldb_lens.push(region.leveldb_len);
+        }
+    }
+    assert_eq!(leveldb_lens, [Some(log.bytes.len() as u64), None, None]);
+    Ok(())
+}
+
 #[test]
 fn a_destroyed_header_costs_its_record() {
     let log = three_blocks();

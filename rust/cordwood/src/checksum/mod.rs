@@ -106,5 +106,14 @@ pub const fn unmask(masked: u32) -> u32 {
     masked.wrapping_sub(MASK_DELTA).rotate_left(15)
 }
 
+/// The kernels that this machine can run, each with its name: what [`extend`] would be if it were the best.
+#[cfg(fuzzing)]
+pub fn kernels() -> impl Iterator<Item = (&'static str, impl Fn(u32, &[u8]) -> u32)> {
+    dispatch::Available::all().map(|kernel| {
+        let extend = move |crc: u32, data: &[u8]| !kernel.run(dispatch::Update(!crc, data));
+        (kernel.run(dispatch::Name), extend)
+    })
+}
+
 #[cfg(test)]
 mod tests;

@@ -350,7 +350,8 @@ impl LogFile {
         Ok(offset)
     }
 
-    /// Appends several records in one go, and returns how many. If the policy asks for a sync, it comes after the last of them.
+    /// Appends several records in one go, and returns how many. If the policy asks for a sync, it comes after the last of them. Other threads
+    /// wait meanwhile, and the iterator must not use the log itself.
     ///
     /// # Errors
     ///
@@ -428,10 +429,11 @@ impl LogFile {
         if state.is_closed {
             return Ok(());
         }
-        let written = self.check(&state).and_then(|()| self.write_out(&mut state));
+        let usable = self.check(&state);
         // From here on nothing can be appended that nobody would write.
         state.is_closed = true;
-        written?;
+        usable?;
+        self.write_out(&mut state)?;
         if self.options.preallocate_len > 0 {
             // The file keeps its length; the room behind it goes back. If it does not, it is only room.
             let _ = self.storage.set_len(state.written);
@@ -481,7 +483,7 @@ impl LogFile {
             path: self.path.clone(),
             source,
             durable_offset: state.durable,
-            is_undone: state.failure.is_none(),
+            is_undone: state.failure.is_none() && !state.is_closed,
         }
     }
 

@@ -1,0 +1,94 @@
+//! Writes seeds for the fuzz targets into a folder, one folder for each: logs that LevelDB would write, as they are in the tests of the
+//! crate, and bytes without structure, each of which makes some script.
+
+use std::path::Path;
+use std::{env, fs, io};
+
+use arbitrary::{Arbitrary, Unstructured};
+use cordwood_fuzz::file::noise;
+use cordwood_fuzz::model::{encode, fragment};
+use cordwood_fuzz::options::Options;
+use cordwood_fuzz::session::Session;
+use cordwood_fuzz::steps::Steps;
+
+fn main() -> io::Result<()> {
+    let folder = env::args_os().nth(1).ok_or(io::ErrorKind::InvalidInput)?;
+    let folder = Path::new(&folder);
+    write(folder, "decode", zeros(Options::arbitrary))?;
+    write(
+        folder,
+        "stream_slice",
+        zeros(Options::arbitrary) + zeros(Steps::arbitrary),
+    )?;
+    write(folder, "append_damage", 2 * zeros(Session::arbitrary))?;
+    for target in ["round_trip", "checksum"] {
+        write_noise(&folder.join(target))?;
+    }
+    Ok(())
+}
+
+/// How many zeros something is made of if there are only zeros: the defaults, or nothing.
+fn zeros<T>(of: impl Fn(&mut Unstructured<'static>) -> arbitrary::Result<T>) -> usize {
+    let mut zeros = Unstructured::new(&[0; 1024]);
+    let _ = of(&mut zeros);
+    1024 - zeros.len()
+}
+
+/// Writes the logs, each behind so many zeros and the one that says that bytes follow, and noise.
+fn write(folder: &Path, target: &str, zeros: usize) -> io::Result<()> {
+    let folder = folder.join(target);
+    fs::create_dir_all(&folder)?;
+    for (name, log) in logs() {
+        let mut seed = vec![0; zeros + 1];
+        seed.extend(log);
+        fs::write(folder.join(name), seed)?;
+    }
+    write_noise(&folder)
+}
+
+fn write_noise(folder: &Path) -> io::Result<()> {
+    fs::create_dir_all(folder)?;
+    for seed in 1..=16 {
+        fs::write(
+            folder.join(format!("noise-{seed}")),
+            noise(seed, 64 * usize::from(seed)),
+        )?;
+    }
+    Ok(())
+}
+
+/// Small logs: whole, torn and damaged. Those of several blocks are left to the scripts, which make them of a few bytes.
+fn logs() -> Vec<(&'static str, Vec<u8>)> {
+    let whole = log(&[b"foo", b"", &[b'x'; 300], b"bar"]);
+    let mut flipped = whole.clone();
+    flipped[12] ^= 1;
+    let mut too_long = whole.clone();
+    too_long[5] = 0x7f;
+    let torn = whole[..whole.len() - 2].to_vec();
+    let filled = [&whole[..], &[0; 100]].concat();
+    let parts = [fragment(2, b"one "), fragment(3, b"record "), fragment(4, b"in three")].concat();
+    let alone = [
+        fragment(4, b"no start"),
+        fragment(9, b"no type"),
+        fragment(2, b"no end"),
+    ]
+    .concat();
+    vec![
+        ("empty", Vec::new()),
+        ("whole", whole),
+        ("flipped", flipped),
+        ("too-long", too_long),
+        ("torn", torn),
+        ("zeros", filled),
+        ("parts", parts),
+        ("alone", alone),
+    ]
+}
+
+fn log(records: &[&[u8]]) -> Vec<u8> {
+    records.iter().fold(Vec::new(), |mut file, record| {
+        let (bytes, _) = encode(file.len() as u64, record);
+        file.extend(bytes);
+        file
+    })
+}

@@ -1,0 +1,47 @@
+//! Any file, read with any options: the reader says what the model says, and every byte is accounted for.
+
+#![no_main]
+
+use arbitrary::Arbitrary;
+use cordwood::OnCorruption;
+use cordwood_fuzz::file::Script;
+use cordwood_fuzz::options::Options;
+use cordwood_fuzz::{model, read};
+use libfuzzer_sys::fuzz_target;
+
+#[derive(Arbitrary, Debug)]
+struct Input<'a> {
+    options: Options,
+    // The last, since it takes all that is left.
+    script: Script<'a>,
+}
+
+fuzz_target!(|input: Input<'_>| {
+    let file = input.script.build();
+    let options = input.options.of(&file);
+    let (events, end) = read::slice(&file.bytes, &options);
+    let (expected, expected_end) = model::read(&file.bytes, &options);
+    // One by one: the first that differs is what one wants to see.
+    for (event, expected) in events.iter().zip(&expected) {
+        assert_eq!(event, expected, "{options:?}");
+    }
+    assert_eq!(events.len(), expected.len(), "{options:?}");
+    // Where an empty range behind the end of the file ends, the rule leaves open.
+    let is_nowhere = options
+        .end
+        .is_some_and(|end| end <= options.start && end > file.bytes.len() as u64);
+    assert!(
+        end == expected_end || is_nowhere,
+        "{end:?} is not {expected_end:?}, {options:?}"
+    );
+    if (options.start, options.end) == (0, None) {
+        read::assert_tiles(&file.bytes, &events);
+    }
+    if options.on_corruption == OnCorruption::Salvage {
+        let (without, _) = read::slice(&file.bytes, &options.clone().with_on_corruption(OnCorruption::Skip));
+        let salvaged = read::records(events);
+        for record in read::records(without) {
+            assert!(salvaged.contains(&record), "the record at {} is lost", record.0);
+        }
+    }
+});

@@ -1,0 +1,151 @@
+//! Records, written from any offset on: the bytes are those of the model, and the reader gives the records back with their offsets.
+
+#![no_main]
+
+use arbitrary::{Arbitrary, Unstructured};
+use cordwood::{Decoder, Encoder, End, ReadOptions, Step, Window, Writer, encoded_len};
+use cordwood_fuzz::file::{Payload, several};
+use cordwood_fuzz::model::{Event, encode, fragment};
+use cordwood_fuzz::read;
+use cordwood_fuzz::steps::{ShortSink, Steps};
+use libfuzzer_sys::fuzz_target;
+
+const BLOCK: u64 = 32_768;
+
+/// How long the file is before.
+#[derive(Arbitrary, Debug)]
+enum Begin {
+    New,
+    Edge { block: u8, behind: u8 },
+    Any(u16),
+    Far(u64),
+}
+
+impl Begin {
+    fn offset(&self) -> u64 {
+        match *self {
+            Begin::New => 0,
+            Begin::Edge { block, behind } => (u64::from(block % 3) * BLOCK + u64::from(behind % 32)).saturating_sub(16),
+            Begin::Any(offset) => offset.into(),
+            // The sum of all that follows must fit.
+            Begin::Far(offset) => offset / 2,
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Input<'a> {
+    begin: Begin,
+    steps: Steps<'a>,
+    records: Vec<(Payload<'a>, bool)>,
+}
+
+impl<'a> Arbitrary<'a> for Input<'a> {
+    fn arbitrary(u: &mut Unstructured<'a>) -> arbitrary::Result<Self> {
+        Ok(Input {
+            begin: u.arbitrary()?,
+            steps: u.arbitrary()?,
+            records: several(u)?,
+        })
+    }
+}
+
+/// Whole records that fill a file of `len` bytes, if a file can end there: behind a fragment, or between two blocks.
+fn file_of(len: u64) -> Option<Vec<u8>> {
+    let (blocks, rest) = (len / BLOCK, (len % BLOCK) as usize);
+    let whole = fragment(1, &[b'.'; BLOCK as usize - 7]);
+    let mut file = whole.repeat(usize::try_from(blocks).ok().filter(|&blocks| blocks < 4)?);
+    if rest > 0 {
+        file.extend(fragment(1, &vec![b'.'; rest.checked_sub(7)?]));
+    }
+    Some(file)
+}
+
+fuzz_target!(|input: Input<'_>| {
+    let begin = input.begin.offset();
+    let mut expected = Vec::new();
+    let mut records = Vec::new();
+    let mut encoder = Encoder::new(begin);
+    let mut encoded = Vec::new();
+    let mut writer = Writer::with_len(ShortSink::new(input.steps), begin);
+
+    for (payload, is_flushed) in input.records {
+        let file_len = begin + expected.len() as u64;
+        let record = payload.bytes(file_len + 7);
+        let (bytes, offset) = encode(file_len, &record);
+        assert_eq!(encoded_len(file_len, record.len() as u64), bytes.len() as u64);
+        expected.extend(bytes);
+
+        assert_eq!(encoder.encode(&record, &mut encoded), offset);
+        assert_eq!(writer.append(&record).expect("a sink that takes all"), offset);
+        assert_eq!(writer.offset(), begin + expected.len() as u64);
+        if is_flushed {
+            writer.flush().expect("a sink that takes all");
+            assert_eq!(writer.buffered_len(), 0);
+        }
+        records.push((offset, record));
+    }
+    assert!(encoded == expected, "the encoder's bytes");
+    assert!(
+        writer.into_inner().expect("a sink that takes all").written == expected,
+        "the writer's bytes"
+    );
+
+    decode(begin, &expected, &records);
+    if let Some(mut file) = file_of(begin) {
+        file.extend(expected);
+        read(begin, &file, records);
+    }
+});
+
+/// What was written is read by a decoder that starts where it was begun.
+fn decode(begin: u64, bytes: &[u8], records: &[(u64, Vec<u8>)]) {
+    let window = Window {
+        offset: begin,
+        bytes,
+        is_last: true,
+    };
+    let mut decoder = Decoder::new(&ReadOptions::default());
+    decoder.seek(begin);
+    for (offset, record) in records {
+        let step = decoder.step(window);
+        let Step::Record(span) = step else {
+            panic!("{step:?} in place of the record at {offset}");
+        };
+        assert_eq!(span.offset, *offset);
+        assert!(decoder.data(window, span) == record, "the record at {offset}");
+    }
+    let offset = begin + bytes.len() as u64;
+    assert_eq!(decoder.step(window), Step::End(End::Clean { offset }));
+}
+
+/// What was written behind whole records is read with them, and each record alone by its offset.
+fn read(begin: u64, file: &[u8], records: Vec<(u64, Vec<u8>)>) {
+    let (events, end) = read::slice(file, &ReadOptions::default());
+    assert_eq!(
+        end,
+        End::Clean {
+            offset: file.len() as u64
+        }
+    );
+    read::assert_tiles(file, &events);
+    assert!(
+        events.iter().all(|event| matches!(event, Event::Record { .. })),
+        "whole records only"
+    );
+    let mut found = read::records(events);
+    found.retain(|(offset, _)| *offset >= begin);
+    assert!(found == records, "the records");
+
+    let begins: Vec<u64> = records.iter().map(|(offset, _)| *offset).collect();
+    let ends = begins.iter().copied().skip(1).chain([file.len() as u64]);
+    for ((offset, record), next) in records.into_iter().zip(ends) {
+        let options = ReadOptions::default().with_range(offset, Some(offset + 1));
+        let (events, end) = read::slice(file, &options);
+        assert!(
+            read::records(events) == [(offset, record)],
+            "the record at {offset} alone"
+        );
+        assert_eq!(end, End::Clean { offset: next });
+    }
+}

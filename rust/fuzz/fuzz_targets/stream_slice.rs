@@ -1,0 +1,204 @@
+//! A file in pieces, as windows or as short reads: event by event what it says as a whole.
+
+#![no_main]
+
+use arbitrary::Arbitrary;
+use cordwood::{
+    Decoder, End, Error, Pack, ReadOptions, Reader, Reason, Severity, Source, Step, StreamSource, Window, block_begin,
+};
+use cordwood_fuzz::file::Script;
+use cordwood_fuzz::model::Event;
+use cordwood_fuzz::options::Options;
+use cordwood_fuzz::read;
+use cordwood_fuzz::steps::{Steps, Trickle};
+use libfuzzer_sys::fuzz_target;
+
+#[derive(Arbitrary, Debug)]
+struct Input<'a> {
+    options: Options,
+    steps: Steps<'a>,
+    // The last, since it takes all that is left.
+    script: Script<'a>,
+}
+
+fuzz_target!(|input: Input<'_>| {
+    let Input {
+        options,
+        mut steps,
+        script,
+    } = input;
+    let file = script.build();
+    let options = options.of(&file);
+    let file = &file.bytes;
+    let mut slice = Reader::from_slice(file, options.clone());
+    let (expected, end) = read::all(&mut slice, &options, file.len());
+
+    decode(file, &options, steps.clone(), &expected, end);
+    pack(file, &options, steps.step(), &expected);
+
+    // As a stream that cannot seek, and as a file that is opened where it matters.
+    let begin = match steps.choice() % 2 {
+        0 => 0,
+        _ => block_begin(options.start).min(file.len() as u64),
+    };
+    let trickle = Trickle::new(file, begin as usize, steps.clone());
+    let source = StreamSource::new(trickle, begin).with_len(file.len() as u64);
+    let mut reader = Reader::with_source(source, options.clone());
+    compare(&mut reader, &mut steps, &expected, end, usize::MAX);
+
+    // From a record on, or from behind it, again and again. Neither an end nor damage that has stopped a reader keeps it from going back.
+    // Not from one behind damage in its block, of which the reader would then know nothing.
+    let can_begin = |event: &Event| matches!(event, Event::Record { is_salvaged: false, .. });
+    let records: Vec<usize> = (0..expected.len())
+        .filter(|&number| can_begin(&expected[number]))
+        .collect();
+    for _ in 0..4 {
+        let Some(&number) = records.get(usize::from(steps.choice()) % records.len().max(1)) else {
+            break;
+        };
+        let (begin, end_offset) = expected[number].span();
+        let (offset, number) = match steps.choice() % 2 {
+            0 => (begin, number),
+            _ => (end_offset, number + 1),
+        };
+        let count = usize::from(steps.choice());
+        reader.seek(offset).expect("a source that can seek");
+        compare(&mut reader, &mut steps, &expected[number..], end, count);
+        slice.seek(offset);
+        compare(&mut slice, &mut steps, &expected[number..], end, count);
+    }
+});
+
+/// The events of `reader`, at most `count`, by those of its calls that `steps` choose.
+fn compare<S: Source>(reader: &mut Reader<S>, steps: &mut Steps<'_>, expected: &[Event], end: End, count: usize) {
+    let mut left = expected.iter();
+    let mut errors = 0;
+    while expected.len() - left.len() < count {
+        if steps.choice().is_multiple_of(4) {
+            // Never wrong, even when nothing more is needed. Nor is it to go on after an error.
+            let _ = reader.fill();
+        }
+        let found = match steps.choice() % 2 {
+            0 => next_buffered(reader),
+            _ => reader.next_event().map(|event| {
+                Some(event.map(|event| match event {
+                    cordwood::Event::Record(record) => record.into(),
+                    cordwood::Event::Skipped(region) => region.into(),
+                }))
+            }),
+        };
+        let event = match found {
+            Ok(None) => continue,
+            Ok(Some(event)) => event,
+            Err(Error::Corruption { region, .. }) => {
+                assert_eq!(region.reason.severity(), Severity::Corruption);
+                Some(region.into())
+            }
+            Err(Error::Io { .. }) => {
+                errors += 1;
+                assert!(errors < 10_000, "no end");
+                continue;
+            }
+            Err(error) => panic!("{error}"),
+        };
+        assert_eq!(event.as_ref(), left.next());
+        if event.is_none() {
+            assert_eq!(reader.end(), Some(end));
+            return;
+        }
+    }
+}
+
+/// The next event by the calls that do no I/O. The outer `None` asks for another call.
+fn next_buffered<S: Source>(reader: &mut Reader<S>) -> Result<Option<Option<Event>>, Error> {
+    let step = match reader.next_found() {
+        Some(span) => Step::Record(span),
+        None => reader.step_buffered()?,
+    };
+    Ok(match step {
+        Step::Record(span) => {
+            let data = reader.data(span).to_vec();
+            Some(Some(Event::of(span, data)))
+        }
+        Step::Skipped(region) => Some(Some(region.into())),
+        Step::End(_) => Some(None),
+        Step::NeedMore => {
+            reader.fill()?;
+            None
+        }
+    })
+}
+
+/// The records alone, in one buffer.
+fn pack(file: &[u8], options: &ReadOptions, len_max: usize, expected: &[Event]) {
+    let mut reader = Reader::from_slice(file, options.clone());
+    let mut pack = Pack::default();
+    loop {
+        match reader.pack(&mut pack, len_max) {
+            Ok(true) | Err(Error::Corruption { .. }) => {}
+            Ok(false) => break,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    let expected: Vec<_> = expected
+        .iter()
+        .filter_map(|event| match event {
+            Event::Record { offset, data, .. } => Some((*offset, data.as_slice())),
+            Event::Skipped { .. } => None,
+        })
+        .collect();
+    let found = (pack.record_offsets().iter().enumerate()).map(|(number, &offset)| (offset, pack.get(number)));
+    assert!(
+        found.eq(expected.into_iter().map(|(offset, data)| (offset, Some(data)))),
+        "the pack"
+    );
+}
+
+/// The events of a decoder that gets windows of the file as `steps` choose them.
+fn decode(file: &[u8], options: &ReadOptions, mut steps: Steps<'_>, expected: &[Event], end: End) {
+    // Only a reader knows how long the file is.
+    let is_told = |event: &&Event| {
+        !matches!(
+            event,
+            Event::Skipped {
+                reason: Reason::NotRead,
+                ..
+            }
+        )
+    };
+    let mut expected = expected.iter().filter(is_told);
+    let mut decoder = Decoder::new(options);
+    let (mut from, mut to, mut is_last) = (0, 0, false);
+    loop {
+        let window = Window {
+            offset: from as u64,
+            bytes: &file[from..to],
+            is_last,
+        };
+        let event = match decoder.step(window) {
+            Step::NeedMore => {
+                assert!(!is_last, "more than there is");
+                // That the file ends where the bytes end is not always known at once.
+                is_last = to == file.len();
+                let at = usize::try_from(decoder.offset()).unwrap_or(usize::MAX).min(file.len());
+                to = file.len().min(to.max(at).saturating_add(steps.step()));
+                from = match steps.choice() % 4 {
+                    0 => from,
+                    1 => (from + at) / 2,
+                    _ => at,
+                };
+                continue;
+            }
+            Step::Record(span) => {
+                let data = decoder.data(window, span).to_vec();
+                Event::of(span, data)
+            }
+            Step::Skipped(region) => region.into(),
+            Step::End(found) => {
+                assert_eq!((expected.next(), found), (None, end));
+                return;
+            }
+        };
+        assert_eq!(Some(&event), expected.next());
+    }
+}

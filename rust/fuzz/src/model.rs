@@ -1,0 +1,585 @@
+//! The format once more, as plainly as it can be said: `docs/format/reading.md` line by line, with the whole file in memory.
+//!
+//! It shares words with the crate (reasons, options, ends), and no code. A range is cut out of the events of the whole file, where the
+//! crate starts in the middle of it.
+
+use std::ops::Range;
+
+use cordwood::{End, OnCorruption, ReadOptions, Reason, Severity};
+use crc32c::{crc32c, crc32c_append};
+
+const BLOCK: usize = 32_768;
+const HEADER: usize = 7;
+
+const FULL: u8 = 1;
+const FIRST: u8 = 2;
+const MIDDLE: u8 = 3;
+const LAST: u8 = 4;
+
+/// What a reader says of a stretch of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(
+    missing_docs,
+    reason = "the fields are those of the crate's Record and SkippedRegion"
+)]
+pub enum Event {
+    /// A record.
+    Record {
+        offset: u64,
+        end_offset: u64,
+        data: Vec<u8>,
+        is_salvaged: bool,
+    },
+    /// Bytes that are not returned.
+    Skipped {
+        begin: u64,
+        end: u64,
+        reason: Reason,
+        leveldb_len: Option<u64>,
+    },
+}
+
+impl Event {
+    /// The bytes of the file that it stands for.
+    pub fn span(&self) -> (u64, u64) {
+        match *self {
+            Event::Record { offset, end_offset, .. } => (offset, end_offset),
+            Event::Skipped { begin, end, .. } => (begin, end),
+        }
+    }
+
+    /// Whether it is a region of this severity.
+    pub fn is(&self, severity: Severity) -> bool {
+        matches!(self, Event::Skipped { reason, .. } if severity_of(*reason) == severity)
+    }
+}
+
+/// The table "Reasons".
+fn severity_of(reason: Reason) -> Severity {
+    match reason.as_str() {
+        "bad_length" | "checksum_mismatch" | "unknown_kind" | "missing_start" | "missing_end"
+        | "interrupted_record" | "zero_header" | "record_too_large" => Severity::Corruption,
+        "torn_tail" => Severity::TornTail,
+        _ => Severity::Info,
+    }
+}
+
+// Writing ---------------------------------------------------------------------------------------------------------------------
+
+/// The checksum that a fragment's header states.
+pub fn stored_checksum(kind: u8, payload: &[u8]) -> u32 {
+    mask(crc32c_append(crc32c(&[kind]), payload))
+}
+
+fn mask(crc: u32) -> u32 {
+    crc.rotate_right(15).wrapping_add(0xa282_ead8)
+}
+
+fn unmask(masked: u32) -> u32 {
+    masked.wrapping_sub(0xa282_ead8).rotate_left(15)
+}
+
+/// A fragment with a right checksum. `payload` is at most 65,535 bytes, whatever a block has room for.
+pub fn fragment(kind: u8, payload: &[u8]) -> Vec<u8> {
+    let len = u16::try_from(payload.len()).expect("a length that a header can state");
+    let mut bytes = stored_checksum(kind, payload).to_le_bytes().to_vec();
+    bytes.extend(len.to_le_bytes());
+    bytes.push(kind);
+    bytes.extend(payload);
+    bytes
+}
+
+/// Bytes from `offset` to the end of its block.
+pub fn left_in_block(offset: u64) -> usize {
+    BLOCK - (offset % BLOCK as u64) as usize
+}
+
+/// Zero bytes before a header that is written at `offset`.
+pub fn trailer(offset: u64) -> usize {
+    let left = left_in_block(offset);
+    if left < HEADER { left } else { 0 }
+}
+
+/// What a file of `file_len` bytes grows by when `record` is written to it, and the offset of its first header.
+pub fn encode(file_len: u64, record: &[u8]) -> (Vec<u8>, u64) {
+    let mut bytes = vec![0; trailer(file_len)];
+    let record_offset = file_len + bytes.len() as u64;
+    let mut done = 0;
+    loop {
+        let room = left_in_block(file_len + bytes.len() as u64) - HEADER;
+        let begin = done;
+        done = record.len().min(begin + room);
+        let kind = match (bytes.len() < HEADER, done == record.len()) {
+            (true, true) => FULL,
+            (true, false) => FIRST,
+            (false, false) => MIDDLE,
+            (false, true) => LAST,
+        };
+        bytes.extend(fragment(kind, &record[begin..done]));
+        if done == record.len() {
+            return (bytes, record_offset);
+        }
+    }
+}
+
+// Reading, step 1: "One fragment" ---------------------------------------------------------------------------------------------
+
+/// A stretch of the file that is not a trailer.
+struct Item<'a> {
+    begin: usize,
+    end: usize,
+    what: What<'a>,
+}
+
+enum What<'a> {
+    /// Line 8.
+    Fragment { kind: u8, payload: &'a [u8] },
+    /// Lines 1 to 7.
+    Skip {
+        reason: Reason,
+        leveldb_len: Option<u64>,
+        /// The bytes end too early for LevelDB, lines 2 and 4: it ends there, and drops what is pending, without a word.
+        ends_leveldb: bool,
+    },
+}
+
+impl Item<'_> {
+    fn continues(&self) -> bool {
+        matches!(
+            self.what,
+            What::Fragment {
+                kind: MIDDLE | LAST,
+                ..
+            }
+        )
+    }
+}
+
+/// What stands in the file, in order, and under the policy salvage the parts of it in which something is salvaged.
+fn items(file: &[u8], verifies: bool, salvages: bool) -> (Vec<Item<'_>>, Vec<Range<usize>>) {
+    let mut items: Vec<Item<'_>> = Vec::new();
+    let mut salvaged: Vec<Range<usize>> = Vec::new();
+    // The block in which a chain has been looked for.
+    let mut searched = None;
+    let mut p = 0;
+    while p < file.len() {
+        let left = BLOCK - p % BLOCK;
+        let rest = &file[p..file.len().min(p + left)];
+        let before = items.last().filter(|item| item.end == p);
+        let is_inside = matches!(
+            before,
+            Some(Item {
+                what: What::Fragment {
+                    kind: FIRST | MIDDLE,
+                    ..
+                },
+                ..
+            })
+        );
+        let (mut len, what) = one(rest, left, is_inside, verifies);
+        if salvages && what.as_ref().is_some_and(can_salvage_behind) {
+            let block = Some(p / BLOCK);
+            let lost = lost_len(rest, left, searched != block);
+            searched = if lost.has_searched { block } else { searched };
+            len = lost.len;
+            salvaged.push(p + len..p + left);
+        }
+        if let Some(what) = what {
+            items.push(Item {
+                begin: p,
+                end: p + len,
+                what,
+            });
+        }
+        p += len;
+    }
+    (items, salvaged)
+}
+
+/// The table: how many bytes of `rest` are decided on, and what they are. `None` is a trailer.
+fn one(rest: &[u8], left: usize, is_inside: bool, verifies: bool) -> (usize, Option<What<'_>>) {
+    let avail = rest.len();
+    let is_zero = rest.iter().all(|&byte| byte == 0);
+    let skip = |len, reason, leveldb_len, ends_leveldb| {
+        (
+            len,
+            Some(What::Skip {
+                reason,
+                leveldb_len,
+                ends_leveldb,
+            }),
+        )
+    };
+    let whole_rest = Some(avail as u64);
+    // Line 1.
+    if left < HEADER {
+        return match is_zero || is_inside {
+            true => (avail, None),
+            false => skip(avail, Reason::NonzeroTrailer, None, false),
+        };
+    }
+    // Line 2.
+    if avail < HEADER {
+        let is_fill = is_zero && !(is_inside && left < BLOCK);
+        let reason = if is_fill { Reason::ZeroFill } else { Reason::TornTail };
+        return skip(avail, reason, None, true);
+    }
+    let (stored, length, kind) = header(rest);
+    // Line 3. LevelDB does not report it where it might be a torn write: in a block that the file ends in.
+    if HEADER + length > left {
+        let reason = Reason::BadLength { len: length as u16 };
+        return match avail < left {
+            true => skip(avail, reason, None, true),
+            false => skip(avail, reason, whole_rest, false),
+        };
+    }
+    // Line 4.
+    if HEADER + length > avail {
+        return match is_proved_wrong(rest) {
+            true => skip(avail, Reason::BadLength { len: length as u16 }, None, true),
+            false => skip(avail, Reason::TornTail, None, true),
+        };
+    }
+    // Line 5.
+    if kind == 0 && length == 0 {
+        return skip(
+            avail,
+            if is_zero { Reason::ZeroFill } else { Reason::ZeroHeader },
+            None,
+            false,
+        );
+    }
+    let payload = &rest[HEADER..HEADER + length];
+    let computed = crc32c_append(crc32c(&[kind]), payload);
+    // Line 6.
+    if verifies && computed != unmask(stored) {
+        let stored = unmask(stored);
+        return skip(avail, Reason::ChecksumMismatch { stored, computed }, whole_rest, false);
+    }
+    let len = HEADER + length;
+    match kind {
+        FULL..=LAST => (len, Some(What::Fragment { kind, payload })),
+        // Line 7.
+        _ => skip(len, Reason::UnknownKind { kind }, Some(length as u64), false),
+    }
+}
+
+/// Stored checksum, length and kind.
+fn header(bytes: &[u8]) -> (u32, usize, u8) {
+    let stored = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+    (stored, usize::from(bytes[4]) + 256 * usize::from(bytes[5]), bytes[6])
+}
+
+/// Line 4, (a) and (b).
+fn is_proved_wrong(rest: &[u8]) -> bool {
+    let (stored, _, kind) = header(rest);
+    let mut crc = crc32c(&[kind]);
+    for &byte in &rest[HEADER..] {
+        if mask(crc) == stored {
+            return true;
+        }
+        crc = crc32c_append(crc, &[byte]);
+    }
+    if mask(crc) == stored {
+        return true;
+    }
+    (HEADER..rest.len().saturating_sub(HEADER - 1)).any(|begin| {
+        let (stored, length, kind) = header(&rest[begin..]);
+        let payload = rest.get(begin + HEADER..begin + HEADER + length);
+        // The type first: most bytes are none, and the checksum takes time.
+        (FULL..=LAST).contains(&kind) && payload.is_some_and(|payload| stored_checksum(kind, payload) == stored)
+    })
+}
+
+// Reading, step 1 with the policy salvage: "Salvage" --------------------------------------------------------------------------
+
+/// Lines 3 to 6, but for zeros and what is torn.
+fn can_salvage_behind(what: &What<'_>) -> bool {
+    let What::Skip { reason, .. } = what else {
+        return false;
+    };
+    matches!(
+        reason,
+        Reason::BadLength { .. } | Reason::ZeroHeader | Reason::ChecksumMismatch { .. }
+    )
+}
+
+struct Lost {
+    len: usize,
+    has_searched: bool,
+}
+
+/// How much of `rest` the damage at its beginning costs. Where the rule says `p + n`, this says `n`.
+fn lost_len(rest: &[u8], left: usize, may_search: bool) -> Lost {
+    let found = |len| Lost {
+        len,
+        has_searched: false,
+    };
+    let (stored, length, kind) = header(rest);
+    let stated = HEADER + length;
+    // Line 1.
+    if is_sound(rest, stated) {
+        return found(stated);
+    }
+    // Line 2.
+    let mut flipped: Vec<usize> = (0..16).map(|bit| length ^ 1 << bit).collect();
+    flipped.sort_unstable();
+    let true_len = flipped.into_iter().find(|n| {
+        let payload = rest.get(HEADER..HEADER + n);
+        payload.is_some_and(|payload| stored_checksum(kind, payload) == stored)
+    });
+    if let Some(n) = true_len
+        && (is_sound(rest, HEADER + n) || is_end(rest, left, HEADER + n))
+    {
+        return found(HEADER + n);
+    }
+    // Line 3.
+    if matches!(kind, FULL..=LAST) && is_hard_end(rest, left, stated) {
+        return found(stated);
+    }
+    // Lines 4 and 5.
+    let chain = if may_search { first_chain(rest, left) } else { None };
+    let end = Some(stated).filter(|&end| is_end(rest, left, end));
+    Lost {
+        len: chain.or(end).unwrap_or(rest.len()),
+        has_searched: may_search,
+    }
+}
+
+/// Where the fragment at `at` ends by its length, if it lies in `rest`.
+fn stated_end(rest: &[u8], at: usize) -> Option<usize> {
+    let (_, length, _) = header(rest.get(at..at + HEADER)?);
+    Some(at + HEADER + length).filter(|&end| end <= rest.len())
+}
+
+fn is_sound(rest: &[u8], at: usize) -> bool {
+    stated_end(rest, at).is_some_and(|end| {
+        let (stored, length, kind) = header(&rest[at..]);
+        (kind, length) != (0, 0) && stored_checksum(kind, &rest[at + HEADER..end]) == stored
+    })
+}
+
+fn is_hard_end(rest: &[u8], left: usize, at: usize) -> bool {
+    at == rest.len() || (at < rest.len() && left - at < HEADER)
+}
+
+fn is_end(rest: &[u8], left: usize, at: usize) -> bool {
+    is_hard_end(rest, left, at) || (at < rest.len() && rest[at..].iter().all(|&byte| byte == 0))
+}
+
+/// Lines 2 and 4 of "One fragment", whatever is proved.
+fn is_torn(rest: &[u8], left: usize, at: usize) -> bool {
+    let is_cut = rest.get(at..at + HEADER).is_none_or(|bytes| {
+        let (_, length, _) = header(bytes);
+        (rest.len() + 1..=left).contains(&(at + HEADER + length))
+    });
+    rest.len() < left && is_cut
+}
+
+/// The first place behind the first byte at which a chain begins. From the back, since what a place is hangs on what follows.
+fn first_chain(rest: &[u8], left: usize) -> Option<usize> {
+    let zeros = rest.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+    let mut begins_chain = vec![false; rest.len() + 1];
+    let is_end_or_chain = |chains: &[bool], at| chains[at] || at >= zeros || is_hard_end(rest, left, at);
+    let is_passable = |chains: &[bool], at| {
+        is_torn(rest, left, at) || stated_end(rest, at).is_some_and(|end| is_end_or_chain(chains, end))
+    };
+    for at in (1..rest.len()).rev() {
+        let ends_well = |end| is_end_or_chain(&begins_chain, end) || is_passable(&begins_chain, end);
+        begins_chain[at] = stated_end(rest, at).is_some_and(ends_well) && is_sound(rest, at);
+    }
+    begins_chain.iter().position(|&begins| begins)
+}
+
+// Reading, step 2: "Fragments into records" -----------------------------------------------------------------------------------
+
+/// What has begun and may go on.
+enum Pending {
+    Nothing,
+    Record {
+        begin: usize,
+        end: usize,
+        data: Vec<u8>,
+    },
+    /// What is left of a record that was too large: the span of it so far.
+    Rest(Option<(usize, usize)>),
+}
+
+/// An event, and the place by which it belongs to a range.
+struct Owned {
+    /// Where the last thing began, up to the event's own beginning, that is no MIDDLE or LAST: those belong to what is before them.
+    owner: usize,
+    event: Event,
+}
+
+fn skipped(begin: usize, end: usize, reason: Reason, leveldb_len: Option<u64>) -> Event {
+    Event::Skipped {
+        begin: begin as u64,
+        end: end as u64,
+        reason,
+        leveldb_len,
+    }
+}
+
+/// The events of the whole file.
+fn assemble(items: &[Item<'_>], record_len_max: u64) -> Vec<Owned> {
+    let mut events = Vec::new();
+    let mut pending = Pending::Nothing;
+    let mut owner = 0;
+    for item in items {
+        if !item.continues() {
+            let given_up = give_up(std::mem::replace(&mut pending, Pending::Nothing), Some(&item.what));
+            events.extend(given_up.map(|event| Owned { owner, event }));
+            owner = item.begin;
+        }
+        let event = match item.what {
+            What::Skip {
+                reason, leveldb_len, ..
+            } => Some(skipped(item.begin, item.end, reason, leveldb_len)),
+            What::Fragment { kind, payload } => {
+                let (next, event) = join(pending, item, kind, payload, record_len_max);
+                pending = next;
+                event
+            }
+        };
+        events.extend(event.map(|event| Owned { owner, event }));
+    }
+    events.extend(give_up(pending, None).map(|event| Owned { owner, event }));
+    events
+}
+
+/// The first four columns. FULL and FIRST come to `Nothing`, since what was pending has been given up.
+fn join(pending: Pending, item: &Item<'_>, kind: u8, payload: &[u8], max: u64) -> (Pending, Option<Event>) {
+    let is_last = matches!(kind, FULL | LAST);
+    let (begin, mut data) = match pending {
+        Pending::Nothing if matches!(kind, MIDDLE | LAST) => {
+            let region = skipped(item.begin, item.end, Reason::MissingStart, Some(payload.len() as u64));
+            return (Pending::Nothing, Some(region));
+        }
+        Pending::Nothing => (item.begin, Vec::new()),
+        Pending::Record { begin, data, .. } => (begin, data),
+        Pending::Rest(rest) => {
+            let begin = rest.map_or(item.begin, |(begin, _)| begin);
+            return match is_last {
+                true => (
+                    Pending::Nothing,
+                    Some(skipped(begin, item.end, Reason::TooLargeRest, None)),
+                ),
+                false => (Pending::Rest(Some((begin, item.end))), None),
+            };
+        }
+    };
+    data.extend(payload);
+    let is_too_large = data.len() as u64 > max;
+    match (is_too_large, is_last) {
+        (true, true) => (
+            Pending::Nothing,
+            Some(skipped(begin, item.end, Reason::RecordTooLarge, None)),
+        ),
+        (true, false) => (
+            Pending::Rest(None),
+            Some(skipped(begin, item.end, Reason::RecordTooLarge, None)),
+        ),
+        (false, true) => {
+            let record = Event::Record {
+                offset: begin as u64,
+                end_offset: item.end as u64,
+                data,
+                is_salvaged: false,
+            };
+            (Pending::Nothing, Some(record))
+        }
+        (false, false) => (
+            Pending::Record {
+                begin,
+                end: item.end,
+                data,
+            },
+            None,
+        ),
+    }
+}
+
+/// What becomes of `pending` when `next` does not continue it. `None` is the end of the file.
+fn give_up(pending: Pending, next: Option<&What<'_>>) -> Option<Event> {
+    let (begin, end, data) = match pending {
+        Pending::Nothing | Pending::Rest(None) => return None,
+        Pending::Rest(Some((begin, end))) => return Some(skipped(begin, end, Reason::TooLargeRest, None)),
+        Pending::Record { begin, end, data } => (begin, end, data),
+    };
+    let payload_len = Some(data.len() as u64);
+    let (reason, leveldb_len) = match next {
+        None
+        | Some(What::Skip {
+            reason: Reason::TornTail,
+            ..
+        }) => (Reason::TornTail, None),
+        Some(What::Skip { ends_leveldb: true, .. }) => (Reason::InterruptedRecord, None),
+        Some(What::Skip { .. }) => (Reason::InterruptedRecord, payload_len),
+        Some(What::Fragment { .. }) if data.is_empty() => (Reason::EmptyFirst, None),
+        Some(What::Fragment { .. }) => (Reason::MissingEnd, payload_len),
+    };
+    Some(skipped(begin, end, reason, leveldb_len))
+}
+
+/// A record is marked. LevelDB, which has given up the block, says nothing of a region.
+fn mark_salvaged(event: &mut Event, in_salvaged: bool) {
+    match event {
+        Event::Record { is_salvaged, .. } => *is_salvaged = in_salvaged,
+        Event::Skipped { leveldb_len, .. } => *leveldb_len = leveldb_len.filter(|_| !in_salvaged),
+    }
+}
+
+// Reading, step 3: "Ranges", "How a file ends", "Policies" --------------------------------------------------------------------
+
+/// All that a reader says of `file`.
+pub fn read(file: &[u8], options: &ReadOptions) -> (Vec<Event>, End) {
+    let file_len = file.len() as u64;
+    let limit = options.end.unwrap_or(file_len);
+    let salvages = options.on_corruption == OnCorruption::Salvage;
+    let (items, salvaged) = items(file, options.verify_checksums, salvages);
+    let is_in_range = |offset: usize| options.start <= offset as u64 && (offset as u64) < limit;
+    let owned = assemble(&items, options.record_len_max);
+    let mut events: Vec<Event> = owned
+        .into_iter()
+        .filter_map(|owned| is_in_range(owned.owner).then_some(owned.event))
+        .collect();
+    for event in &mut events {
+        let (begin, _) = event.span();
+        let is_salvaged = salvaged.iter().any(|part| part.contains(&(begin as usize)));
+        mark_salvaged(event, is_salvaged);
+    }
+
+    let damage = events.iter().position(|event| event.is(Severity::Corruption));
+    if options.on_corruption == OnCorruption::Stop
+        && let Some(damage) = damage
+    {
+        events.truncate(damage + 1);
+        let (offset, behind) = events[damage].span();
+        let range_end = limit.min(file_len);
+        if behind < range_end {
+            events.push(skipped(behind as usize, range_end as usize, Reason::NotRead, None));
+        }
+        return (events, End::Stopped { offset });
+    }
+    let torn = events
+        .iter()
+        .rev()
+        .take_while(|event| event.is(Severity::TornTail))
+        .last();
+    let end = match torn {
+        Some(torn) => End::TornTail { offset: torn.span().0 },
+        None if events.is_empty() => End::Clean {
+            offset: limit.min(file_len),
+        },
+        None => {
+            let behind = items
+                .iter()
+                .find(|item| item.begin as u64 >= limit && !item.continues());
+            End::Clean {
+                offset: behind.map_or(file_len, |item| item.begin as u64),
+            }
+        }
+    };
+    (events, end)
+}

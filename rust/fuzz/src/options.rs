@@ -1,0 +1,81 @@
+//! Options of a reader from a fuzzer's bytes.
+
+use arbitrary::Arbitrary;
+use cordwood::{OnCorruption, ReadOptions};
+
+use crate::file::{File, Place};
+
+#[derive(Arbitrary, Debug, Clone, Copy)]
+enum Policy {
+    Raise,
+    Skip,
+    Stop,
+    Salvage,
+}
+
+#[derive(Arbitrary, Debug, Clone, Copy)]
+enum Limit {
+    Default,
+    Small(u8),
+    /// The length of a piece of the file, or one less.
+    Piece(u8, bool),
+    Any(u32),
+    Off,
+}
+
+/// An end of a range.
+#[derive(Arbitrary, Debug, Clone, Copy)]
+enum Bound {
+    /// In the file, or a little behind it.
+    At(Place),
+    /// As far behind it as can be said, but for so many bytes.
+    Far(u32),
+}
+
+impl Bound {
+    fn at(self, file: &File) -> u64 {
+        match self {
+            Bound::At(place) => file.at(place) as u64,
+            Bound::Far(less) => u64::MAX - u64::from(less),
+        }
+    }
+}
+
+/// How to read. Zeros are the defaults.
+#[derive(Arbitrary, Debug, Clone, Copy)]
+pub struct Options {
+    policy: Policy,
+    limit: Limit,
+    start: Option<Bound>,
+    end: Option<Bound>,
+    trusts: u8,
+}
+
+impl Options {
+    /// The options for `file`, of which a range is a part.
+    pub fn of(self, file: &File) -> ReadOptions {
+        let options = ReadOptions::default()
+            .with_on_corruption(match self.policy {
+                Policy::Raise => OnCorruption::Raise,
+                Policy::Skip => OnCorruption::Skip,
+                Policy::Stop => OnCorruption::Stop,
+                Policy::Salvage => OnCorruption::Salvage,
+            })
+            // Without checksums much of the rest is not reached.
+            .with_verify_checksums(self.trusts < 224)
+            .with_range(
+                self.start.map_or(0, |bound| bound.at(file)),
+                self.end.map(|bound| bound.at(file)),
+            );
+        match self.limit {
+            Limit::Default => options,
+            Limit::Piece(piece, is_less) => {
+                let len = file.piece_len(piece).saturating_sub(u64::from(is_less));
+                options.with_record_len_max(len)
+            }
+            Limit::Small(max) => options.with_record_len_max(max.into()),
+            Limit::Any(max) => options.with_record_len_max((max % 100_000).into()),
+            Limit::Off => options.with_record_len_max(u64::MAX),
+        }
+    }
+}

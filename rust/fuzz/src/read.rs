@@ -1,0 +1,141 @@
+//! What the crate's readers say, as the model's events.
+
+use cordwood::{
+    BLOCK_LEN, End, Error, OnCorruption, ReadOptions, Reader, Record, RecordSpan, Severity, SkippedRegion, Source,
+};
+
+use crate::model::Event;
+
+impl From<Record<'_>> for Event {
+    fn from(record: Record<'_>) -> Self {
+        let Record {
+            offset,
+            end_offset,
+            data,
+            is_salvaged,
+        } = record;
+        Event::Record {
+            offset,
+            end_offset,
+            data: data.to_vec(),
+            is_salvaged,
+        }
+    }
+}
+
+impl Event {
+    /// The record at `span`.
+    pub fn of(span: RecordSpan, data: Vec<u8>) -> Self {
+        let RecordSpan {
+            offset,
+            end_offset,
+            is_salvaged,
+            ..
+        } = span;
+        Event::Record {
+            offset,
+            end_offset,
+            data,
+            is_salvaged,
+        }
+    }
+}
+
+impl From<SkippedRegion> for Event {
+    fn from(region: SkippedRegion) -> Self {
+        let SkippedRegion {
+            begin,
+            end,
+            reason,
+            leveldb_len,
+            ..
+        } = region;
+        Event::Skipped {
+            begin,
+            end,
+            reason,
+            leveldb_len,
+        }
+    }
+}
+
+/// The next event; `None` at the end. Damage is an error under the policy `raise` and under no other, and an error is nothing but damage.
+pub fn next<S: Source>(reader: &mut Reader<S>, options: &ReadOptions) -> Option<Event> {
+    let raises = options.on_corruption == OnCorruption::Raise;
+    match reader.next_event() {
+        Ok(event) => {
+            let event = match event? {
+                cordwood::Event::Record(record) => record.into(),
+                cordwood::Event::Skipped(region) => Event::from(region),
+            };
+            assert!(!(raises && event.is(Severity::Corruption)), "not raised: {event:?}");
+            Some(event)
+        }
+        Err(Error::Corruption { region, .. }) => {
+            let event = Event::from(region);
+            assert!(raises && event.is(Severity::Corruption), "raised: {event:?}");
+            Some(event)
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// All events and the end.
+pub fn all<S: Source>(reader: &mut Reader<S>, options: &ReadOptions, file_len: usize) -> (Vec<Event>, End) {
+    let mut events = Vec::new();
+    while let Some(event) = next(reader, options) {
+        events.push(event);
+        // Each has a byte of its own.
+        assert!(events.len() <= file_len, "no end");
+    }
+    let end = reader.end().expect("an end behind the last event");
+    assert_eq!(next(reader, options), None, "an event behind the end");
+    assert_eq!(reader.end(), Some(end), "another end");
+    (events, end)
+}
+
+/// All events of bytes in memory, and the end.
+pub fn slice(file: &[u8], options: &ReadOptions) -> (Vec<Event>, End) {
+    all(&mut Reader::from_slice(file, options.clone()), options, file.len())
+}
+
+/// The records alone: offset and bytes.
+pub fn records(events: Vec<Event>) -> Vec<(u64, Vec<u8>)> {
+    let records = events.into_iter().filter_map(|event| match event {
+        Event::Record { offset, data, .. } => Some((offset, data)),
+        Event::Skipped { .. } => None,
+    });
+    records.collect()
+}
+
+/// "The promise": the spans ascend and do not overlap, and what lies between them, or behind the last, is a trailer.
+///
+/// `events` are those of the whole file.
+pub fn assert_tiles(file: &[u8], events: &[Event]) {
+    let mut at = 0;
+    let mut before = None;
+    for event in events {
+        let (begin, end) = event.span();
+        assert!(at <= begin && begin < end, "{event:?} behind {at}");
+        assert_trailer(file, at, begin, before);
+        at = end;
+        before = Some(event);
+    }
+    assert_trailer(file, at, file.len() as u64, before);
+}
+
+fn assert_trailer(file: &[u8], begin: u64, end: u64, before: Option<&Event>) {
+    assert!(end <= file.len() as u64, "{end} is behind the end of the file");
+    let Some(bytes) = file.get(begin as usize..end as usize).filter(|bytes| !bytes.is_empty()) else {
+        return;
+    };
+    let left = BLOCK_LEN as u64 - begin % BLOCK_LEN as u64;
+    let is_to_its_end = end - begin == left || (end - begin < left && end == file.len() as u64);
+    assert!(left < 7 && is_to_its_end, "[{begin}, {end}) is no trailer");
+    // A record ends with neither FIRST nor MIDDLE.
+    let is_inside = matches!(before, Some(Event::Skipped { .. }));
+    assert!(
+        is_inside || bytes.iter().all(|&byte| byte == 0),
+        "[{begin}, {end}) is not zero, behind {before:?}"
+    );
+}
