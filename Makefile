@@ -41,11 +41,13 @@ test: lint test-rust wheel test-python types  ## Run every check below, in this 
 lint: $(VENV)/test.stamp  ## Check format and lints, Rust and Python
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo clippy --package cordwood --features zstd --all-targets --locked -- -D warnings
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 
 test-rust: $(VENV)/pip.stamp  ## Run the Rust tests, documentation examples included
 	cargo test --workspace --locked
+	cargo test --package cordwood --features zstd --locked --lib --test engines --test dialect_golden --test dialect_verbs
 
 # An old wheel must not be installed in place of the new one, so the folder starts empty.
 wheel: $(VENV)/demo.stamp  ## Build the release wheel into target/wheels
