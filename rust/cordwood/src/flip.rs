@@ -178,6 +178,39 @@ mod tests {
         }
     }
 
+    /// In each form of header, and with the other checksum.
+    #[test]
+    fn each_bit_of_a_fragment_of_any_dialect_is_found() {
+        let numbers = b"\x07\0\0\0\x20\0\0\0\0\0\0\0";
+        for (dialect, kind, numbers) in [
+            (Dialect::ROCKSDB, 1, &numbers[..0]),
+            (Dialect::ROCKSDB, 5, &numbers[..4]),
+            (Dialect::PEBBLE, 9, &numbers[..]),
+            (Dialect::WANDB, 1, &numbers[..0]),
+        ] {
+            let covered = [&[kind], numbers, &[b'x'; 300][..]].concat();
+            let stored = dialect.checksum.stored(&covered).to_le_bytes();
+            let sound = [&stored, &300_u16.to_le_bytes()[..], &covered, b"what follows"].concat();
+            for at in 0..HEADER_LEN + numbers.len() + 300 {
+                for bit in 0..8 {
+                    let mut bytes = sound.clone();
+                    bytes[at] ^= 1 << bit;
+                    let part = match at {
+                        0..4 => FragmentPart::Checksum,
+                        4..6 => FragmentPart::Length,
+                        6 => FragmentPart::Kind,
+                        _ if at >= HEADER_LEN + numbers.len() => FragmentPart::Payload,
+                        7..11 => FragmentPart::LogNumber,
+                        _ => FragmentPart::SyncedOffset,
+                    };
+                    let offset = at as u64;
+                    let found = locate_in(&dialect, &bytes, 0);
+                    assert_eq!(found, Some(BitFlip { offset, bit, part }), "{dialect:?} {kind}");
+                }
+            }
+        }
+    }
+
     #[test]
     fn what_no_single_bit_explains_is_not_explained() {
         let mut bytes = fragment(&[b'x'; 300]);

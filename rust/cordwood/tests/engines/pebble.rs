@@ -224,6 +224,41 @@ fn a_lost_write() {
     assert_eq!(reading.records.last(), Some(&noise(500, 2)));
 }
 
+/// Behind damage a block begins with damage, too, but holds a fragment of the log; then an older log follows. So the log had not ended.
+#[test]
+fn a_fragment_inside_a_later_block_is_proof() {
+    let old = write(LOG, &vec![noise(500, 1); 300]);
+    let dialect = Dialect::PEBBLE.with_log_number(2);
+    let new = write(dialect, &vec![noise(500, 2); 300]);
+    let mut file = [&new[..2 * B], &old[2 * B..]].concat();
+    // From the middle of the first block to a little into the second.
+    file[20_000..B + 100].fill(0xee);
+    let reading = read(dialect, &file);
+    let first = reading.skipped[0];
+    assert_eq!((first.1, first.2), (2 * B as u64, "checksum_mismatch"));
+    assert_eq!(
+        reading.skipped.last().map(|last| (last.1, last.2)),
+        Some((file.len() as u64, "stale"))
+    );
+    // With an older log in place of the second block, it had.
+    file[B + 100..2 * B].copy_from_slice(&old[B + 100..2 * B]);
+    let reading = read(dialect, &file);
+    assert_eq!(reading.skipped, [(first.0, file.len() as u64, "stale")]);
+}
+
+/// A trailer is that of this log only with its number plus one.
+#[test]
+fn a_trailer_of_another_log_ends_nothing() {
+    let mut file = write(LOG, &["one"]);
+    let begin = file.len() as u64;
+    file.extend(b"\0\0\0\0\0\0\x05\x09\0\0\0");
+    let reading = read(LOG, &[&file[..], &Wire::Recyclable(1).full(b"two")].concat());
+    assert_eq!(
+        (reading.skipped[0].0, reading.skipped[0].2),
+        (begin, "checksum_mismatch")
+    );
+}
+
 // TestWALSync -------------------------------------------------------------------------------------------------------------------
 
 /// What is wrong with a fragment that begins at `at` in its block.

@@ -624,6 +624,11 @@ mod compression {
                 .skipped(&skipped)
                 .ends_clean();
         }
+        // One that states more than there is room for in any machine, to a reader without a limit.
+        let bomb = Wire::Plain.full(b"\x28\xb5\x2f\xfd\xe0\0\0\0\0\0\0\0\x40\x01\0\0");
+        let options = ReadOptions::default().with_record_len_max(u64::MAX);
+        let reading = crate::read_with(options, &[set, &bomb].concat());
+        assert_eq!(reading.skipped[1].2, "bad_compression");
         let options = ReadOptions::default().with_record_len_max(2);
         let reading = crate::read_with(options, &file);
         assert_eq!(reading.skipped[1].2, "record_too_large");
