@@ -75,7 +75,12 @@ fn verify_says_the_same_for_any_number_of_threads() -> Result<(), cordwood::Erro
         let [one, two, five] = reports;
         let one = one?;
         assert_eq!((&one, &one), (&two?, &five?), "{dialect:?}");
-        let flips: Vec<_> = one.findings.listed().iter().filter_map(|finding| finding.bit_flip).collect();
+        let flips: Vec<_> = one
+            .findings
+            .listed()
+            .iter()
+            .filter_map(|finding| finding.bit_flip)
+            .collect();
         assert_eq!(flips.len(), 1, "{dialect:?}");
         assert_eq!((flips[0].offset, flips[0].bit), (offsets[100] + 20, 0));
     }

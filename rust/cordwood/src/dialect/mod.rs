@@ -137,8 +137,14 @@ impl Dialect {
         self
     }
 
-    /// Whether fragments may carry the number of their log, so that stale ones can be told.
-    pub(crate) const fn has_log_numbers(self) -> bool {
+    /// Whether each record is a zstd frame.
+    pub const fn is_zstd(self) -> bool {
+        self.is_zstd
+    }
+
+    /// Whether fragments may carry the number of their log, so that stale ones can be told. What comes before then decides where such a log ends, so it is
+    /// not read in parts.
+    pub const fn has_log_numbers(self) -> bool {
         self.kinds.header_len_max > HEADER_LEN
     }
 
@@ -161,7 +167,7 @@ impl Dialect {
 
     /// The file offset at which the block that holds `offset` begins.
     #[inline]
-    pub(crate) const fn block_begin(&self, offset: u64) -> u64 {
+    pub const fn block_begin(&self, offset: u64) -> u64 {
         offset.saturating_sub((BLOCK_LEN - self.block_left(offset)) as u64)
     }
 

@@ -155,6 +155,34 @@ impl<R: Read + Seek> Reader<StreamSource<R>> {
     }
 }
 
+impl<R: Read> Reader<StreamSource<R>> {
+    /// The same reader with its source changed by `change`, which must give the same bytes.
+    #[must_use]
+    pub fn map_source<T: Read>(
+        self,
+        change: impl FnOnce(StreamSource<R>) -> StreamSource<T>,
+    ) -> Reader<StreamSource<T>> {
+        let Reader {
+            source,
+            decoder,
+            raises,
+            range_end,
+            end,
+            path,
+            undetected,
+        } = self;
+        Reader {
+            source: change(source),
+            decoder,
+            raises,
+            range_end,
+            end,
+            path,
+            undetected,
+        }
+    }
+}
+
 impl Reader<SliceSource<'_>> {
     /// Goes to `offset`, which must be where a record begins or ended. See [`Decoder::seek`].
     pub fn seek(&mut self, offset: u64) {
@@ -176,6 +204,18 @@ impl<S: Source> Reader<S> {
             path: None,
             undetected: options.dialect.is_none().then_some(options),
         }
+    }
+
+    /// The file, if it is known.
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    /// Says which file the source is: errors name it, and the log number is looked for in its name.
+    #[must_use]
+    pub fn with_path(mut self, path: Option<PathBuf>) -> Self {
+        self.path = path;
+        self
     }
 
     /// The dialect that is read, with the log number if one is known. If it was not named, it is found out by a look at what the source holds; see
