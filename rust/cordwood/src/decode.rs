@@ -396,6 +396,7 @@ impl Decoder {
     }
 
     /// The data of the last record, where it is not in the window.
+    #[cold]
     fn held(&self) -> &[u8] {
         if self.info.is_compressed() {
             self.inflater.data()

@@ -1,9 +1,9 @@
 //! The encoder: a record in, the bytes of its fragments out. It does no I/O.
 
-use crate::checksum::crc32c_behind;
+use crate::checksum::{crc32c_behind, mask};
 use crate::copy::append;
 use crate::deflate::Deflater;
-use crate::dialect::{Checksum, Dialect, Form};
+use crate::dialect::{Dialect, Form};
 use crate::format::{HEADER_LEN, Header, Kind, block_left};
 
 /// Cuts records into fragments. Its only state is the length of the file so far.
@@ -108,13 +108,14 @@ impl Encoder {
     pub fn encode(&mut self, record: &[u8], out: &mut Vec<u8>) -> u64 {
         if self.is_leveldb && HEADER_LEN + record.len() <= block_left(self.offset) {
             let record_offset = self.offset;
-            self.fragment(Kind::Full, record, out);
+            self.plain(Kind::Full, record, out);
             return record_offset;
         }
         self.encode_parts(record, out)
     }
 
     /// [`encode`](Self::encode) at the end of a block, and in other dialects.
+    #[inline(never)]
     fn encode_parts(&mut self, record: &[u8], out: &mut Vec<u8>) -> u64 {
         self.begin(out);
         self.trailer(out);
@@ -146,36 +147,44 @@ impl Encoder {
         }
     }
 
-    #[inline]
     fn fragment(&mut self, kind: Kind, payload: &[u8], out: &mut Vec<u8>) {
+        if self.is_leveldb {
+            return self.plain(kind, payload, out);
+        }
         let byte = kind as u8 + self.form.kinds_before();
         self.write(byte, self.form, payload, out);
     }
 
+    /// A fragment of LevelDB's, which is the way of each short record: one checksum, and a header whose length is known.
     #[inline]
-    fn write(&mut self, kind: u8, form: Form, payload: &[u8], out: &mut Vec<u8>) {
-        let number = self.dialect.log_number().unwrap_or_default().to_le_bytes();
-        let number = if form == Form::Plain { &[][..] } else { &number };
-        let stored = match self.dialect.checksum {
-            // One call, not two: this is the way of each short record.
-            Checksum::MaskedCrc32c if number.is_empty() => crate::checksum::mask(crc32c_behind(kind, payload)),
-            checksum => {
-                let head = checksum.extend(checksum.crc(&[kind]), number);
-                checksum.to_stored(checksum.extend(head, payload))
-            }
-        };
+    fn plain(&mut self, kind: Kind, payload: &[u8], out: &mut Vec<u8>) {
+        let kind = kind as u8;
         // A payload is at most FRAGMENT_LEN_MAX bytes: the caller cuts at the end of the block.
         let header = Header {
-            masked_crc: stored,
+            masked_crc: mask(crc32c_behind(kind, payload)),
             len: payload.len() as u16,
             kind,
         };
-        out.reserve(HEADER_LEN + number.len() + payload.len());
+        out.reserve(HEADER_LEN + payload.len());
         out.extend_from_slice(&header.encode());
-        if !number.is_empty() {
-            out.extend_from_slice(number);
-        }
         append(out, payload);
-        self.offset += (HEADER_LEN + number.len() + payload.len()) as u64;
+        self.offset += (HEADER_LEN + payload.len()) as u64;
+    }
+
+    fn write(&mut self, kind: u8, form: Form, payload: &[u8], out: &mut Vec<u8>) {
+        let number = self.dialect.log_number().unwrap_or_default().to_le_bytes();
+        let number = if form == Form::Plain { &[][..] } else { &number };
+        let checksum = self.dialect.checksum;
+        let head = checksum.extend(checksum.crc(&[kind]), number);
+        let header = Header {
+            masked_crc: checksum.to_stored(checksum.extend(head, payload)),
+            len: payload.len() as u16,
+            kind,
+        };
+        out.reserve(form.header_len() + payload.len());
+        out.extend_from_slice(&header.encode());
+        out.extend_from_slice(number);
+        append(out, payload);
+        self.offset += (form.header_len() + payload.len()) as u64;
     }
 }
