@@ -42,12 +42,14 @@ lint: $(VENV)/test.stamp  ## Check format and lints, and that the documented fig
 	cargo fmt --all --check
 	cargo fmt --manifest-path rust/fuzz/Cargo.toml --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo clippy --package cordwood --features zstd --all-targets --locked -- -D warnings
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/python benches/plot.py --check
 
 test-rust: $(VENV)/pip.stamp  ## Run the Rust tests, documentation examples included
 	cargo test --workspace --locked
+	cargo test --package cordwood --features zstd --locked --lib --test engines --test dialect_golden --test dialect_verbs
 
 # An old wheel must not be installed in place of the new one, so the folder starts empty.
 wheel: $(VENV)/demo.stamp  ## Build the release wheel into target/wheels

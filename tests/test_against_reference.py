@@ -348,7 +348,7 @@ def test_events_of_damaged_files(file_with_range, options, policy):
     file, file_range = file_with_range
     options |= file_range
     expected, end = expected_events(file, stop=policy == "stop", **options)
-    with cordwood.open(file, on_corruption=policy, **options) as reader:
+    with cordwood.open(file, dialect="leveldb", on_corruption=policy, **options) as reader:
         assert read_events(reader) == merged(expected)
         assert plain_end(reader) == end
         assert reader.tell() == end.offset
@@ -375,7 +375,7 @@ def test_raised_damage_is_the_damage_that_the_reference_finds(file_with_range, o
     file, file_range = file_with_range
     options |= file_range
     expected, end = expected_events(file, **options)
-    with cordwood.open(file, **options) as reader:
+    with cordwood.open(file, dialect="leveldb", **options) as reader:
         found = [as_event(item) for item in step_on(reader.records())]
         assert found == [event for event in expected if is_reported(event)]
         assert plain_end(reader) == end
@@ -388,7 +388,7 @@ def test_raised_damage_is_the_damage_that_the_reference_finds(file_with_range, o
 def test_batches_hold_the_same_records_between_the_same_damage(file, options, len_max):
     expected, _ = expected_events(file, **options)
     found = []
-    with cordwood.open(file, **options) as reader:
+    with cordwood.open(file, dialect="leveldb", **options) as reader:
         for item in step_on(reader.batches(len_max=len_max)):
             found += item if isinstance(item, list) else [plain_error(item)]
     assert found == [getattr(event, "data", event) for event in expected if is_reported(event)]
@@ -398,7 +398,7 @@ def test_batches_hold_the_same_records_between_the_same_damage(file, options, le
 def test_packs_hold_the_same_records_between_the_same_damage(file, options, len_max, threads):
     expected, end = expected_events(file, **options)
     found, offsets = [], []
-    with cordwood.open(file, **options) as reader:
+    with cordwood.open(file, dialect="leveldb", **options) as reader:
         for item in step_on(reader.packs(len_max=len_max, threads=threads)):
             if isinstance(item, cordwood.Pack):
                 assert len(item.offsets) == len(item) + 1 == len(item.record_offsets) + 1
@@ -419,7 +419,7 @@ def test_packs_hold_the_same_records_between_the_same_damage(file, options, len_
 
 @given(files, st.one_of(st.integers(0, 50), st.integers(0, 100_000)))
 def test_batches_are_no_longer_than_asked_for(file, len_max):
-    with cordwood.open(file, on_corruption="skip") as reader:
+    with cordwood.open(file, dialect="leveldb", on_corruption="skip") as reader:
         for batch in reader.batches(len_max=len_max):
             assert len(batch) == 1 or (batch and sum(map(len, batch)) <= len_max)
 
@@ -429,14 +429,14 @@ def test_short_reads_change_nothing(file, options, len_max, policy):
     expected, end = expected_events(file, stop=policy == "stop", **options)
     # How long the file is can be told only when it has been read.
     expected = [event for event in expected if getattr(event, "reason", None) != "not_read"]
-    with cordwood.open(OnlyRead(file, len_max), on_corruption=policy, **options) as reader:
+    with cordwood.open(OnlyRead(file, len_max), dialect="leveldb", on_corruption=policy, **options) as reader:
         assert read_events(reader) == merged(expected)
         assert plain_end(reader) == end
 
 
 @given(files)
 def test_checksums_of_a_mismatch_are_those_of_the_file(file):
-    with cordwood.open(file) as reader:
+    with cordwood.open(file, dialect="leveldb") as reader:
         for error in step_on(reader):
             if isinstance(error, bytes):
                 continue
@@ -457,7 +457,7 @@ def test_checksums_of_a_mismatch_are_those_of_the_file(file):
 
 @given(files, options, st.sampled_from(["raise", "skip", "stop"]))
 def test_no_byte_is_unaccounted_for(file, options, policy):
-    with cordwood.open(file, on_corruption=policy, **options) as reader:
+    with cordwood.open(file, dialect="leveldb", on_corruption=policy, **options) as reader:
         found = [plain_record(item) for item in step_on(reader.records()) if isinstance(item, cordwood.Record)]
         events = sorted([*found, *plain_skipped(reader)], key=begin_of)
     spans = [(0, 0), *((begin_of(event), end_of(event)) for event in events), (len(file), len(file))]
@@ -485,18 +485,18 @@ def test_adjacent_ranges_give_the_whole(file, options, data):
     edges = [0, *sorted(cuts), None]
     parts = []
     for start, end in pairwise(edges):
-        with cordwood.open(file, on_corruption="skip", start=start, end=end, **options) as reader:
+        with cordwood.open(file, dialect="leveldb", on_corruption="skip", start=start, end=end, **options) as reader:
             parts += read_events(reader)
-    with cordwood.open(file, on_corruption="skip", **options) as reader:
+    with cordwood.open(file, dialect="leveldb", on_corruption="skip", **options) as reader:
         assert merged(parts) == read_events(reader)
 
 
 @given(files, st.integers(0, 20))
 def test_reading_goes_on_at_a_record_as_if_it_had_never_stopped(file, index):
-    with cordwood.open(file, on_corruption="skip") as reader:
+    with cordwood.open(file, dialect="leveldb", on_corruption="skip") as reader:
         whole = list(reader.records())
     if index < len(whole):
-        with cordwood.open(file, on_corruption="skip") as reader:
+        with cordwood.open(file, dialect="leveldb", on_corruption="skip") as reader:
             reader.seek(whole[index].offset)
             assert list(reader.records()) == whole[index:]
             reader.seek(whole[index].end_offset)
@@ -509,7 +509,7 @@ def test_each_prefix_of_a_log_gives_its_whole_records_and_no_error(length):
     records = [PAYLOAD[:1000], b"", PAYLOAD[:40_000], PAYLOAD[:24_000], b"x"]
     file = reference.encode(records)[:length]
     expected, end = expected_events(file)
-    with cordwood.open(file) as reader:
+    with cordwood.open(file, dialect="leveldb") as reader:
         assert [plain_record(record) for record in reader.records()] == [
             event for event in expected if isinstance(event, reference.Record)
         ]

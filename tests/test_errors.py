@@ -141,8 +141,8 @@ def test_an_object_cannot_be_appended_to():
 
 
 def test_an_unknown_option(path):
-    with pytest.raises(TypeError, match="dialect"):
-        cordwood.open(FILE, dialect="leveldb")
+    with pytest.raises(TypeError, match="encoding"):
+        cordwood.open(FILE, encoding="utf-8")
     with pytest.raises(TypeError, match="start"):
         cordwood.open(path, "w", start=0)
     assert not path.exists()

@@ -271,6 +271,10 @@ def test_skipped_regions_and_what_leveldb_says_of_them(file, options, regions):
 SEVERITIES = {
     **dict.fromkeys(reference.CORRUPTION, "corruption"),
     **dict.fromkeys(["too_large_rest", "zero_fill", "nonzero_trailer", "empty_first", "not_read"], "info"),
+    # In other dialects than LevelDB's, which the reference does not know.
+    **dict.fromkeys(["bad_file_header", "bad_metadata", "lost_write"], "corruption"),
+    **dict.fromkeys(["unsupported_compression", "bad_compression"], "corruption"),
+    **dict.fromkeys(["file_header", "metadata", "ignored_kind", "end_trailer", "stale"], "info"),
     "torn_tail": "torn_tail",
 }
 

@@ -64,7 +64,7 @@ def smashed_logs(draw):
 @given(st.one_of(smashed_logs(), smashed_logs(), files), options)
 def test_what_is_salvaged_is_what_the_reference_salvages(file, options):
     *expected, end = reference.events(file, salvage=True, **options)
-    with cordwood.open(file, on_corruption="salvage", **options) as reader:
+    with cordwood.open(file, dialect="leveldb", on_corruption="salvage", **options) as reader:
         assert read_salvaged(reader) == merged(expected)
         assert plain_end(reader) == end
 
@@ -74,7 +74,7 @@ def test_ranges_are_salvaged_as_by_the_reference(file_with_range, options):
     file, file_range = file_with_range
     options |= file_range
     *expected, end = reference.events(file, salvage=True, **options)
-    with cordwood.open(file, on_corruption="salvage", **options) as reader:
+    with cordwood.open(file, dialect="leveldb", on_corruption="salvage", **options) as reader:
         assert read_salvaged(reader) == merged(expected)
         assert plain_end(reader) == end
 
@@ -84,17 +84,17 @@ def test_adjacent_ranges_give_the_whole(file, data):
     cuts = data.draw(st.lists(st.integers(1, len(file) + 2), max_size=5))
     parts = []
     for start, end in pairwise([0, *sorted(cuts), None]):
-        with cordwood.open(file, on_corruption="salvage", start=start, end=end) as reader:
+        with cordwood.open(file, dialect="leveldb", on_corruption="salvage", start=start, end=end) as reader:
             parts += read_salvaged(reader)
-    with cordwood.open(file, on_corruption="salvage") as reader:
+    with cordwood.open(file, dialect="leveldb", on_corruption="salvage") as reader:
         assert merged(parts) == read_salvaged(reader)
 
 
 @given(st.one_of(smashed_logs(), files))
 def test_salvage_only_adds_to_what_skip_returns(file):
-    with cordwood.open(file, on_corruption="skip") as reader:
+    with cordwood.open(file, dialect="leveldb", on_corruption="skip") as reader:
         skipped = list(reader.records())
-    with cordwood.open(file, on_corruption="salvage") as reader:
+    with cordwood.open(file, dialect="leveldb", on_corruption="salvage") as reader:
         assert [record for record in reader.records() if not record.salvaged] == skipped
 
 
@@ -104,7 +104,7 @@ def test_salvage_only_adds_to_what_skip_returns(file):
 def test_records_behind_damage_in_the_same_block_are_marked():
     file = bytearray(written([b"one", b"two", b"three", PAYLOAD[:BLOCK_LEN], b"four"]))
     file[18] ^= 4
-    with cordwood.open(file, on_corruption="salvage") as reader:
+    with cordwood.open(file, dialect="leveldb", on_corruption="salvage") as reader:
         assert [(record.data[:5], record.salvaged) for record in reader.records()] == [
             (b"one", False),
             (b"three", True),
@@ -118,10 +118,10 @@ def test_records_behind_damage_in_the_same_block_are_marked():
 
 def test_the_mark_is_seen_in_repr_and_makes_a_difference():
     file = bytearray(written([b"one", b"two"]))
-    with cordwood.open(file) as reader:
+    with cordwood.open(file, dialect="leveldb") as reader:
         _, sound = reader.records()
     file[8] ^= 1
-    with cordwood.open(file, on_corruption="salvage") as reader:
+    with cordwood.open(file, dialect="leveldb", on_corruption="salvage") as reader:
         (salvaged,) = reader.records()
     assert (sound.offset, sound.data) == (salvaged.offset, salvaged.data)
     assert sound != salvaged
@@ -132,7 +132,7 @@ def test_the_mark_is_seen_in_repr_and_makes_a_difference():
 def test_each_batch_has_salvaged_records_too():
     file = bytearray(written([b"one", b"two", b"three"]))
     file[8] ^= 1
-    with cordwood.open(file, on_corruption="salvage") as reader:
+    with cordwood.open(file, dialect="leveldb", on_corruption="salvage") as reader:
         assert list(reader.batches()) == [[b"two", b"three"]]
 
 
@@ -149,7 +149,7 @@ def test_a_live_log_cannot_be_salvaged(tmp_path):
 def check_report(report, file, **options):
     """That a report says what a reader says."""
     on_corruption = options.pop("on_corruption", "skip")
-    with cordwood.open(file, on_corruption=on_corruption, **options) as reader:
+    with cordwood.open(file, dialect="leveldb", on_corruption=on_corruption, **options) as reader:
         records = list(reader.records())
         assert report.record_count == len(records)
         assert report.salvaged_count == sum(record.salvaged for record in records)
@@ -170,10 +170,10 @@ def check_report(report, file, **options):
 def test_a_report_is_what_a_reader_sees_whatever_the_number_of_threads(file_with_range, options, policy, threads):
     file, file_range = file_with_range
     options |= file_range
-    report = cordwood.verify(file, on_corruption=policy, **options)
+    report = cordwood.verify(file, dialect="leveldb", on_corruption=policy, **options)
     assert report.file_len == len(file)
     check_report(report, file, on_corruption=policy, **options)
-    assert cordwood.verify(file, threads=threads, on_corruption=policy, **options) == report
+    assert cordwood.verify(file, dialect="leveldb", threads=threads, on_corruption=policy, **options) == report
 
 
 def test_each_kind_of_source_gives_the_same_report(tmp_path):
@@ -181,17 +181,17 @@ def test_each_kind_of_source_gives_the_same_report(tmp_path):
     file[2 * BLOCK_LEN] ^= 1
     path = tmp_path / "example.log"
     path.write_bytes(file)
-    report = cordwood.verify(bytes(file))
+    report = cordwood.verify(bytes(file), dialect="leveldb")
     assert not report.ok
     with path.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
         sources = [str(path), path, file, memoryview(file), mapped]
         for source in sources:
             for threads in (1, 3):
-                assert cordwood.verify(source, threads=threads) == report
-            assert cordwood.stat(source) == cordwood.stat(bytes(file))
+                assert cordwood.verify(source, dialect="leveldb", threads=threads) == report
+            assert cordwood.stat(source, dialect="leveldb") == cordwood.stat(bytes(file), dialect="leveldb")
         assert cordwood.verify(opened, threads=3) == report
     assert cordwood.verify(OnlyRead(bytes(file), 1000), threads=3) == report
-    assert cordwood.stat(OnlyRead(bytes(file), 1000)) == cordwood.stat(bytes(file))
+    assert cordwood.stat(OnlyRead(bytes(file), 1000)) == cordwood.stat(bytes(file), dialect="leveldb")
 
 
 @pytest.mark.parametrize(
@@ -201,23 +201,23 @@ def test_each_kind_of_source_gives_the_same_report(tmp_path):
 def test_a_flipped_bit_is_found(offset, part, bit):
     file = bytearray(written([PAYLOAD[:70], b"next", PAYLOAD[:BLOCK_LEN]]))
     file[offset] ^= 1 << bit
-    report = cordwood.verify(file)
+    report = cordwood.verify(file, dialect="leveldb")
     flip = report.skipped[0].bit_flip
     assert (flip.offset, flip.bit, flip.part) == (offset, bit, part)
     assert isinstance(flip.part, cordwood.FragmentPart)
     assert repr(flip) == f"BitFlip(offset={offset}, bit={bit}, part='{part}')"
-    assert flip == cordwood.verify(file, on_corruption="salvage").skipped[0].bit_flip
-    assert len({flip, cordwood.verify(file).skipped[0].bit_flip}) == 1
+    assert flip == cordwood.verify(file, dialect="leveldb", on_corruption="salvage").skipped[0].bit_flip
+    assert len({flip, cordwood.verify(file, dialect="leveldb").skipped[0].bit_flip}) == 1
     file[20] ^= 1
-    assert cordwood.verify(file).skipped[0].bit_flip is None or offset == 20
+    assert cordwood.verify(file, dialect="leveldb").skipped[0].bit_flip is None or offset == 20
 
 
 def test_a_good_log_and_one_that_is_torn_are_ok():
     file = written([b"one", b"two"])
-    report = cordwood.verify(file)
+    report = cordwood.verify(file, dialect="leveldb")
     assert (report.ok, report.skipped, report.len_by_reason, report.len_by_severity) == (True, [], {}, {})
     assert repr(report) == ("<cordwood.Report: ok=True, record_count=2, skipped=0, end=End(kind='clean', offset=20)>")
-    report = cordwood.verify(file[:-1])
+    report = cordwood.verify(file[:-1], dialect="leveldb")
     assert report.ok
     assert report.len_by_severity == {"torn_tail": 9}
     assert report.end.kind == "torn_tail"
@@ -253,9 +253,9 @@ def test_verify_raises_what_the_source_raises(tmp_path):
 @given(st.one_of(smashed_logs(), files))
 def test_the_new_log_has_the_records(tmp_path_factory, file):
     destination = tmp_path_factory.mktemp("salvage") / "clean.log"
-    report = cordwood.salvage(file, destination)
+    report = cordwood.salvage(file, destination, dialect="leveldb")
     check_report(report, file, on_corruption="salvage")
-    with cordwood.open(file, on_corruption="salvage") as reader:
+    with cordwood.open(file, dialect="leveldb", on_corruption="salvage") as reader:
         records = list(reader)
     assert destination.read_bytes() == reference.encode(records)
     assert list(destination.parent.iterdir()) == [destination]
@@ -306,7 +306,7 @@ def test_a_failure_halfway_leaves_nothing(tmp_path):
 
 @given(st.one_of(smashed_logs(), files), options)
 def test_statistics_are_those_of_the_reference(file, options):
-    stat = cordwood.stat(file, **options)
+    stat = cordwood.stat(file, dialect="leveldb", **options)
     *events, end = reference.events(file, **options)
     records = [event for event in events if isinstance(event, reference.Record)]
     lens = [len(record.data) for record in records]
@@ -327,7 +327,7 @@ def test_statistics_are_those_of_the_reference(file, options):
     assert stat.block_count == -(-len(file) // BLOCK_LEN)
     assert stat.payload_len + HEADER_LEN * sum(counts) + stat.trailer_len + stat.skipped_len == len(file)
     assert (str(stat.end.kind), stat.end.offset) == (end.kind, end.offset)
-    assert cordwood.stat(file, threads=3, **options) == stat
+    assert cordwood.stat(file, dialect="leveldb", threads=3, **options) == stat
 
 
 def test_the_interpreter_is_free_meanwhile():
@@ -347,7 +347,7 @@ def test_the_interpreter_is_free_meanwhile():
     thread.start()
     try:
         before = counted
-        report = cordwood.verify(file)
+        report = cordwood.verify(file, dialect="leveldb")
         assert counted > before
     finally:
         done.set()
@@ -361,9 +361,9 @@ def test_a_first_behind_damage_is_joined_with_the_next_block():
     bad[8] ^= 1
     whole = BLOCK_LEN - len(bad) - HEADER_LEN
     file = bytes(bad) + reference.fragment(FIRST, PAYLOAD[:whole]) + reference.fragment(4, b"last")
-    with cordwood.open(file, on_corruption="salvage") as reader:
+    with cordwood.open(file, dialect="leveldb", on_corruption="salvage") as reader:
         (record,) = reader.records()
         assert record.data == PAYLOAD[:whole] + b"last"
         assert record.salvaged
-    with cordwood.open(file, on_corruption="skip") as reader:
+    with cordwood.open(file, dialect="leveldb", on_corruption="skip") as reader:
         assert [type(event) for event in read_events(reader)] == [reference.Skipped] * 2

@@ -15,6 +15,7 @@ damage does and what each error means are described in the documentation.
 
 from cordwood._native import (
     BitFlip,
+    Dialect,
     End,
     Follower,
     NotYet,
@@ -27,6 +28,7 @@ from cordwood._native import (
     Writer,
     __version__,
     crc32c,
+    detect,
     mask,
     salvage,
     stat,
@@ -37,6 +39,7 @@ from cordwood._open import follow, open  # noqa: A004 - as in gzip, bz2 and lzma
 from cordwood.errors import (
     CordwoodError,
     CorruptionError,
+    DialectError,
     LogRotatedError,
     LogTruncatedError,
     RecordTooLargeError,
@@ -48,6 +51,8 @@ __all__ = [
     "BitFlip",
     "CordwoodError",
     "CorruptionError",
+    "Dialect",
+    "DialectError",
     "End",
     "EndKind",
     "Follower",
@@ -69,6 +74,7 @@ __all__ = [
     "Writer",
     "__version__",
     "crc32c",
+    "detect",
     "follow",
     "mask",
     "open",

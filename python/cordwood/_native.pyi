@@ -10,6 +10,7 @@ from cordwood.typing import Sink, Source
 
 __all__ = [
     "BitFlip",
+    "Dialect",
     "End",
     "Follower",
     "FollowerRecords",
@@ -23,6 +24,7 @@ __all__ = [
     "Writer",
     "__version__",
     "crc32c",
+    "detect",
     "mask",
     "salvage",
     "stat",
@@ -108,6 +110,44 @@ class BitFlip:
     def __hash__(self) -> int: ...
 
 @final
+class Dialect:
+    """How the bytes of a log are laid out: what the engines' logs differ in.
+
+    It says what the bytes are, not which program wrote them: RocksDB without recycling, Datastore, Firestore and App
+    Engine write `"leveldb"`, byte for byte.
+
+    Args:
+        name: `"leveldb"`; `"rocksdb"`: a write-ahead log with all that it may hold; `"pebble"`: the same of Pebble;
+            `"recyclable"`: what the two have in common; `"wandb"`: a run file of Weights & Biases; `"wandb_old"`: one
+            of wandb-core before 0.17.6; `"swanlab"`: a run file of SwanLab.
+        log_number: Which log it is, if `name` is `"rocksdb"`, `"pebble"` or `"recyclable"`: the number in the file's
+            name. Fragments with another number are left over from an older log. To read, it is found out if it is not
+            given. To write, it goes into each fragment. Default: `None`.
+        zstd: Each record is compressed, as by RocksDB's `wal_compression`. A reader finds that out at the beginning of
+            a file. Default: `False`.
+
+    Raises:
+        ValueError: There is no such dialect, or it has no log numbers or no compression.
+
+    >>> cordwood.Dialect("rocksdb", log_number=10)
+    Dialect('rocksdb', log_number=10)
+    """
+
+    def __new__(cls, name: str, *, log_number: int | None = None, zstd: bool = False) -> Self: ...
+    @property
+    def name(self) -> str:
+        """The name."""
+    @property
+    def log_number(self) -> int | None:
+        """The number of the log, where it is known."""
+    @property
+    def zstd(self) -> bool:
+        """Whether each record is compressed."""
+    __match_args__ = ("name",)
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+
+@final
 class End:
     """How the records of a file ended."""
 
@@ -133,6 +173,7 @@ class Reader:
     Args:
         source: A path (`str` or `os.PathLike`); the content of a file in memory (`bytes` or any other buffer, `mmap`
             among them); or an object with `read(size)` that returns bytes, at whose position the log begins.
+        dialect: A `Dialect` or its name. Default: `None`, or `"auto"`: it is found out by what the file begins with.
         on_corruption: What to do with damage. `"raise"`: `CorruptionError`; the next step goes on behind the damage.
             `"skip"`: go on behind it, as LevelDB does: at the next block; the logger `cordwood` is told
             (of the first 100,000 regions).
@@ -163,6 +204,7 @@ class Reader:
         cls,
         source: Source,
         *,
+        dialect: Dialect | str | None = None,
         on_corruption: Literal["raise", "skip", "stop", "salvage"] = "raise",
         start: int = 0,
         end: int | None = None,
@@ -189,6 +231,13 @@ class Reader:
             threads: Read ahead in so many threads, 16 MiB of the file in each, which are held in memory. The records
                 and their order are the same. An object with `read` is read by one, and so is anything with the
                 policy `"stop"`. Default: 1.
+        """
+    @property
+    def dialect(self) -> Dialect:
+        """The dialect that is read, with the log number if one is known. If it has to be found out, the source is read.
+
+        Raises:
+            DialectError: It is a file of another format.
         """
     def tell(self) -> int:
         """The file offset behind what has been returned or skipped so far: `seek` goes on from there.
@@ -319,6 +368,7 @@ class Follower:
         *,
         start: int = 0,
         timeout: float | None = None,
+        dialect: Dialect | str | None = None,
         on_corruption: Literal["raise", "skip", "stop"] = "raise",
         poll_interval: float = 0.05,
         retry_polls: int = 3,
@@ -400,6 +450,8 @@ class Writer:
         sink: A path (`str` or `os.PathLike`), or an object with `write(data)`, at whose position the log begins.
         mode: `"x"`: a new file; fails if there is one. `"w"`: a new file, in place of any that is there. `"a"`: append
             to the file, or make a new one. An object takes `"x"` or `"w"`, which are then the same. Default: `"x"`.
+        dialect: A `Dialect` or its name. Of Pebble, closing writes what closes a log. A log with a log number is not
+            appended to. Default: `None`, which is `"leveldb"`.
         sync: When to wait until records are on the disk, besides `sync()` and `append(..., sync=True)`. `"never"`: not
             at all; `"close"`: when the writer is closed; `"append"`: before each `append` returns. With all that
             follows, closing syncs, too. Default: `"never"`.
@@ -435,6 +487,7 @@ class Writer:
         sink: Sink,
         mode: Literal["x", "w", "a"] = "x",
         *,
+        dialect: Dialect | str | None = None,
         sync: Literal["never", "close", "append"] = "never",
         sync_len: int | None = None,
         sync_interval: float | None = None,
@@ -594,6 +647,7 @@ def verify(
     source: Source,
     *,
     threads: int = 1,
+    dialect: Dialect | str | None = None,
     on_corruption: Literal["skip", "stop", "salvage"] = "skip",
     start: int = 0,
     end: int | None = None,
@@ -605,7 +659,8 @@ def verify(
     Args:
         source: What `Reader` takes.
         threads: Read it in so many parts at a time. The report is the same for any number. An object with `read` is
-            read by one, and so is anything with the policy `"stop"`. Default: 1.
+            read by one, and so is anything with the policy `"stop"` and a log with log numbers. Default: 1.
+        dialect: As for `Reader`.
         on_corruption: Go on behind damage at the next block (`"skip"`), end there (`"stop"`), or look for sound records
             in the same block (`"salvage"`). Default: `"skip"`.
         start: As for `Reader`.
@@ -626,7 +681,13 @@ def verify(
     (True, 2, 6, 20)
     """
 
-def salvage(source: Source, destination: str | PathLike[str], *, record_len_max: int = 1073741824) -> Report:
+def salvage(
+    source: Source,
+    destination: str | PathLike[str],
+    *,
+    dialect: Dialect | str | None = None,
+    record_len_max: int = 1073741824,
+) -> Report:
     """Reads a log with the policy `"salvage"`, and writes all its records to a new log.
 
     The source is not changed. The new log is written beside `destination` under another name, put on the disk, and gets
@@ -634,7 +695,8 @@ def salvage(source: Source, destination: str | PathLike[str], *, record_len_max:
 
     Args:
         source: What `Reader` takes.
-        destination: The path of the new log. It must not exist.
+        destination: The path of the new log. It must not exist. It is in the same dialect.
+        dialect: As for `Reader`.
         record_len_max: As for `Reader`.
 
     Returns:
@@ -657,12 +719,20 @@ def salvage(source: Source, destination: str | PathLike[str], *, record_len_max:
     [b'one', b'three']
     """
 
-def stat(source: Source, *, threads: int = 1, verify_checksums: bool = True, record_len_max: int = 1073741824) -> Stat:
+def stat(
+    source: Source,
+    *,
+    threads: int = 1,
+    dialect: Dialect | str | None = None,
+    verify_checksums: bool = True,
+    record_len_max: int = 1073741824,
+) -> Stat:
     """Reads a log to its end, and counts what is in it. Damage is no error here.
 
     Args:
         source: What `Reader` takes.
         threads: As for `verify`.
+        dialect: As for `Reader`.
         verify_checksums: As for `Reader`.
         record_len_max: As for `Reader`.
 
@@ -677,6 +747,27 @@ def stat(source: Source, *, threads: int = 1, verify_checksums: bool = True, rec
     >>> stat = cordwood.stat("example.log")
     >>> stat.record_count, stat.record_len_max, stat.full_count, stat.first_count, stat.block_count
     (2, 60000, 1, 1, 2)
+    """
+
+def detect(source: Source, /) -> Dialect | None:
+    """Says which dialect a log is in, by what it begins with.
+
+    Args:
+        source: What `Reader` takes. At most its first 96 KiB are looked at.
+
+    Returns:
+        The dialect, with the log number if its fragments carry one. `None` if it cannot be told: the file is empty, or
+        its beginning holds no whole fragment with a right checksum. `Reader` then reads `"leveldb"`.
+
+    Raises:
+        DialectError: It is a file of another format.
+        OSError: The source cannot be opened or read.
+        TypeError: `source` is nothing that `Reader` takes.
+
+    >>> with cordwood.open("example.log", "w") as writer:
+    ...     _ = writer.append(b"one")
+    >>> cordwood.detect("example.log")
+    Dialect('leveldb')
     """
 
 def crc32c(data: ReadableBuffer, crc: int = 0) -> int:

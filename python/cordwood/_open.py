@@ -9,6 +9,7 @@ from cordwood._native import Follower, Reader, Writer
 if TYPE_CHECKING:
     from os import PathLike
 
+    from cordwood._native import Dialect
     from cordwood.typing import Sink, Source
 
 
@@ -17,6 +18,7 @@ def open(  # noqa: A001
     source: Source,
     mode: Literal["r"] = "r",
     *,
+    dialect: Dialect | str | None = None,
     on_corruption: Literal["raise", "skip", "stop", "salvage"] = "raise",
     start: int = 0,
     end: int | None = None,
@@ -28,6 +30,7 @@ def open(  # noqa: A001
     source: Sink,
     mode: Literal["w", "x", "a"],
     *,
+    dialect: Dialect | str | None = None,
     sync: Literal["never", "close", "append"] = "never",
     sync_len: int | None = None,
     sync_interval: float | None = None,
@@ -71,6 +74,7 @@ def follow(
     *,
     start: int = 0,
     timeout: float | None = None,
+    dialect: Dialect | str | None = None,
     on_corruption: Literal["raise", "skip", "stop"] = "raise",
     poll_interval: float = 0.05,
     retry_polls: int = 3,
@@ -85,6 +89,7 @@ def follow(
             Default: 0.
         timeout: A step of the iteration waits at most this long for a record, in seconds; then the iteration ends, and
             a new one over the same follower goes on. 0 takes what is there and never waits. Default: `None`, for ever.
+        dialect: As for `Reader`; it is found out as soon as there is a file header or a whole fragment.
         on_corruption: As for `Reader`.
         poll_interval: How long to sleep before looking at the file again, in seconds. Default: 0.05.
         retry_polls: What looks damaged, with no sound block behind it, is read again this many times before it is told.
@@ -114,6 +119,7 @@ def follow(
         path,
         start=start,
         timeout=timeout,
+        dialect=dialect,
         on_corruption=on_corruption,
         poll_interval=poll_interval,
         retry_polls=retry_polls,

@@ -2,6 +2,7 @@
 
     CordwoodError
     ├── CorruptionError        damage, where the policy is to raise
+    ├── DialectError           a file of another format, which is no log
     ├── LogRotatedError        the path of a log that is followed names another file now
     ├── LogTruncatedError      a log that is followed was cut
     ├── RecordTooLargeError    a record longer than `record_len_max`
@@ -83,6 +84,21 @@ class CorruptionError(_RegionError):
         super().__init__(message, path=path, offset=offset, length=length, reason=reason)
         self.stored = stored
         self.computed = computed
+
+
+class DialectError(CordwoodError):
+    """A file that is no log, and is known to be something else. An explicit `dialect` reads it all the same.
+
+    Attributes:
+        offset: 0.
+        format: What it is: `"gzip"`, `"zstd"`, `"LZ4"`, `"Riegeli"`, `"TFRecord"`, `"SQLite"`, ...
+    """
+
+    format: str
+
+    def __init__(self, message: str, *, path: str | None, format: str) -> None:  # noqa: A002
+        super().__init__(message, path=path, offset=0)
+        self.format = format
 
 
 class RecordTooLargeError(_RegionError):

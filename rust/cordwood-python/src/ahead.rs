@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 use std::num::NonZeroUsize;
 use std::thread;
 
-use cordwood::{BLOCK_LEN, ReadOptions, Severity, StreamSource, block_begin, verbs};
+use cordwood::{BLOCK_LEN, Dialect, ReadOptions, Severity, verbs};
 use pyo3::prelude::*;
 
 use crate::error::to_python;
 use crate::pack::Pool;
-use crate::source::{Input, Opened, open};
+use crate::source::{Opened, SourceReader, open};
 
 /// Bytes of the file that one thread reads at a time: enough to be worth a thread, and few enough to be held in memory.
 const RANGE_LEN: u64 = 512 * BLOCK_LEN as u64;
@@ -32,8 +32,6 @@ pub(crate) struct Ahead {
     /// `next` is where the reader stands, and not the edge of a range.
     is_first: bool,
 }
-
-type Part = cordwood::Reader<StreamSource<Box<dyn Input>>>;
 
 impl Ahead {
     pub(crate) fn new(threads: NonZeroUsize) -> Self {
@@ -95,9 +93,10 @@ impl Ahead {
         len_max: usize,
     ) -> PyResult<()> {
         let py = source.py();
-        let Opened { source: first, path } = open(source, begin)?;
+        let dialect = options.dialect.unwrap_or(Dialect::LEVELDB);
+        let Opened { source: first, path } = open(source, dialect.block_begin(begin))?;
         let first = cordwood::Reader::with_source(first, options.clone());
-        let end = block_begin(begin) + self.threads.get() as u64 * RANGE_LEN;
+        let end = dialect.block_begin(begin) + self.threads.get() as u64 * RANGE_LEN;
         let file_end = first.file_len().unwrap_or(0).min(options.end.unwrap_or(u64::MAX));
         let is_last = end >= file_end;
         let range_end = if is_last { options.end } else { Some(end) };
@@ -109,7 +108,7 @@ impl Ahead {
         let mut parts = Vec::with_capacity(ranges.len());
         for range in ranges {
             let start = range.start;
-            let mut part = Part::with_source(open(source, start)?.source, range);
+            let mut part = SourceReader::with_source(open(source, dialect.block_begin(start))?.source, range);
             if std::mem::take(&mut self.is_first) {
                 // A range passes over what belongs to the one before it; here that has to be told.
                 let moved = py.detach(|| part.seek(start));
@@ -140,7 +139,7 @@ impl Ahead {
 }
 
 /// All that stands in the range of `part`, up to a torn tail, and whether there is one.
-fn read_part(part: &mut Part, pool: &Pool, len_max: usize) -> (Vec<Found>, bool) {
+fn read_part(part: &mut SourceReader, pool: &Pool, len_max: usize) -> (Vec<Found>, bool) {
     let mut found = Vec::new();
     let mut pack = pool.take();
     let take = |pack: &mut cordwood::Pack, found: &mut Vec<Found>| {

@@ -14,6 +14,7 @@ mod classes {
     use pyo3::import_exception;
 
     import_exception!(cordwood.errors, CorruptionError);
+    import_exception!(cordwood.errors, DialectError);
     import_exception!(cordwood.errors, LogRotatedError);
     import_exception!(cordwood.errors, LogTruncatedError);
     import_exception!(cordwood.errors, RecordTooLargeError);
@@ -34,6 +35,15 @@ pub(crate) fn to_python(py: Python<'_>, error: cordwood::Error, path: Option<&Pa
         }
         cordwood::Error::TornTail { region, .. } => {
             about_region(&classes::TornTailError::type_object(py), message, region, path)
+        }
+        cordwood::Error::Foreign { foreign, .. } => {
+            let attributes = || {
+                let attributes = PyDict::new(py);
+                attributes.set_item("path", path.map(Path::as_os_str))?;
+                attributes.set_item("format", foreign.name())?;
+                classes::DialectError::type_object(py).call((with_path(message, path),), Some(&attributes))
+            };
+            attributes().map_or_else(|error| error, PyErr::from_value)
         }
         cordwood::Error::Locked { .. } => locked(py, &message, path),
         cordwood::Error::Write { ref source, .. } => {
@@ -81,13 +91,8 @@ fn about_region(
     region: cordwood::SkippedRegion,
     path: Option<&Path>,
 ) -> PyErr {
-    // The core names the path only where it opened the file itself.
-    let message = match path.map(|path| path.display().to_string()) {
-        Some(path) if !message.starts_with(&path) => format!("{path}: {message}"),
-        _ => message,
-    };
     let attributes = attributes(class.py(), region, path);
-    let error = attributes.and_then(|attributes| class.call((message,), Some(&attributes)));
+    let error = attributes.and_then(|attributes| class.call((with_path(message, path),), Some(&attributes)));
     error.map_or_else(|error| error, PyErr::from_value)
 }
 
@@ -157,6 +162,14 @@ fn without_number(text: &str) -> String {
             format!("{before}{behind}")
         }
         None => text.to_owned(),
+    }
+}
+
+/// The core names the path only where it knows it.
+fn with_path(message: String, path: Option<&Path>) -> String {
+    match path.map(|path| path.display().to_string()) {
+        Some(path) if !message.starts_with(&path) => format!("{path}: {message}"),
+        _ => message,
     }
 }
 

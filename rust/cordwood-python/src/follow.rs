@@ -11,6 +11,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyType};
 
+use crate::dialect::dialect_of;
 use crate::error::{log_changed, to_python};
 use crate::event::{End, Record, SkippedRegion, listed};
 use crate::exclusive::Exclusive;
@@ -109,14 +110,15 @@ pub(crate) struct Follower {
 impl Follower {
     #[new]
     #[pyo3(signature = (
-        path, *, start = 0, timeout = None, on_corruption = "raise", poll_interval = 0.05, retry_polls = 3, retry_time = 0.1,
-        record_len_max = 1_073_741_824
+        path, *, start = 0, timeout = None, dialect = None, on_corruption = "raise", poll_interval = 0.05, retry_polls = 3,
+        retry_time = 0.1, record_len_max = 1_073_741_824
     ))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn new(
         path: &Bound<'_, PyAny>,
         start: u64,
         timeout: Option<f64>,
+        dialect: Option<&Bound<'_, PyAny>>,
         on_corruption: &str,
         poll_interval: f64,
         retry_polls: u32,
@@ -138,12 +140,13 @@ impl Follower {
             }
             policy => policy,
         };
-        let options = FollowOptions::default()
+        let mut options = FollowOptions::default()
             .with_start(start)
             .with_on_corruption(on_corruption)
             .with_poll_interval(seconds("poll_interval", poll_interval)?)
             .with_retry(retry_polls, seconds("retry_time", retry_time)?)
             .with_record_len_max(record_len_max);
+        options.dialect = dialect_of(dialect)?;
         let timeout = timeout.map(|timeout| seconds("timeout", timeout)).transpose()?;
         Self::open(py, path, options, timeout)
     }

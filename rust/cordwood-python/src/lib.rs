@@ -4,6 +4,7 @@
 mod ahead;
 mod bytes;
 mod checksum;
+mod dialect;
 mod error;
 mod event;
 mod exclusive;
@@ -20,6 +21,8 @@ use pyo3::prelude::*;
 mod native {
     #[pymodule_export]
     use crate::checksum::{crc32c, mask, unmask};
+    #[pymodule_export]
+    use crate::dialect::{Dialect, detect};
     #[pymodule_export]
     use crate::event::{End, Record, SkippedRegion};
     #[pymodule_export]

@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cordwood::{Finding, Findings, OnCorruption, ReadOptions, RecordSpan, Severity, Step, StreamSource};
+use cordwood::{Finding, Findings, OnCorruption, ReadOptions, RecordSpan, Severity, Step};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -13,11 +13,12 @@ use pyo3::types::{PyBytes, PyList};
 
 use crate::ahead::{Ahead, Found};
 use crate::bytes::new_bytes;
+use crate::dialect::{Dialect, dialect_of};
 use crate::error::to_python;
 use crate::event::{End, Record, SkippedRegion, listed};
 use crate::exclusive::Exclusive;
 use crate::pack::{Pack, Pool};
-use crate::source::{Input, Opened, open as open_source};
+use crate::source::{SourceReader, open_reader};
 
 #[expect(
     clippy::large_enum_variant,
@@ -33,7 +34,7 @@ enum State {
 }
 
 struct Open {
-    reader: cordwood::Reader<StreamSource<Box<dyn Input>>>,
+    reader: SourceReader,
     position: u64,
     skipped: Findings,
     end: Option<cordwood::End>,
@@ -115,11 +116,18 @@ impl Open {
     /// [`fill`](Self::fill) for `packs`, with what threads have read ahead where they can.
     fn fill_for(&mut self, py: Python<'_>, pack: &mut cordwood::Pack, packs: &Packs) -> Option<Next> {
         let mut ahead = packs.ahead.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.options.dialect.is_none() {
+            match py.detach(|| self.reader.dialect()) {
+                Ok(dialect) => self.options.dialect = Some(dialect),
+                Err(error) => return Some(Next::Failed(error)),
+            }
+        }
         let found = match &self.source {
             // One range does not depend on another, and nothing else has met what comes next.
             Some(source)
                 if packs.threads > NonZeroUsize::MIN
                     && self.options.on_corruption != OnCorruption::Stop
+                    && !self.options.dialect.is_some_and(cordwood::Dialect::has_log_numbers)
                     && self.end.is_none()
                     && matches!(self.met, None | Some(Next::Elsewhere)) =>
             {
@@ -235,23 +243,26 @@ pub(crate) struct Reader {
 impl Reader {
     #[new]
     #[pyo3(signature = (
-        source, *, on_corruption = "raise", start = 0, end = None, verify_checksums = true, record_len_max = 1_073_741_824
+        source, *, dialect = None, on_corruption = "raise", start = 0, end = None, verify_checksums = true,
+        record_len_max = 1_073_741_824
     ))]
     fn new(
         source: &Bound<'_, PyAny>,
+        dialect: Option<&Bound<'_, PyAny>>,
         on_corruption: &str,
         start: u64,
         end: Option<u64>,
         verify_checksums: bool,
         record_len_max: u64,
     ) -> PyResult<Self> {
-        let options = ReadOptions::default()
+        let mut options = ReadOptions::default()
             .with_on_corruption(on_corruption_of(on_corruption)?)
             .with_range(start, end)
             .with_verify_checksums(verify_checksums)
             .with_record_len_max(record_len_max);
-        let Opened { source: opened, path } = open_source(source, start)?;
-        let reader = cordwood::Reader::with_source(opened, options.clone());
+        options.dialect = dialect_of(dialect)?;
+        let (reader, options) = open_reader(source, options)?;
+        let path = reader.path().map(Path::to_owned);
         let state = Open {
             source: reader.file_len().map(|_| source.clone().unbind()),
             reader,
@@ -331,6 +342,17 @@ impl Reader {
     #[getter]
     fn end(&self, py: Python<'_>) -> PyResult<Option<End>> {
         self.with_told(py, |_, end| end.map(End::from))
+    }
+
+    #[getter]
+    fn dialect(&self, py: Python<'_>) -> PyResult<Dialect> {
+        self.with_state(py, |state| {
+            let _owner = self.state.may_run_python();
+            let dialect = py.detach(|| state.reader.dialect());
+            dialect
+                .map(Dialect)
+                .map_err(|error| to_python(py, error, self.path.as_deref()))
+        })
     }
 
     #[getter]

@@ -3,7 +3,7 @@
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 
-use cordwood::{StreamSource, block_begin};
+use cordwood::{Dialect, ReadOptions, StreamSource};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyBlockingIOError, PyTypeError, PyValueError};
 use pyo3::intern;
@@ -12,7 +12,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyByteArray, PyBytes, PyMemoryView, PyType};
 
 use crate::bytes::copy_from_buffer;
-use crate::error::os_error;
+use crate::error::{os_error, to_python};
 
 /// A file, a buffer or a Python object.
 pub(crate) trait Input: Read + Seek + Send + Sync {}
@@ -25,10 +25,32 @@ pub(crate) struct Opened {
     pub(crate) path: Option<PathBuf>,
 }
 
-/// Opens what the user passed to `Reader`, at the block of `start`.
-pub(crate) fn open(source: &Bound<'_, PyAny>, start: u64) -> PyResult<Opened> {
+pub(crate) type SourceReader = cordwood::Reader<StreamSource<Box<dyn Input>>>;
+
+/// Opens what the user passed to `Reader`, for `options`: at the block in which their range starts. Those that are returned name the dialect, if it had to be
+/// found out for that.
+pub(crate) fn open_reader(
+    source: &Bound<'_, PyAny>,
+    mut options: ReadOptions,
+) -> PyResult<(SourceReader, ReadOptions)> {
     let py = source.py();
-    let begin = block_begin(start);
+    let begin = |dialect: Dialect| dialect.block_begin(options.start);
+    let Opened { source: opened, path } = open(source, options.dialect.map_or(0, begin))?;
+    let mut reader = cordwood::Reader::with_source(opened, options.clone()).with_path(path.clone());
+    // It is found out at the beginning; then what lies before the range need not be read, where the source can be opened once more.
+    if options.dialect.is_none() && options.start > 0 && reader.file_len().is_some() {
+        let dialect = py.detach(|| reader.dialect());
+        let dialect = dialect.map_err(|error| to_python(py, error, path.as_deref()))?;
+        options.dialect = Some(dialect);
+        let opened = open(source, dialect.block_begin(options.start))?.source;
+        reader = cordwood::Reader::with_source(opened, options.clone()).with_path(path);
+    }
+    Ok((reader, options))
+}
+
+/// Opens what the user passed, at the offset `begin` of the log.
+pub(crate) fn open(source: &Bound<'_, PyAny>, begin: u64) -> PyResult<Opened> {
+    let py = source.py();
     if let Some(path) = path_of(source)? {
         let opened = py.detach(|| StreamSource::open(&path, begin));
         let source = opened.map_err(|error| os_error(error, Some(&path)))?;

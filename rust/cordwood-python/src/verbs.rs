@@ -1,7 +1,8 @@
 //! The functions `verify`, `salvage` and `stat`, and the classes `Report`, `Stat` and `BitFlip` that they return.
 
 use std::io::{self, Read, Seek, SeekFrom};
-use std::path::PathBuf;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
 
 use cordwood::{OnCorruption, ReadOptions, Severity, StreamSource, verbs};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -9,10 +10,11 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
 
+use crate::dialect::dialect_of;
 use crate::error::{os_error, to_python};
 use crate::event::{End, SkippedRegion, listed, reason_object, severity_object};
 use crate::reader::threads_of;
-use crate::source::{Input, Opened, open, path_of};
+use crate::source::{Input, Opened, open, open_reader, path_of};
 
 /// Looks for Ctrl-C at each read: the work is done with the interpreter released. In a thread that is not Python's main one there is nothing to see.
 struct Interruptible(Box<dyn Input>);
@@ -37,12 +39,14 @@ fn interruptible(source: StreamSource<Box<dyn Input>>) -> StreamSource<Interrupt
 /// Reads a log to its end, and reports what is in it and what is wrong with it.
 #[pyfunction]
 #[pyo3(signature = (
-    source, *, threads = 1, on_corruption = "skip", start = 0, end = None, verify_checksums = true,
+    source, *, threads = 1, dialect = None, on_corruption = "skip", start = 0, end = None, verify_checksums = true,
     record_len_max = 1_073_741_824
 ))]
+#[expect(clippy::too_many_arguments, reason = "keyword arguments of the Python function")]
 pub(crate) fn verify(
     source: &Bound<'_, PyAny>,
     threads: usize,
+    dialect: Option<&Bound<'_, PyAny>>,
     on_corruption: &str,
     start: u64,
     end: Option<u64>,
@@ -60,12 +64,13 @@ pub(crate) fn verify(
             )));
         }
     };
-    let options = ReadOptions::default()
+    let mut options = ReadOptions::default()
         .with_on_corruption(on_corruption)
         .with_range(start, end)
         .with_verify_checksums(verify_checksums)
         .with_record_len_max(record_len_max);
-    let (readers, path) = readers(source, &options, threads)?;
+    options.dialect = dialect_of(dialect)?;
+    let (readers, path) = readers(source, options, threads)?;
     let report = py.detach(|| verbs::verify_ranges(readers));
     report
         .map(Report)
@@ -77,29 +82,32 @@ type InterruptibleReader = cordwood::Reader<StreamSource<Interruptible>>;
 /// A reader for each of `threads` parts of `source`, or one for all of it if its length is not known; and its path, if it has one.
 fn readers(
     source: &Bound<'_, PyAny>,
-    options: &ReadOptions,
+    options: ReadOptions,
     threads: usize,
 ) -> PyResult<(Vec<InterruptibleReader>, Option<PathBuf>)> {
     let threads = threads_of(threads)?;
-    let Opened { source: whole, path } = open(source, options.start)?;
-    let whole = cordwood::Reader::with_source(interruptible(whole), options.clone());
-    let ranges = verbs::split_ranges(options, whole.file_len(), threads);
-    if ranges.len() == 1 {
-        return Ok((vec![whole], path));
+    let py = source.py();
+    let (mut whole, mut options) = open_reader(source, options)?;
+    let path = whole.path().map(Path::to_owned);
+    if threads > NonZeroUsize::MIN && options.dialect.is_none() {
+        let dialect = py.detach(|| whole.dialect());
+        options.dialect = Some(dialect.map_err(|error| to_python(py, error, path.as_deref()))?);
     }
-    let open_range = |range: ReadOptions| {
-        let part = open(source, range.start)?.source;
-        Ok(cordwood::Reader::with_source(interruptible(part), range))
-    };
+    let ranges = verbs::split_ranges(&options, whole.file_len(), threads);
+    if ranges.len() == 1 {
+        return Ok((vec![whole.map_source(interruptible)], path));
+    }
+    let open_range = |range: ReadOptions| Ok(open_reader(source, range)?.0.map_source(interruptible));
     Ok((ranges.into_iter().map(open_range).collect::<PyResult<_>>()?, path))
 }
 
 /// Writes what can be read of a damaged log to a new one.
 #[pyfunction]
-#[pyo3(signature = (source, destination, *, record_len_max = 1_073_741_824))]
+#[pyo3(signature = (source, destination, *, dialect = None, record_len_max = 1_073_741_824))]
 pub(crate) fn salvage(
     source: &Bound<'_, PyAny>,
     destination: &Bound<'_, PyAny>,
+    dialect: Option<&Bound<'_, PyAny>>,
     record_len_max: u64,
 ) -> PyResult<Report> {
     let py = source.py();
@@ -109,7 +117,8 @@ pub(crate) fn salvage(
             "destination must be str or os.PathLike, not {name}"
         )));
     };
-    let options = ReadOptions::default().with_record_len_max(record_len_max);
+    let mut options = ReadOptions::default().with_record_len_max(record_len_max);
+    options.dialect = dialect_of(dialect)?;
     let Opened { source, path } = open(source, 0)?;
     let report = py.detach(|| verbs::salvage_source(interruptible(source), &destination, &options));
     report.map(Report).map_err(|error| match error {
@@ -124,18 +133,20 @@ pub(crate) fn salvage(
 
 /// Counts what is in a log.
 #[pyfunction]
-#[pyo3(signature = (source, *, threads = 1, verify_checksums = true, record_len_max = 1_073_741_824))]
+#[pyo3(signature = (source, *, threads = 1, dialect = None, verify_checksums = true, record_len_max = 1_073_741_824))]
 pub(crate) fn stat(
     source: &Bound<'_, PyAny>,
     threads: usize,
+    dialect: Option<&Bound<'_, PyAny>>,
     verify_checksums: bool,
     record_len_max: u64,
 ) -> PyResult<Stat> {
     let py = source.py();
-    let options = ReadOptions::default()
+    let mut options = ReadOptions::default()
         .with_verify_checksums(verify_checksums)
         .with_record_len_max(record_len_max);
-    let (readers, path) = readers(source, &options, threads)?;
+    options.dialect = dialect_of(dialect)?;
+    let (readers, path) = readers(source, options, threads)?;
     let stat = py.detach(|| verbs::stat_ranges(readers));
     stat.map(Stat).map_err(|error| to_python(py, error, path.as_deref()))
 }

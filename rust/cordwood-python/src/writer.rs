@@ -11,6 +11,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyIterator};
 
+use crate::dialect::dialect_of;
 use crate::error::{os_error, to_python};
 use crate::event::SkippedRegion;
 use crate::exclusive::Exclusive;
@@ -70,13 +71,14 @@ pub(crate) struct Writer {
 impl Writer {
     #[new]
     #[pyo3(signature = (
-        sink, mode = "x", *, sync = "never", sync_len = None, sync_interval = None, on_torn_tail = "refuse", checkpoint = None,
+        sink, mode = "x", *, dialect = None, sync = "never", sync_len = None, sync_interval = None, on_torn_tail = "refuse", checkpoint = None,
         preallocate_len = 0
     ))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of the Python class")]
     fn new(
         sink: &Bound<'_, PyAny>,
         mode: &str,
+        dialect: Option<&Bound<'_, PyAny>>,
         sync: &str,
         sync_len: Option<u64>,
         sync_interval: Option<f64>,
@@ -93,7 +95,8 @@ impl Writer {
             .with_sync(sync_policy_of(sync, sync_len, sync_interval)?)
             .with_on_torn_tail(on_torn_tail_of(on_torn_tail)?)
             .with_checkpoint(checkpoint)
-            .with_preallocate_len(preallocate_len);
+            .with_preallocate_len(preallocate_len)
+            .with_dialect(dialect_of(dialect)?.unwrap_or(cordwood::Dialect::LEVELDB));
         if mode != "a" && (options.on_torn_tail != OnTornTail::Refuse || checkpoint.is_some()) {
             return Err(PyValueError::new_err(
                 "on_torn_tail and checkpoint are for mode 'a', which reads the log that is there",
@@ -259,7 +262,7 @@ impl Writer {
                 "mode 'a' needs a path: the log has to be read before it is appended to",
             ));
         }
-        if *options != LogFileOptions::default() {
+        if *options != LogFileOptions::default().with_dialect(options.dialect) {
             return Err(PyValueError::new_err(
                 "sync, sync_len, sync_interval and preallocate_len need a path: they are about a file on disk; sync() works for an object",
             ));
@@ -267,7 +270,7 @@ impl Writer {
         refuse_text(sink)?;
         Ok(Writer {
             state: Exclusive::new(State::Object(Object {
-                writer: cordwood::Writer::new(ObjectOutput(sink.clone().unbind())),
+                writer: cordwood::Writer::with_dialect(ObjectOutput(sink.clone().unbind()), 0, options.dialect),
                 durable_offset: 0,
             })),
             path: None,

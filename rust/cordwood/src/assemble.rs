@@ -17,6 +17,12 @@ pub(crate) struct Fragment<'a> {
     pub(crate) payload: &'a [u8],
 }
 
+impl Fragment<'_> {
+    fn header_len(&self) -> u64 {
+        self.end - self.begin - self.payload.len() as u64
+    }
+}
+
 /// What a fragment leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
@@ -62,6 +68,8 @@ pub(crate) struct Assembler {
     joined: Vec<u8>,
     /// How many fragments are joined.
     joined_count: u64,
+    /// Bytes of their headers.
+    joined_header_len: u64,
     record_len_max: u64,
 }
 
@@ -71,6 +79,7 @@ impl Assembler {
             pending: Pending::Nothing,
             joined: Vec::new(),
             joined_count: 0,
+            joined_header_len: 0,
             record_len_max,
         }
     }
@@ -93,6 +102,11 @@ impl Assembler {
     /// The number of fragments of the last record that had several, until the next fragment is pushed.
     pub(crate) fn joined_count(&self) -> u64 {
         self.joined_count
+    }
+
+    /// Bytes of the headers of the last record that had several fragments, until the next fragment is pushed.
+    pub(crate) fn joined_header_len(&self) -> u64 {
+        self.joined_header_len
     }
 
     /// Gives up what is pending, because of what comes next. Call it before all that is not MIDDLE or LAST.
@@ -137,20 +151,19 @@ impl Assembler {
         self.push_part(fragment)
     }
 
-    fn push_part(
-        &mut self,
-        Fragment {
+    fn push_part(&mut self, fragment: Fragment<'_>) -> Outcome {
+        let Fragment {
             kind,
             begin,
             end,
             payload,
-        }: Fragment<'_>,
-    ) -> Outcome {
+        } = fragment;
         let is_end = matches!(kind, Kind::Full | Kind::Last);
         let begin = match (kind, self.pending) {
             (Kind::Full | Kind::First, _) => {
                 self.joined.clear();
                 self.joined_count = 0;
+                self.joined_header_len = 0;
                 begin
             }
             (_, Pending::Record { begin, .. }) => begin,
@@ -196,6 +209,7 @@ impl Assembler {
         }
         append(&mut self.joined, payload);
         self.joined_count += 1;
+        self.joined_header_len += fragment.header_len();
         self.pending = if is_end {
             Pending::Nothing
         } else {

@@ -4,10 +4,13 @@ use std::ops::Range;
 
 use crate::assemble::{Assembler, Fragment, Interruption, Outcome};
 use crate::checksum;
+use crate::dialect::{Dialect, Form};
 use crate::error::{Reason, Severity, SkippedRegion};
-use crate::format::{FRAGMENT_LEN_MAX, HEADER_LEN, Kind, block_begin, block_left};
+use crate::format::{FRAGMENT_LEN_MAX, HEADER_LEN, Kind};
 use crate::fragment::{Found, FullRun, RUN_MAX, find};
-use crate::salvage;
+use crate::inflate::Inflater;
+use crate::log_info::{Applied, LogInfo};
+use crate::salvage::{self, Evidence};
 
 /// What a reader does with damage: a [`SkippedRegion`] of [`Severity::Corruption`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -43,6 +46,9 @@ pub struct ReadOptions {
     pub record_len_max: u64,
     /// Check each fragment's checksum. Default: `true`. Without it damaged data is returned as good.
     pub verify_checksums: bool,
+    /// The dialect of the log. Default: `None`, which lets a [`Reader`](crate::Reader) find it out by [`detect`](crate::detect), and is
+    /// [`Dialect::LEVELDB`] for a [`Decoder`] and where it cannot be found out.
+    pub dialect: Option<Dialect>,
 }
 
 impl Default for ReadOptions {
@@ -53,6 +59,7 @@ impl Default for ReadOptions {
             end: None,
             record_len_max: 1 << 30,
             verify_checksums: true,
+            dialect: None,
         }
     }
 }
@@ -89,6 +96,13 @@ impl ReadOptions {
         self.verify_checksums = verify_checksums;
         self
     }
+
+    /// Sets [`dialect`](Self::dialect).
+    #[must_use]
+    pub fn with_dialect(mut self, dialect: Dialect) -> Self {
+        self.dialect = Some(dialect);
+        self
+    }
 }
 
 /// A stretch of the file that is in memory.
@@ -121,8 +135,10 @@ pub struct RecordSpan {
     pub offset: u64,
     /// File offset behind the last fragment's payload.
     pub end_offset: u64,
-    /// Whether the record has several fragments, so that its bytes are held by the decoder and not by the window.
+    /// Whether the record has several fragments, or is compressed, so that its bytes are held by the decoder and not by the window.
     pub is_joined: bool,
+    /// Bytes of the header in front of the data, if that is in the window.
+    pub(crate) header_len: u8,
     /// Whether it begins behind damage in the same block, under [`OnCorruption::Salvage`]. Its checksums are right, but where it begins had to
     /// be found: a payload that holds log fragments itself can look like this.
     pub is_salvaged: bool,
@@ -131,7 +147,8 @@ pub struct RecordSpan {
 /// How the events end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// Between two records: at the end of the file, or where the range ended.
+    /// Between two records: at the end of the file, or where the range ended. What stands behind the end of a log, up to that of the file, is
+    /// [`Reason::Stale`].
     Clean {
         /// That file offset.
         offset: u64,
@@ -186,7 +203,19 @@ pub enum Step {
 /// ```
 #[derive(Debug)]
 pub struct Decoder {
+    dialect: Dialect,
     assembler: Assembler,
+    inflater: Inflater,
+    record_len_max: u64,
+    info: LogInfo,
+    /// What the last record took in the file, unless it is one of a run.
+    stored: Stored,
+    /// The header of the last fragment of this log.
+    form: Option<Form>,
+    /// Damage of which it is not yet clear whether the log goes on behind it.
+    doubt: Option<Doubt>,
+    /// Where a trailer has ended the log before the file does.
+    log_end: Option<u64>,
     verify_checksums: bool,
     stops_at_corruption: bool,
     salvages: bool,
@@ -196,6 +225,8 @@ pub struct Decoder {
     scanned: Option<u64>,
     /// The file is still being written: what is no good fragment may yet become one.
     waits_at_faults: bool,
+    /// The file is still being written, and is told about as far as it is there: nothing is held back in doubt.
+    is_live: bool,
     start: u64,
     end: u64,
     /// The next byte to look at.
@@ -211,6 +242,37 @@ pub struct Decoder {
     run: Run,
     /// Whether runs are looked for: not if even a FULL fragment may be too large.
     finds_runs: bool,
+}
+
+/// What a record takes in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stored {
+    pub(crate) fragment_count: u64,
+    /// Bytes of its headers.
+    pub(crate) header_len: u64,
+    /// Bytes of its payloads: those of its data, unless it is compressed.
+    pub(crate) payload_len: u64,
+}
+
+/// Damage in a log whose file may hold the rest of an older one. If sound fragments of this log follow, it is damage; if only those of another one do,
+/// the log had ended there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Doubt {
+    begin: u64,
+    /// Behind the last byte that is not one of the zeros before `offset`.
+    end: u64,
+    reason: Reason,
+    leveldb_len: Option<u64>,
+    /// Whether a fragment of another log has been seen.
+    has_stale: bool,
+    verdict: Option<Verdict>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Damage,
+    /// Nothing of this log follows.
+    EndOfFile,
 }
 
 /// Records of one fragment each, one behind the other, found in one go and handed out one by one.
@@ -238,17 +300,31 @@ impl std::fmt::Debug for Run {
 impl Decoder {
     /// A decoder at the start of the range that `options` name.
     pub fn new(options: &ReadOptions) -> Self {
+        let dialect = options.dialect.unwrap_or(Dialect::LEVELDB);
         Decoder {
+            dialect,
             assembler: Assembler::new(options.record_len_max),
+            inflater: Inflater::default(),
+            record_len_max: options.record_len_max,
+            info: LogInfo::new(dialect),
+            stored: Stored {
+                fragment_count: 0,
+                header_len: 0,
+                payload_len: 0,
+            },
+            form: None,
+            doubt: None,
+            log_end: None,
             verify_checksums: options.verify_checksums,
             stops_at_corruption: options.on_corruption == OnCorruption::Stop,
             salvages: options.on_corruption == OnCorruption::Salvage,
             salvaged: 0..0,
             scanned: None,
             waits_at_faults: false,
+            is_live: false,
             start: options.start,
             end: options.end.unwrap_or(u64::MAX),
-            offset: block_begin(options.start),
+            offset: dialect.block_begin(options.start),
             is_before_first: options.start > 0 || options.end == Some(0),
             is_inside: false,
             torn_since: None,
@@ -259,8 +335,18 @@ impl Decoder {
                 len: 0,
                 taken: 0,
             },
-            finds_runs: options.record_len_max >= FRAGMENT_LEN_MAX as u64,
+            finds_runs: options.record_len_max >= FRAGMENT_LEN_MAX as u64 && dialect.has_plain_full(),
         }
+    }
+
+    /// The dialect, with the log number as soon as it is known.
+    pub fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    /// What the records of the engine's own, as far as they have been read, say about the log.
+    pub fn info(&self) -> &LogInfo {
+        &self.info
     }
 
     /// The file offset of the next byte that the decoder will look at. Bytes before it are no longer needed.
@@ -283,11 +369,14 @@ impl Decoder {
         self.finish = None;
         self.salvaged = 0..0;
         self.scanned = None;
+        self.doubt = None;
+        self.log_end = None;
     }
 
     /// Whether to answer [`Step::NeedMore`] at what is no good fragment, even where all of the block is there.
     pub(crate) fn set_waits_at_faults(&mut self, waits_at_faults: bool) {
         self.waits_at_faults = waits_at_faults;
+        self.is_live = true;
     }
 
     /// Whether the first fragments of a record are held, and not yet its last.
@@ -299,19 +388,32 @@ impl Decoder {
     #[inline]
     pub fn data<'a>(&'a self, window: Window<'a>, span: RecordSpan) -> &'a [u8] {
         if span.is_joined {
-            self.assembler.joined()
+            self.held()
         } else {
-            let begin = span.offset + HEADER_LEN as u64;
+            let begin = span.offset + u64::from(span.header_len);
             window.at(begin, (span.end_offset - begin) as usize)
         }
     }
 
-    /// The number of fragments of the record that the last call to [`step`](Self::step) returned.
-    pub(crate) fn fragment_count(&self, span: RecordSpan) -> u64 {
-        if span.is_joined {
-            self.assembler.joined_count()
+    /// The data of the last record, where it is not in the window.
+    #[cold]
+    fn held(&self) -> &[u8] {
+        if self.info.is_compressed() {
+            self.inflater.data()
         } else {
-            1
+            self.assembler.joined()
+        }
+    }
+
+    /// What the record that the last call to [`step`](Self::step) returned takes in the file.
+    pub(crate) fn stored(&self, span: RecordSpan) -> Stored {
+        if span.is_joined || usize::from(span.header_len) != HEADER_LEN {
+            return self.stored;
+        }
+        Stored {
+            fragment_count: 1,
+            header_len: HEADER_LEN as u64,
+            payload_len: span.end_offset - span.offset - HEADER_LEN as u64,
         }
     }
 
@@ -340,6 +442,7 @@ impl Decoder {
             offset,
             end_offset: self.offset,
             is_joined: false,
+            header_len: HEADER_LEN as u8,
             // No runs are looked for in what is salvaged.
             is_salvaged: false,
         })
@@ -349,7 +452,11 @@ impl Decoder {
     #[inline]
     fn find_run(&mut self, bytes: &[u8], left: usize) -> Option<RecordSpan> {
         let is_inside = self.offset >= self.start && self.end - self.offset.min(self.end) >= left as u64;
-        let is_plain = !self.is_before_first && self.assembler.is_idle() && self.offset >= self.salvaged.end;
+        let is_plain = !self.is_before_first
+            && self.assembler.is_idle()
+            && self.offset >= self.salvaged.end
+            && self.doubt.is_none()
+            && !self.info.is_compressed();
         if !(self.finds_runs && is_inside && is_plain) {
             return None;
         }
@@ -364,6 +471,8 @@ impl Decoder {
             verify_checksums: *verify_checksums,
         });
         let first = self.next_of_run()?;
+        self.form = Some(Form::Plain);
+        self.info.has_begun = true;
         self.is_inside = false;
         self.torn_since = None;
         Some(first)
@@ -375,25 +484,229 @@ impl Decoder {
             if let Some(end) = self.finish {
                 return Step::End(end);
             }
-            let left = block_left(self.offset);
+            if self.offset == 0 && !self.dialect.prefix.is_empty() {
+                match self.prefix(window) {
+                    Some(step) => return step,
+                    None => continue,
+                }
+            }
+            if let Some(begin) = self.log_end {
+                return self.behind_log_end(begin, window);
+            }
+            if let Some(doubt) = self.doubt
+                && let Some(verdict) = doubt.verdict
+            {
+                return self.resolve(doubt, verdict);
+            }
+            let left = self.dialect.block_left(self.offset);
             let bytes = window.at(self.offset, left);
             if let Some(span) = self.find_run(bytes, left) {
                 return Step::Record(span);
             }
-            let found = find(bytes, left, window.is_last, self.verify_checksums);
-            if let Found::Fragment { kind, payload_len } = found
+            let found = find(&self.dialect, bytes, left, window.is_last, self.verify_checksums);
+            if self.dialect.has_log_numbers() && self.weigh(found, bytes) {
+                continue;
+            }
+            if let Found::Fragment {
+                kind,
+                form,
+                payload_len,
+            } = found
                 && self.offset >= self.start
                 && self.offset < self.end
                 && !(self.is_before_first && matches!(kind, Kind::Middle | Kind::Last))
             {
-                if let Some(step) = self.fragment(kind, &bytes[HEADER_LEN..][..payload_len]) {
+                if let Some(step) = self.fragment(kind, form, &bytes[form.header_len()..][..payload_len]) {
                     return step;
                 }
-            } else if found == Found::Incomplete || (self.waits_at_faults && matches!(found, Found::Fault { .. })) {
+            } else if found == Found::Incomplete
+                || (self.waits_at_faults && matches!(found, Found::Fault { .. } | Found::Stale))
+            {
                 return Step::NeedMore;
             } else if let Some(step) = self.other(self.with_torn_zeros(found), bytes, window) {
                 return step;
             }
+        }
+    }
+
+    /// What a file of this dialect begins with. `None`: look again.
+    #[cold]
+    fn prefix(&mut self, window: Window<'_>) -> Option<Step> {
+        let prefix = self.dialect.prefix;
+        let bytes = window.at(0, prefix.len());
+        if bytes.len() < prefix.len() && !window.is_last {
+            return Some(Step::NeedMore);
+        }
+        if bytes.is_empty() || self.end == 0 {
+            return self.finish(Found::Nothing, 0);
+        }
+        let reason = if bytes == prefix {
+            Reason::FileHeader
+        } else if bytes.len() == prefix.len() {
+            Reason::BadFileHeader
+        } else if prefix.starts_with(bytes) {
+            Reason::TornTail
+        } else if bytes.iter().all(|&byte| byte == 0) {
+            Reason::ZeroFill
+        } else {
+            Reason::BadFileHeader
+        };
+        self.offset = bytes.len() as u64;
+        let region = SkippedRegion {
+            begin: 0,
+            end: self.offset,
+            reason,
+            leveldb_len: None,
+        };
+        (self.start == 0).then(|| self.skip(region))
+    }
+
+    /// In a log that an older one may be left behind: learns the log's number, and weighs what looks like damage. Returns whether to look again.
+    fn weigh(&mut self, found: Found, bytes: &[u8]) -> bool {
+        if let Found::Fragment { form, .. } | Found::Metadata { form, .. } = found {
+            if self.dialect.log_number().is_none()
+                && let Some(number) = Dialect::log_number_at(bytes, form)
+            {
+                self.dialect = self.dialect.with_log_number(number);
+            }
+            if self.doubt.is_none() {
+                if matches!(found, Found::Fragment { .. }) {
+                    self.form = Some(form);
+                }
+                return false;
+            }
+        }
+        let Some(mut doubt) = self.doubt else {
+            return self.begins_to_doubt(found, bytes);
+        };
+        match found {
+            _ if self.offset >= self.end => doubt.verdict = Some(Verdict::Damage),
+            Found::Incomplete | Found::Trailer { .. } => return false,
+            Found::Nothing => doubt.verdict = Some(Verdict::EndOfFile),
+            // A log has fragments of one form.
+            Found::Fragment { form, .. } if self.form.is_some_and(|own| own != form) => {
+                self.pass_stale(&mut doubt, bytes)
+            }
+            Found::Stale => self.pass_stale(&mut doubt, bytes),
+            Found::Fragment { .. } | Found::Metadata { .. } | Found::EndTrailer { .. } => {
+                doubt.verdict = Some(Verdict::Damage);
+            }
+            Found::Fault { reason, .. } => {
+                // The whole block is lost in any case.
+                self.offset += bytes.len() as u64;
+                if reason != Reason::ZeroFill {
+                    doubt.end = self.offset;
+                    match salvage::evidence(&self.dialect, self.form, bytes) {
+                        Evidence::OfThisLog => doubt.verdict = Some(Verdict::Damage),
+                        Evidence::OfAnother => doubt.has_stale = true,
+                        Evidence::None => {}
+                    }
+                }
+            }
+        }
+        self.doubt = Some(doubt);
+        true
+    }
+
+    /// Passes over a block that begins with a fragment of another log.
+    fn pass_stale(&mut self, doubt: &mut Doubt, bytes: &[u8]) {
+        self.offset += bytes.len() as u64;
+        doubt.end = self.offset;
+        doubt.has_stale = true;
+    }
+
+    /// Whether `found` is damage of which it must be seen what follows.
+    fn begins_to_doubt(&mut self, found: Found, bytes: &[u8]) -> bool {
+        let (reason, leveldb_len) = match found {
+            Found::Fault {
+                reason: reason @ (Reason::BadLength { .. } | Reason::ChecksumMismatch { .. } | Reason::ZeroHeader),
+                leveldb_len,
+                ..
+            } => (reason, leveldb_len),
+            Found::Stale => (Reason::LostWrite, None),
+            _ => return false,
+        };
+        let is_ours = self.offset >= self.start && self.offset < self.end;
+        if !is_ours || self.is_live || self.dialect.log_number().is_none() {
+            return false;
+        }
+        let evidence = salvage::evidence(&self.dialect, self.form, bytes);
+        if evidence == Evidence::OfThisLog && found != Found::Stale {
+            return false;
+        }
+        let end = self.offset + bytes.len() as u64;
+        self.doubt = Some(Doubt {
+            begin: self.offset,
+            end,
+            reason,
+            leveldb_len,
+            has_stale: found == Found::Stale || evidence == Evidence::OfAnother,
+            verdict: (evidence == Evidence::OfThisLog).then_some(Verdict::Damage),
+        });
+        self.offset = end;
+        true
+    }
+
+    /// Tells what a doubt has come to: the pending record first, then the damage, then zeros.
+    #[cold]
+    fn resolve(&mut self, mut doubt: Doubt, verdict: Verdict) -> Step {
+        self.is_before_first = false;
+        self.is_inside = false;
+        let is_stale = verdict == Verdict::EndOfFile && doubt.has_stale;
+        // Where each fragment says how far the file had been synced, a later one would vouch for what was. None follows, so this is an end
+        // that a crash has left. Source: Pebble `record/record.go`, and the test TestWALSync.
+        let is_unsynced = verdict == Verdict::EndOfFile && !doubt.has_stale && self.form == Some(Form::Synced);
+        let interruption = if is_stale || is_unsynced {
+            Interruption::EndOfFile
+        } else {
+            Interruption::Damage
+        };
+        if let Some(region) = self.assembler.give_up(interruption) {
+            return self.skip(region);
+        }
+        if is_stale {
+            (doubt.end, doubt.reason, doubt.leveldb_len) = (self.offset, Reason::Stale, None);
+        }
+        let region = SkippedRegion {
+            begin: doubt.begin,
+            end: doubt.end,
+            reason: if is_unsynced { Reason::TornTail } else { doubt.reason },
+            leveldb_len: doubt.leveldb_len.filter(|_| !is_unsynced),
+        };
+        if doubt.end < self.offset {
+            (doubt.begin, doubt.end) = (doubt.end, self.offset);
+            (doubt.reason, doubt.leveldb_len) = (Reason::ZeroFill, None);
+            doubt.verdict = Some(Verdict::Damage);
+            self.doubt = Some(doubt);
+        } else {
+            self.doubt = None;
+        }
+        self.skip(region)
+    }
+
+    /// Behind the end of the log at `begin`, up to the end of the file.
+    #[cold]
+    fn behind_log_end(&mut self, begin: u64, window: Window<'_>) -> Step {
+        if let Some(region) = self.assembler.give_up(Interruption::EndOfFile) {
+            return self.skip(region);
+        }
+        self.offset = self.offset.max(window.offset + window.bytes.len() as u64);
+        if !window.is_last {
+            return Step::NeedMore;
+        }
+        self.finish = Some(match self.torn_since {
+            Some(offset) => End::TornTail { offset },
+            None => End::Clean { offset: self.offset },
+        });
+        let begin = begin.max(self.start);
+        match self.finish {
+            Some(end) if begin >= self.offset => Step::End(end),
+            _ => Step::Skipped(SkippedRegion {
+                begin,
+                end: self.offset,
+                reason: Reason::Stale,
+                leveldb_len: None,
+            }),
         }
     }
 
@@ -405,17 +718,19 @@ impl Decoder {
                 reason: Reason::ZeroFill,
                 len,
                 leveldb_len,
-            } if len < HEADER_LEN && self.is_inside && self.offset > block_begin(self.offset) => Found::Fault {
-                reason: Reason::TornTail,
-                len,
-                leveldb_len,
-            },
+            } if len < HEADER_LEN && self.is_inside && self.offset > self.dialect.block_begin(self.offset) => {
+                Found::Fault {
+                    reason: Reason::TornTail,
+                    len,
+                    leveldb_len,
+                }
+            }
             found => found,
         }
     }
 
     /// A fragment inside the range.
-    fn fragment(&mut self, kind: Kind, payload: &[u8]) -> Option<Step> {
+    fn fragment(&mut self, kind: Kind, form: Form, payload: &[u8]) -> Option<Step> {
         self.is_before_first = false;
         if matches!(kind, Kind::Full | Kind::First) && !self.assembler.is_idle() {
             // The fragment itself is looked at again by the next call.
@@ -425,7 +740,7 @@ impl Decoder {
                 .map(|region| self.skip(region));
         }
         let begin = self.offset;
-        let end = begin + (HEADER_LEN + payload.len()) as u64;
+        let end = begin + (form.header_len() + payload.len()) as u64;
         self.offset = end;
         self.is_inside = matches!(kind, Kind::First | Kind::Middle);
         match self.assembler.push(Fragment {
@@ -437,14 +752,61 @@ impl Decoder {
             Outcome::Pending => None,
             Outcome::Record { begin, is_joined } => {
                 self.torn_since = None;
-                Some(Step::Record(RecordSpan {
+                self.info.has_begun = true;
+                self.stored = if is_joined {
+                    Stored {
+                        fragment_count: self.assembler.joined_count(),
+                        header_len: self.assembler.joined_header_len(),
+                        payload_len: self.assembler.joined().len() as u64,
+                    }
+                } else {
+                    Stored {
+                        fragment_count: 1,
+                        header_len: form.header_len() as u64,
+                        payload_len: payload.len() as u64,
+                    }
+                };
+                let span = RecordSpan {
                     offset: begin,
                     end_offset: end,
                     is_joined,
+                    header_len: form.header_len() as u8,
                     is_salvaged: self.salvaged.contains(&begin),
-                }))
+                };
+                Some(if self.info.is_compressed() {
+                    self.decompress(span, payload)
+                } else {
+                    Step::Record(span)
+                })
             }
             Outcome::Skipped(region) => Some(self.skip(region)),
+        }
+    }
+
+    /// A record of a compressed log; `payload` is that of its last fragment.
+    #[cold]
+    fn decompress(&mut self, span: RecordSpan, payload: &[u8]) -> Step {
+        let frame = if span.is_joined {
+            self.assembler.joined()
+        } else {
+            payload
+        };
+        let inflated = if self.info.has_known_compression() {
+            self.inflater.inflate(frame, self.record_len_max)
+        } else {
+            Err(Reason::UnsupportedCompression)
+        };
+        match inflated {
+            Ok(()) => Step::Record(RecordSpan {
+                is_joined: true,
+                ..span
+            }),
+            Err(reason) => self.skip(SkippedRegion {
+                begin: span.offset,
+                end: span.end_offset,
+                reason,
+                leveldb_len: None,
+            }),
         }
     }
 
@@ -452,15 +814,20 @@ impl Decoder {
     fn other(&mut self, found: Found, bytes: &[u8], window: Window<'_>) -> Option<Step> {
         let begin = self.offset;
         let (continues, len) = match found {
-            Found::Fragment { kind, payload_len } => {
-                (matches!(kind, Kind::Middle | Kind::Last), HEADER_LEN + payload_len)
-            }
+            Found::Fragment {
+                kind,
+                form,
+                payload_len,
+            } => (
+                matches!(kind, Kind::Middle | Kind::Last),
+                form.header_len() + payload_len,
+            ),
             Found::Trailer { is_zero } if is_zero || self.is_inside => {
                 self.offset += bytes.len() as u64;
                 return None;
             }
-            Found::Trailer { .. } => (false, bytes.len()),
-            Found::Fault { len, .. } => (false, len),
+            Found::Trailer { .. } | Found::Stale => (false, bytes.len()),
+            Found::Fault { len, .. } | Found::Metadata { len, .. } | Found::EndTrailer { len } => (false, len),
             Found::Nothing | Found::Incomplete => (false, 0),
         };
         if begin >= self.end {
@@ -475,8 +842,12 @@ impl Decoder {
         let is_ours = begin >= self.start && !(self.is_before_first && continues);
         match found {
             Found::Nothing => return self.finish(found, window.offset + window.bytes.len() as u64),
-            Found::Fragment { kind, payload_len } if is_ours => {
-                return self.fragment(kind, &bytes[HEADER_LEN..][..payload_len]);
+            Found::Fragment {
+                kind,
+                form,
+                payload_len,
+            } if is_ours => {
+                return self.fragment(kind, form, &bytes[form.header_len()..][..payload_len]);
             }
             _ => {}
         }
@@ -502,6 +873,19 @@ impl Decoder {
             Found::Fault {
                 reason, leveldb_len, ..
             } => (reason, leveldb_len),
+            Found::Metadata { metadata, form, len } => {
+                let kind = bytes[HEADER_LEN - 1];
+                // A log says it before its first record, and applies it even so.
+                match self.info.apply(metadata, &bytes[form.header_len()..len]) {
+                    Applied::AsUsual => (Reason::Metadata { kind }, None),
+                    Applied::Unusual => (Reason::BadMetadata { kind }, None),
+                }
+            }
+            Found::EndTrailer { .. } => {
+                self.log_end = Some(self.offset);
+                (Reason::EndTrailer, None)
+            }
+            Found::Stale => (Reason::LostWrite, None),
             _ => (Reason::NonzeroTrailer, None),
         };
         let region = SkippedRegion {
@@ -522,8 +906,11 @@ impl Decoder {
         ) {
             return len;
         }
-        let (block, left) = (block_begin(self.offset), block_left(self.offset));
-        let resume = salvage::resume(bytes, left, self.scanned != Some(block));
+        let (block, left) = (
+            self.dialect.block_begin(self.offset),
+            self.dialect.block_left(self.offset),
+        );
+        let resume = salvage::resume(&self.dialect, bytes, left, self.scanned != Some(block));
         if resume.has_scanned {
             self.scanned = Some(block);
         }
@@ -538,6 +925,7 @@ impl Decoder {
     fn give_up(&mut self, next: Found) -> Option<Step> {
         let interruption = match next {
             Found::Nothing
+            | Found::EndTrailer { .. }
             | Found::Fault {
                 reason: Reason::TornTail,
                 ..
@@ -580,6 +968,8 @@ impl Decoder {
         }
         match region.reason.severity() {
             Severity::TornTail => self.torn_since = self.torn_since.or(Some(region.begin)),
+            // Behind the end of the log, however that is.
+            _ if region.reason == Reason::Stale => {}
             _ => self.torn_since = None,
         }
         if self.stops_at_corruption && region.reason.severity() == Severity::Corruption {

@@ -1,13 +1,14 @@
 //! The encoder: a record in, the bytes of its fragments out. It does no I/O.
 
-use crate::checksum::mask;
+use crate::checksum::{crc32c_behind, mask};
 use crate::copy::append;
-use crate::format::{HEADER_LEN, Header, Kind, block_left, trailer_len};
-use crate::fragment::checksum_of;
+use crate::deflate::Deflater;
+use crate::dialect::{Dialect, Form};
+use crate::format::{HEADER_LEN, Header, Kind, block_left};
 
 /// Cuts records into fragments. Its only state is the length of the file so far.
 ///
-/// The bytes are those that LevelDB writes. Source: LevelDB `db/log_writer.cc`.
+/// The bytes are those that LevelDB writes, or another engine: [`with_dialect`](Encoder::with_dialect). Source: LevelDB `db/log_writer.cc`.
 ///
 /// ```
 /// use cordwood::Encoder;
@@ -19,12 +20,48 @@ use crate::fragment::checksum_of;
 #[derive(Debug, Clone)]
 pub struct Encoder {
     offset: u64,
+    dialect: Dialect,
+    form: Form,
+    /// Whether all is as in LevelDB.
+    is_leveldb: bool,
+    deflater: Deflater,
 }
 
 impl Encoder {
     /// An encoder for a file of `file_len` bytes: 0 for a new one. The last record of the file must be whole.
     pub fn new(file_len: u64) -> Self {
-        Encoder { offset: file_len }
+        Encoder::with_dialect(file_len, Dialect::LEVELDB)
+    }
+
+    /// An encoder for a file in another dialect.
+    ///
+    /// * With a log number ([`Dialect::with_log_number`]) fragments are recyclable ones: types 5 to 8. Without one they are types 1 to 4.
+    /// * With [`Dialect::with_zstd`] each record is compressed, as RocksDB does with `wal_compression`.
+    /// * [`begin`](Encoder::begin) writes what a file begins with, [`finish`](Encoder::finish) what closes it.
+    ///
+    /// ```
+    /// use cordwood::{Dialect, Encoder};
+    /// let mut file = Vec::new();
+    /// let mut encoder = Encoder::with_dialect(0, Dialect::ROCKSDB.with_log_number(123));
+    /// encoder.encode(b"foo", &mut file);
+    /// assert_eq!(file, b"\x45\xb7\x1d\x10\x03\x00\x05\x7b\x00\x00\x00foo");
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If records are to be compressed and this build has not the feature `zstd`.
+    pub fn with_dialect(file_len: u64, dialect: Dialect) -> Self {
+        Encoder {
+            offset: file_len,
+            dialect,
+            form: if dialect.log_number().is_some() {
+                Form::Recyclable
+            } else {
+                Form::Plain
+            },
+            is_leveldb: dialect == Dialect::LEVELDB,
+            deflater: Deflater::new(dialect.is_zstd),
+        }
     }
 
     /// The length of the file with all that has been encoded, in bytes.
@@ -33,32 +70,67 @@ impl Encoder {
         self.offset
     }
 
+    /// Appends what a file of this dialect begins with: the header of a run file, or RocksDB's word that records are compressed. Nothing if the file
+    /// has begun. [`encode`](Encoder::encode) does it first.
+    pub fn begin(&mut self, out: &mut Vec<u8>) {
+        if self.offset > 0 {
+            return;
+        }
+        out.extend_from_slice(self.dialect.prefix);
+        self.offset = self.dialect.prefix.len() as u64;
+        if self.dialect.is_zstd {
+            let (kind, payload) = crate::dialect::SET_ZSTD;
+            self.write(kind, Form::Plain, &payload, out);
+        }
+    }
+
+    /// Appends the trailer that closes a log of Pebble, if the dialect has one and the log has a number. Nothing may follow it.
+    ///
+    /// ```
+    /// use cordwood::{Dialect, Encoder};
+    /// let mut file = Vec::new();
+    /// Encoder::with_dialect(0, Dialect::PEBBLE.with_log_number(1)).finish(&mut file);
+    /// assert_eq!(file, b"\x00\x00\x00\x00\x00\x00\x05\x02\x00\x00\x00");
+    /// ```
+    pub fn finish(&mut self, out: &mut Vec<u8>) {
+        if let Some(trailer) = self.dialect.end_trailer() {
+            self.trailer(out);
+            out.extend_from_slice(&trailer);
+            self.offset += trailer.len() as u64;
+        }
+    }
+
     /// Appends the record's fragments to `out`, the trailer of the block before included, and returns the file offset of the
     /// record's first header.
     ///
-    /// `out` grows by [`encoded_len`](crate::encoded_len)`(self.offset(), record.len())` bytes.
+    /// In LevelDB's dialect `out` grows by [`encoded_len`](crate::encoded_len)`(self.offset(), record.len())` bytes.
     #[inline]
     pub fn encode(&mut self, record: &[u8], out: &mut Vec<u8>) -> u64 {
-        if HEADER_LEN + record.len() <= block_left(self.offset) {
+        if self.is_leveldb && HEADER_LEN + record.len() <= block_left(self.offset) {
             let record_offset = self.offset;
-            self.fragment(Kind::Full, record, out);
+            self.plain(Kind::Full, record, out);
             return record_offset;
         }
         self.encode_parts(record, out)
     }
 
-    /// [`encode`](Self::encode) at the end of a block.
+    /// [`encode`](Self::encode) at the end of a block, and in other dialects.
+    #[inline(never)]
     fn encode_parts(&mut self, record: &[u8], out: &mut Vec<u8>) -> u64 {
+        self.begin(out);
         self.trailer(out);
         let record_offset = self.offset;
-        let mut rest = record;
+        // Taken out while it holds the data, and put back.
+        let mut deflater = std::mem::take(&mut self.deflater);
+        let mut rest = deflater.deflate(record);
         let mut is_first = true;
         loop {
-            let room = block_left(self.offset) - HEADER_LEN;
+            let room = self.dialect.block_left(self.offset) - self.form.header_len();
             let (payload, behind) = rest.split_at(rest.len().min(room));
             let kind = Kind::of_part(is_first, behind.is_empty());
             self.fragment(kind, payload, out);
             if behind.is_empty() {
+                self.deflater = deflater;
                 return record_offset;
             }
             rest = behind;
@@ -68,17 +140,28 @@ impl Encoder {
 
     /// Fills up a block that has no room for a header. It is written with the record that follows, as in LevelDB.
     fn trailer(&mut self, out: &mut Vec<u8>) {
-        let len = trailer_len(self.offset);
-        out.resize(out.len() + len, 0);
-        self.offset += len as u64;
+        let left = self.dialect.block_left(self.offset);
+        if left < self.form.header_len() {
+            out.resize(out.len() + left, 0);
+            self.offset += left as u64;
+        }
     }
 
-    #[inline]
     fn fragment(&mut self, kind: Kind, payload: &[u8], out: &mut Vec<u8>) {
+        if self.is_leveldb {
+            return self.plain(kind, payload, out);
+        }
+        let byte = kind as u8 + self.form.kinds_before();
+        self.write(byte, self.form, payload, out);
+    }
+
+    /// A fragment of LevelDB's, which is the way of each short record: one checksum, and a header whose length is known.
+    #[inline]
+    fn plain(&mut self, kind: Kind, payload: &[u8], out: &mut Vec<u8>) {
         let kind = kind as u8;
         // A payload is at most FRAGMENT_LEN_MAX bytes: the caller cuts at the end of the block.
         let header = Header {
-            masked_crc: mask(checksum_of(kind, payload)),
+            masked_crc: mask(crc32c_behind(kind, payload)),
             len: payload.len() as u16,
             kind,
         };
@@ -86,5 +169,22 @@ impl Encoder {
         out.extend_from_slice(&header.encode());
         append(out, payload);
         self.offset += (HEADER_LEN + payload.len()) as u64;
+    }
+
+    fn write(&mut self, kind: u8, form: Form, payload: &[u8], out: &mut Vec<u8>) {
+        let number = self.dialect.log_number().unwrap_or_default().to_le_bytes();
+        let number = if form == Form::Plain { &[][..] } else { &number };
+        let checksum = self.dialect.checksum;
+        let head = checksum.extend(checksum.crc(&[kind]), number);
+        let header = Header {
+            masked_crc: checksum.to_stored(checksum.extend(head, payload)),
+            len: payload.len() as u16,
+            kind,
+        };
+        out.reserve(form.header_len() + payload.len());
+        out.extend_from_slice(&header.encode());
+        out.extend_from_slice(number);
+        append(out, payload);
+        self.offset += (form.header_len() + payload.len()) as u64;
     }
 }

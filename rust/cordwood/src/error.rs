@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
+use crate::dialect::Foreign;
+
 /// Why a region of a file was not returned.
 ///
 /// `docs/format/reading.md` has the rule behind each. [`as_str`](Reason::as_str) gives the stable name.
@@ -49,6 +51,35 @@ pub enum Reason {
     EmptyFirst,
     /// The incomplete end that a crash leaves.
     TornTail,
+    /// What a file of this dialect begins with, before the first fragment.
+    FileHeader,
+    /// Something else where a file of this dialect has its [`FileHeader`](Reason::FileHeader).
+    BadFileHeader,
+    /// A record that the engine has written for itself. It is no user's data.
+    Metadata {
+        /// The type byte.
+        kind: u8,
+    },
+    /// The same, with a content or in a place that the engine does not give it. Where its content can be used, it is.
+    BadMetadata {
+        /// The type byte.
+        kind: u8,
+    },
+    /// A fragment with a right checksum and a type that this dialect does not know, but that says of itself that it may be passed over.
+    IgnoredKind {
+        /// The type byte.
+        kind: u8,
+    },
+    /// The header that closes a log. The log ends here, whatever follows.
+    EndTrailer,
+    /// Behind the end of the log, in a file that an older log was in before: what is left of that.
+    Stale,
+    /// The same with fragments of this log behind it: what was written here never reached the disk.
+    LostWrite,
+    /// A record that is compressed in a way that this build does not read: other than zstd, or the feature `zstd` is off.
+    UnsupportedCompression,
+    /// A record with right checksums that cannot be decompressed.
+    BadCompression,
     /// Not looked at: it lies behind the damage at which [`OnCorruption::Stop`](crate::OnCorruption::Stop) ended the file.
     NotRead,
 }
@@ -93,6 +124,16 @@ impl Reason {
             Reason::NonzeroTrailer => "nonzero_trailer",
             Reason::EmptyFirst => "empty_first",
             Reason::TornTail => "torn_tail",
+            Reason::FileHeader => "file_header",
+            Reason::BadFileHeader => "bad_file_header",
+            Reason::Metadata { .. } => "metadata",
+            Reason::BadMetadata { .. } => "bad_metadata",
+            Reason::IgnoredKind { .. } => "ignored_kind",
+            Reason::EndTrailer => "end_trailer",
+            Reason::Stale => "stale",
+            Reason::LostWrite => "lost_write",
+            Reason::UnsupportedCompression => "unsupported_compression",
+            Reason::BadCompression => "bad_compression",
             Reason::NotRead => "not_read",
         }
     }
@@ -107,11 +148,23 @@ impl Reason {
             | Reason::MissingEnd
             | Reason::InterruptedRecord
             | Reason::ZeroHeader
-            | Reason::RecordTooLarge => Severity::Corruption,
+            | Reason::RecordTooLarge
+            | Reason::BadFileHeader
+            | Reason::LostWrite
+            | Reason::BadMetadata { .. }
+            | Reason::UnsupportedCompression
+            | Reason::BadCompression => Severity::Corruption,
             Reason::TornTail => Severity::TornTail,
-            Reason::TooLargeRest | Reason::ZeroFill | Reason::NonzeroTrailer | Reason::EmptyFirst | Reason::NotRead => {
-                Severity::Info
-            }
+            Reason::TooLargeRest
+            | Reason::ZeroFill
+            | Reason::NonzeroTrailer
+            | Reason::EmptyFirst
+            | Reason::FileHeader
+            | Reason::Metadata { .. }
+            | Reason::IgnoredKind { .. }
+            | Reason::EndTrailer
+            | Reason::Stale
+            | Reason::NotRead => Severity::Info,
         }
     }
 }
@@ -151,6 +204,28 @@ impl fmt::Display for Reason {
             Reason::NonzeroTrailer => write!(f, "a block trailer that is not zero"),
             Reason::EmptyFirst => write!(f, "an empty first fragment that nothing continues"),
             Reason::TornTail => write!(f, "an incomplete record at the end of the file"),
+            Reason::FileHeader => write!(f, "the file header"),
+            Reason::BadFileHeader => write!(f, "not the file header that this dialect has"),
+            Reason::Metadata { kind } => write!(f, "a record of the engine's own, of type {kind}"),
+            Reason::BadMetadata { kind } => {
+                write!(
+                    f,
+                    "a record of the engine's own, of type {kind}, that it does not write so"
+                )
+            }
+            Reason::IgnoredKind { kind } => {
+                write!(f, "an unknown fragment of type {kind}, which may be passed over")
+            }
+            Reason::EndTrailer => write!(f, "the trailer of a closed log"),
+            Reason::Stale => write!(f, "left over from an older log, behind the end of this one"),
+            Reason::LostWrite => write!(f, "left over from an older log, in the middle of this one"),
+            Reason::UnsupportedCompression => {
+                write!(
+                    f,
+                    "a compressed record; only zstd is read, by builds with the feature `zstd`"
+                )
+            }
+            Reason::BadCompression => write!(f, "a record that cannot be decompressed"),
             Reason::NotRead => write!(f, "behind the damage at which reading stopped"),
         }
     }
@@ -222,6 +297,13 @@ pub enum Error {
         /// What is damaged and how.
         region: SkippedRegion,
     },
+    /// The file is no log of any dialect, and is known to be of another format.
+    Foreign {
+        /// The file, where the reader opened it itself.
+        path: Option<PathBuf>,
+        /// The other format.
+        foreign: Foreign,
+    },
     /// A log that ends in an incomplete record or in zeros was to be appended to. Records behind such an end would be lost to every
     /// reader up to the next block.
     TornTail {
@@ -258,6 +340,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (Error::Io { path, .. }
         | Error::Corruption { path, .. }
+        | Error::Foreign { path, .. }
         | Error::TornTail { path, .. }
         | Error::Locked { path }
         | Error::Write { path, .. }
@@ -268,6 +351,12 @@ impl fmt::Display for Error {
         match self {
             Error::Io { source, .. } => write!(f, "{source}"),
             Error::Corruption { region, .. } => write!(f, "{region}"),
+            Error::Foreign { foreign, .. } => write!(
+                f,
+                "this is {}, not a log: {}; if it is a log after all, name its dialect",
+                foreign.name(),
+                foreign.hint()
+            ),
             Error::TornTail { region, .. } => write!(
                 f,
                 "cannot append: the file ends with {region}; records behind it would be lost, so have it truncated or padded (on_torn_tail)"
@@ -302,7 +391,11 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Error::Io { source, .. } | Error::Write { source, .. } => Some(source),
-            Error::Corruption { .. } | Error::TornTail { .. } | Error::Locked { .. } | Error::Closed { .. } => None,
+            Error::Corruption { .. }
+            | Error::Foreign { .. }
+            | Error::TornTail { .. }
+            | Error::Locked { .. }
+            | Error::Closed { .. } => None,
         }
     }
 }

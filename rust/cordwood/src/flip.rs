@@ -1,8 +1,8 @@
 //! Which bit was flipped, if one was: CRC-32C tells all single-bit errors of a fragment from one another. Pure, no I/O.
 
-use crate::checksum::{back_over_word, mask, unmask};
+use crate::checksum::{back_over_word, back_over_word_of_crc32};
+use crate::dialect::{Checksum, Dialect, Form};
 use crate::format::{HEADER_LEN, Header};
-use crate::fragment::checksum_of;
 use crate::salvage::true_len;
 
 /// What part of a fragment a byte belongs to.
@@ -14,17 +14,23 @@ pub enum FragmentPart {
     Length,
     /// The type, byte 6.
     Kind,
+    /// The number of the log, bytes 7 to 10, where fragments carry it.
+    LogNumber,
+    /// How far the file had been synced, bytes 11 to 18, where fragments say so.
+    SyncedOffset,
     /// What follows the header.
     Payload,
 }
 
 impl FragmentPart {
-    /// A stable name: `"checksum"`, `"length"`, `"kind"` or `"payload"`.
+    /// A stable name: `"checksum"`, `"length"`, `"kind"`, `"log_number"`, `"synced_offset"` or `"payload"`.
     pub const fn as_str(self) -> &'static str {
         match self {
             FragmentPart::Checksum => "checksum",
             FragmentPart::Length => "length",
             FragmentPart::Kind => "kind",
+            FragmentPart::LogNumber => "log_number",
+            FragmentPart::SyncedOffset => "synced_offset",
             FragmentPart::Payload => "payload",
         }
     }
@@ -58,46 +64,75 @@ pub struct BitFlip {
 /// assert_eq!((flip.offset, flip.bit, flip.part), (9, 5, FragmentPart::Payload));
 /// ```
 pub fn locate_bit_flip(bytes: &[u8], offset: u64) -> Option<BitFlip> {
+    locate_in(&Dialect::LEVELDB, bytes, offset)
+}
+
+/// [`locate_bit_flip`] in any dialect.
+pub(crate) fn locate_in(dialect: &Dialect, bytes: &[u8], offset: u64) -> Option<BitFlip> {
     let header = Header::decode(bytes.first_chunk()?);
     let flip = |at: usize, bit: u32, part| BitFlip {
         offset: offset + at as u64,
         bit: bit as u8,
         part,
     };
-    let in_length = true_len(header, bytes).map(|len| {
+    let in_length = true_len(dialect, header, bytes).map(|len| {
         let bit = (usize::from(header.len) ^ len).trailing_zeros();
         flip(4 + bit as usize / 8, bit % 8, FragmentPart::Length)
     });
-    let payload = bytes[HEADER_LEN..].get(..usize::from(header.len));
-    let computed = payload.map(|payload| checksum_of(header.kind, payload));
+    let header_len = dialect.meaning(header.kind).form.header_len();
+    // What the checksum covers: the type byte, and all behind it.
+    let covered = bytes.get(HEADER_LEN - 1..header_len + usize::from(header.len));
+    let computed = covered.map(|covered| dialect.checksum.crc(covered));
     let in_checksum = computed.and_then(|computed| {
-        let difference = header.masked_crc ^ mask(computed);
+        let difference = header.masked_crc ^ dialect.checksum.to_stored(computed);
         let bit = difference.trailing_zeros();
         let at = bit as usize / 8;
         (difference.count_ones() == 1).then(|| flip(at, bit % 8, FragmentPart::Checksum))
     });
-    let in_data = payload.zip(computed).and_then(|(payload, computed)| {
-        // The checksum covers the type byte and the payload.
-        let (at, bit) = flipped_bit(unmask(header.masked_crc) ^ computed, payload.len() + 1)?;
-        let part = if at == 0 {
-            FragmentPart::Kind
-        } else {
-            FragmentPart::Payload
-        };
-        Some(flip(HEADER_LEN - 1 + at, bit, part))
+    let syndrome = computed.map(|computed| dialect.checksum.crc_of_stored(header.masked_crc) ^ computed);
+    let in_data = covered.zip(syndrome).and_then(|(covered, syndrome)| {
+        let (at, bit) = flipped_bit(dialect.checksum, syndrome, covered.len())?;
+        let at = KIND_AT + at;
+        Some(flip(at, bit, part_of(at, header_len)))
     });
-    let mut explanations = [in_length, in_checksum, in_data].into_iter().flatten();
+    // With another type the header may have another length, so the checksum is that of other bytes.
+    let in_kind = (0..8).filter_map(|bit| {
+        let kind = header.kind ^ 1 << bit;
+        let form = dialect.meaning(kind).form;
+        let covered = bytes.get(HEADER_LEN..form.header_len() + usize::from(header.len))?;
+        let checksum = dialect.checksum;
+        let is_right = form != dialect.meaning(header.kind).form
+            && checksum.extend(checksum.crc(&[kind]), covered) == checksum.crc_of_stored(header.masked_crc);
+        is_right.then(|| flip(KIND_AT, bit, FragmentPart::Kind))
+    });
+    let mut explanations = [in_length, in_checksum, in_data].into_iter().flatten().chain(in_kind);
     explanations.next().filter(|_| explanations.next().is_none())
+}
+
+/// Where the type byte stands in a header.
+const KIND_AT: usize = HEADER_LEN - 1;
+
+/// What the byte at `at` is, which the checksum covers.
+fn part_of(at: usize, header_len: usize) -> FragmentPart {
+    match at {
+        KIND_AT => FragmentPart::Kind,
+        _ if at >= header_len => FragmentPart::Payload,
+        _ if at < Form::Recyclable.header_len() => FragmentPart::LogNumber,
+        _ => FragmentPart::SyncedOffset,
+    }
 }
 
 /// The byte and the bit of `len` bytes whose flip changes their CRC by `syndrome`.
 ///
 /// A CRC is linear: the flip of one bit changes it by what that bit alone would give, moved over the zeros that stand for all bytes behind it. So the
 /// syndrome is moved back, four bytes at a time, until a single bit is left: one of the four bytes that come next.
-fn flipped_bit(syndrome: u32, len: usize) -> Option<(usize, u32)> {
+fn flipped_bit(checksum: Checksum, syndrome: u32, len: usize) -> Option<(usize, u32)> {
     let mut state = syndrome;
     for end in (1..=len).rev().step_by(4) {
-        state = back_over_word(state);
+        state = match checksum {
+            Checksum::MaskedCrc32c => back_over_word(state),
+            Checksum::Crc32 => back_over_word_of_crc32(state),
+        };
         if state.is_power_of_two() {
             let bit = state.trailing_zeros();
             let at = (end + bit as usize / 8).checked_sub(4)?;
@@ -113,7 +148,7 @@ mod tests {
 
     fn fragment(payload: &[u8]) -> Vec<u8> {
         let header = Header {
-            masked_crc: mask(checksum_of(1, payload)),
+            masked_crc: Dialect::LEVELDB.checksum.stored(&[&[1], payload].concat()),
             len: payload.len() as u16,
             kind: 1,
         };
@@ -139,6 +174,39 @@ mod tests {
                     Some(BitFlip { offset, bit, part }),
                     "{at} {bit}"
                 );
+            }
+        }
+    }
+
+    /// In each form of header, and with the other checksum.
+    #[test]
+    fn each_bit_of_a_fragment_of_any_dialect_is_found() {
+        let numbers = b"\x07\0\0\0\x20\0\0\0\0\0\0\0";
+        for (dialect, kind, numbers) in [
+            (Dialect::ROCKSDB, 1, &numbers[..0]),
+            (Dialect::ROCKSDB, 5, &numbers[..4]),
+            (Dialect::PEBBLE, 9, &numbers[..]),
+            (Dialect::WANDB, 1, &numbers[..0]),
+        ] {
+            let covered = [&[kind], numbers, &[b'x'; 300][..]].concat();
+            let stored = dialect.checksum.stored(&covered).to_le_bytes();
+            let sound = [&stored, &300_u16.to_le_bytes()[..], &covered, b"what follows"].concat();
+            for at in 0..HEADER_LEN + numbers.len() + 300 {
+                for bit in 0..8 {
+                    let mut bytes = sound.clone();
+                    bytes[at] ^= 1 << bit;
+                    let part = match at {
+                        0..4 => FragmentPart::Checksum,
+                        4..6 => FragmentPart::Length,
+                        6 => FragmentPart::Kind,
+                        _ if at >= HEADER_LEN + numbers.len() => FragmentPart::Payload,
+                        7..11 => FragmentPart::LogNumber,
+                        _ => FragmentPart::SyncedOffset,
+                    };
+                    let offset = at as u64;
+                    let found = locate_in(&dialect, &bytes, 0);
+                    assert_eq!(found, Some(BitFlip { offset, bit, part }), "{dialect:?} {kind}");
+                }
             }
         }
     }

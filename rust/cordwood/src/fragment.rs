@@ -2,15 +2,18 @@
 //!
 //! The order of the checks is LevelDB's (`db/log_reader.cc`, `ReadPhysicalRecord`); `docs/format/reading.md` numbers them.
 
-use crate::checksum::{Job, Kernel, Update, mask, run, state_after, unmask};
+use crate::checksum::{Job, Kernel, mask, run, state_after};
+use crate::dialect::{Checksum, Dialect, Form, Metadata, Role};
 use crate::error::Reason;
 use crate::format::{HEADER_LEN, Header, Kind};
 
 /// What stands at an offset of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// A fragment: its header and `payload_len` bytes.
-    Fragment { kind: Kind, payload_len: usize },
+    /// A fragment: its header, of this form, and `payload_len` bytes.
+    Fragment { kind: Kind, form: Form, payload_len: usize },
+    /// A record of `len` bytes, header and all, that the engine has written for itself.
+    Metadata { metadata: Metadata, form: Form, len: usize },
     /// Too little of the block is left for a header.
     Trailer { is_zero: bool },
     /// `len` bytes that are no fragment. `leveldb_len` is what LevelDB reports for them, if anything.
@@ -19,6 +22,10 @@ pub(crate) enum Found {
         reason: Reason,
         leveldb_len: Option<u64>,
     },
+    /// The trailer of a closed log: the log ends behind these `len` bytes.
+    EndTrailer { len: usize },
+    /// A sound fragment of another log: this one has ended before it, unless it goes on in a later block.
+    Stale,
     /// The end of the file.
     Nothing,
     /// More bytes of the block must be there to tell.
@@ -29,25 +36,60 @@ pub(crate) enum Found {
 ///
 /// `left` is the number of bytes to the end of the block; `is_last` says that the file ends where `bytes` end.
 #[inline]
-pub(crate) fn find(bytes: &[u8], left: usize, is_last: bool, verify_checksums: bool) -> Found {
+pub(crate) fn find(dialect: &Dialect, bytes: &[u8], left: usize, is_last: bool, verify_checksums: bool) -> Found {
     if left >= HEADER_LEN
-        && let Some((header, rest)) = bytes.split_first_chunk()
+        && let Some(sound) = dialect.sound(bytes, verify_checksums)
+        && let Role::Fragment(kind) = sound.role
+        && !dialect.is_stale(bytes, sound.form)
+        // Without its checksum, a trailer looks like an empty fragment.
+        && (sound.form == Form::Plain || !dialect.is_end_trailer(bytes))
     {
-        let header = Header::decode(header);
-        if let Some(payload) = rest.get(..usize::from(header.len))
-            && let Some(kind) = Kind::from_wire(header.kind)
-            && (!verify_checksums || header.masked_crc == mask(checksum_of(header.kind, payload)))
-        {
-            return Found::Fragment {
-                kind,
-                payload_len: payload.len(),
-            };
-        }
+        return Found::Fragment {
+            kind,
+            form: sound.form,
+            payload_len: sound.end - sound.form.header_len(),
+        };
     }
     if bytes.len() < left && !is_last {
-        return Found::Incomplete;
+        return incomplete(dialect, bytes, verify_checksums);
     }
-    fault(bytes, left, verify_checksums)
+    fault(dialect, bytes, left, verify_checksums)
+}
+
+/// What can be told of no good fragment before all of the block is there.
+#[cold]
+fn incomplete(dialect: &Dialect, bytes: &[u8], verify_checksums: bool) -> Found {
+    match special(dialect, bytes, verify_checksums) {
+        Some(Found::Fault { .. } | Found::Stale) | None => Found::Incomplete,
+        Some(found) => found,
+    }
+}
+
+/// What is sound and no fragment of a record.
+fn special(dialect: &Dialect, bytes: &[u8], verify_checksums: bool) -> Option<Found> {
+    if dialect.is_end_trailer(bytes) {
+        return Some(Found::EndTrailer {
+            len: Form::Recyclable.header_len(),
+        });
+    }
+    let sound = dialect.sound(bytes, verify_checksums)?;
+    if dialect.is_stale(bytes, sound.form) {
+        return Some(Found::Stale);
+    }
+    let (form, len) = (sound.form, sound.end);
+    let kind = bytes[HEADER_LEN - 1];
+    let fault = |reason, leveldb_len| Found::Fault {
+        len,
+        reason,
+        leveldb_len,
+    };
+    Some(match sound.role {
+        Role::Metadata(metadata) => Found::Metadata { metadata, form, len },
+        Role::Ignorable => fault(Reason::IgnoredKind { kind }, None),
+        Role::Unknown | Role::Fragment(_) => {
+            fault(Reason::UnknownKind { kind }, Some((len - form.header_len()) as u64))
+        }
+    })
 }
 
 /// The most fragments that are found at a time.
@@ -94,7 +136,7 @@ impl Job for FullRun<'_> {
 
 /// The slow half of [`find`]: `bytes` are all there will ever be of the block, and no good fragment begins here.
 #[cold]
-fn fault(bytes: &[u8], left: usize, verify_checksums: bool) -> Found {
+fn fault(dialect: &Dialect, bytes: &[u8], left: usize, verify_checksums: bool) -> Found {
     let is_zero = bytes.iter().all(|&byte| byte == 0);
     let rest = |reason, leveldb_len| Found::Fault {
         len: bytes.len(),
@@ -106,21 +148,24 @@ fn fault(bytes: &[u8], left: usize, verify_checksums: bool) -> Found {
     if bytes.is_empty() {
         return Found::Nothing;
     }
-    if left < HEADER_LEN {
+    // Where headers are longer, so are trailers. Zeros are no fragment, so no harm is done to one.
+    if left < HEADER_LEN || (is_zero && bytes.len() == left && left <= dialect.trailer_len_max()) {
         return Found::Trailer { is_zero };
     }
-    let Some((header, behind)) = bytes.split_first_chunk() else {
+    let Some(header) = bytes.first_chunk().map(Header::decode) else {
         return rest(if is_zero { Reason::ZeroFill } else { Reason::TornTail }, None);
     };
-    let header = Header::decode(header);
     let bad_length = Reason::BadLength { len: header.len };
-    let Some(payload) = behind.get(..usize::from(header.len)) else {
+    let end = dialect.meaning(header.kind).form.header_len() + usize::from(header.len);
+    if dialect.is_end_trailer(bytes) {
+        return Found::EndTrailer { len: end };
+    }
+    let Some(covered) = bytes.get(HEADER_LEN - 1..end) else {
         // LevelDB takes any length that passes the end of the file for a torn write and ends there in silence.
         let is_at_end = bytes.len() < left;
-        let passes_block = HEADER_LEN + usize::from(header.len) > left;
         return if !is_at_end {
             rest(bad_length, rest_len)
-        } else if passes_block || length_is_proved_wrong(header, behind) {
+        } else if end > left || length_is_proved_wrong(dialect, header, bytes) {
             rest(bad_length, None)
         } else {
             rest(Reason::TornTail, None)
@@ -129,30 +174,15 @@ fn fault(bytes: &[u8], left: usize, verify_checksums: bool) -> Found {
     if header.kind == 0 && header.len == 0 {
         return rest(if is_zero { Reason::ZeroFill } else { Reason::ZeroHeader }, None);
     }
-    let (stored, computed) = (unmask(header.masked_crc), checksum_of(header.kind, payload));
-    if verify_checksums && stored != computed {
-        return rest(Reason::ChecksumMismatch { stored, computed }, rest_len);
-    }
-    Found::Fault {
-        len: HEADER_LEN + payload.len(),
-        reason: Reason::UnknownKind { kind: header.kind },
-        leveldb_len: Some(payload.len() as u64),
-    }
-}
-
-/// The CRC-32C that a fragment stores, before the mask: of the type byte and the payload. The length is not covered.
-#[inline]
-pub(crate) fn checksum_of(kind: u8, payload: &[u8]) -> u32 {
-    const STATES: [u32; 256] = {
-        let mut states = [0; 256];
-        let mut kind = 0;
-        while kind < 256 {
-            states[kind] = state_after(kind as u8);
-            kind += 1;
-        }
-        states
-    };
-    !run(Update(STATES[usize::from(kind)], payload))
+    special(dialect, bytes, verify_checksums).unwrap_or_else(|| {
+        rest(
+            Reason::ChecksumMismatch {
+                stored: dialect.checksum.crc_of_stored(header.masked_crc),
+                computed: dialect.checksum.crc(covered),
+            },
+            rest_len,
+        )
+    })
 }
 
 /// Whether a header whose length passes the end of the file cannot have come from a torn write, given what follows it.
@@ -161,32 +191,70 @@ pub(crate) fn checksum_of(kind: u8, payload: &[u8]) -> u32 {
 /// (b) A whole, valid fragment follows: more was written after this header, so its own payload had been written.
 ///
 /// A payload that holds log fragments itself can make (b) call a torn tail damage: rather a false alarm than a silent loss.
-fn length_is_proved_wrong(header: Header, behind: &[u8]) -> bool {
-    if run(AnyPrefix(header, behind)) {
-        return true;
+fn length_is_proved_wrong(dialect: &Dialect, header: Header, bytes: &[u8]) -> bool {
+    // From here on the checksum covers what there is.
+    let (head, payload) = bytes[HEADER_LEN - 1..]
+        .split_at_checked(dialect.meaning(header.kind).form.header_len() - HEADER_LEN + 1)
+        .unwrap_or_default();
+    !head.is_empty() && any_prefix_is_right(dialect, header, head, payload) || {
+        let behind = &bytes[HEADER_LEN..];
+        (0..behind.len()).any(|begin| is_own_fragment(dialect, &behind[begin..]))
     }
-    (0..behind.len()).any(|begin| {
-        // The length plays no part: a fragment that passes the end of the file is not whole.
-        matches!(find(&behind[begin..], usize::MAX, false, true), Found::Fragment { .. })
-    })
 }
 
-/// The job of finding out whether the checksum of the header is right for any number of the bytes behind it.
-struct AnyPrefix<'a>(Header, &'a [u8]);
+/// Whether a sound fragment of this log begins here.
+fn is_own_fragment(dialect: &Dialect, bytes: &[u8]) -> bool {
+    // Most bytes are no type, and need no checksum.
+    let can_be = bytes
+        .get(HEADER_LEN - 1)
+        .is_some_and(|&byte| matches!(dialect.meaning(byte).role, Role::Fragment(_)));
+    can_be
+        && dialect
+            .sound(bytes, true)
+            .is_some_and(|sound| !dialect.is_stale(bytes, sound.form))
+}
+
+/// Whether the checksum of the header is right for `head` and any number of the bytes of `payload` behind it.
+fn any_prefix_is_right(dialect: &Dialect, header: Header, head: &[u8], payload: &[u8]) -> bool {
+    let (wanted, crc) = (
+        dialect.checksum.crc_of_stored(header.masked_crc),
+        dialect.checksum.crc(head),
+    );
+    match dialect.checksum {
+        Checksum::MaskedCrc32c => run(AnyPrefix {
+            wanted: !wanted,
+            state: !crc,
+            payload,
+        }),
+        Checksum::Crc32 => {
+            let mut crc = crc;
+            payload.iter().any(|byte| {
+                let is_right = crc == wanted;
+                crc = dialect.checksum.extend(crc, std::slice::from_ref(byte));
+                is_right
+            }) || crc == wanted
+        }
+    }
+}
+
+/// The job of finding out whether a state leads to another over any number of the bytes of `payload`.
+struct AnyPrefix<'a> {
+    wanted: u32,
+    state: u32,
+    payload: &'a [u8],
+}
 
 impl Job for AnyPrefix<'_> {
     type Output = bool;
 
     #[inline(always)]
     fn call<K: Kernel>(self, kernel: K) -> bool {
-        let AnyPrefix(header, behind) = self;
-        let wanted = !unmask(header.masked_crc);
-        let mut state = kernel.update(!0, &[header.kind]);
-        behind.iter().any(|byte| {
-            let is_right = state == wanted;
+        let mut state = self.state;
+        self.payload.iter().any(|byte| {
+            let is_right = state == self.wanted;
             state = kernel.update(state, std::slice::from_ref(byte));
             is_right
-        }) || state == wanted
+        }) || state == self.wanted
     }
 }
 
@@ -197,7 +265,7 @@ mod tests {
 
     /// A fragment of any type with a right checksum.
     fn fragment(kind: u8, payload: &[u8]) -> Vec<u8> {
-        let masked_crc = mask(checksum_of(kind, payload));
+        let masked_crc = Dialect::LEVELDB.checksum.stored(&[&[kind], payload].concat());
         let header = Header {
             masked_crc,
             len: payload.len() as u16,
@@ -207,7 +275,7 @@ mod tests {
     }
 
     fn find_at_end(bytes: &[u8]) -> Found {
-        find(bytes, BLOCK_LEN, true, true)
+        find(&Dialect::LEVELDB, bytes, BLOCK_LEN, true, true)
     }
 
     fn reason(found: Found) -> Option<Reason> {
@@ -235,6 +303,7 @@ mod tests {
                 find_at_end(bytes),
                 Found::Fragment {
                     kind,
+                    form: Form::Plain,
                     payload_len: payload.len()
                 }
             );
@@ -247,7 +316,14 @@ mod tests {
         for kind in 0..=255 {
             let mut bytes = fragment(kind, b"abc");
             match Kind::from_wire(kind) {
-                Some(kind) => assert_eq!(find_at_end(&bytes), Found::Fragment { kind, payload_len: 3 }),
+                Some(kind) => assert_eq!(
+                    find_at_end(&bytes),
+                    Found::Fragment {
+                        kind,
+                        form: Form::Plain,
+                        payload_len: 3
+                    }
+                ),
                 None => assert_eq!(reason(find_at_end(&bytes)), Some(Reason::UnknownKind { kind })),
             }
             bytes[0] ^= 1;
@@ -280,7 +356,7 @@ mod tests {
         );
         // The same bytes in a block that is full are damage in any case.
         assert_eq!(
-            reason(find(&whole[..150], 150, false, true)),
+            reason(find(&Dialect::LEVELDB, &whole[..150], 150, false, true)),
             Some(Reason::BadLength { len: 200 })
         );
     }
@@ -300,10 +376,20 @@ mod tests {
     #[test]
     fn without_all_of_the_block_only_a_good_fragment_is_told() {
         let whole = fragment(1, b"foo");
-        assert!(matches!(find(&whole, BLOCK_LEN, false, true), Found::Fragment { .. }));
+        assert!(matches!(
+            find(&Dialect::LEVELDB, &whole, BLOCK_LEN, false, true),
+            Found::Fragment { .. }
+        ));
         for len in 0..whole.len() {
-            assert_eq!(find(&whole[..len], BLOCK_LEN, false, true), Found::Incomplete, "{len}");
+            assert_eq!(
+                find(&Dialect::LEVELDB, &whole[..len], BLOCK_LEN, false, true),
+                Found::Incomplete,
+                "{len}"
+            );
         }
-        assert_eq!(find(&[0; 100], BLOCK_LEN, false, true), Found::Incomplete);
+        assert_eq!(
+            find(&Dialect::LEVELDB, &[0; 100], BLOCK_LEN, false, true),
+            Found::Incomplete
+        );
     }
 }

@@ -48,12 +48,16 @@ mod assemble;
 mod checksum;
 mod copy;
 mod decode;
+mod deflate;
+mod dialect;
 mod encode;
 mod error;
 mod findings;
 mod flip;
 mod format;
 mod fragment;
+mod inflate;
+mod log_info;
 mod reader;
 mod salvage;
 pub mod verbs;
@@ -68,6 +72,7 @@ pub mod fuzzing {
 
 pub use checksum::{combine, crc32c, crc32c_kernel, extend, mask, unmask};
 pub use decode::{Decoder, End, OnCorruption, ReadOptions, RecordSpan, Step, Window};
+pub use dialect::{DETECT_LEN, Dialect, Foreign, detect};
 pub use encode::Encoder;
 pub use error::{Error, Reason, Severity, SkippedRegion};
 pub use findings::{Finding, Findings};
@@ -76,6 +81,7 @@ pub use format::{
     BLOCK_LEN, FRAGMENT_LEN_MAX, HEADER_LEN, Header, Kind, TRAILER_LEN_MAX, block_begin, block_left, encoded_len,
     trailer_len,
 };
+pub use log_info::{LogInfo, Predecessor};
 pub use reader::{Event, Pack, Reader, Record, SliceSource, Source, StreamSource};
 pub use reader::{FollowOptions, Follower, NotYet, Poll, WaitReason};
 #[doc(hidden)]

@@ -1,8 +1,8 @@
 //! Where a block can be read again behind damage: pure, no I/O, no state. `docs/format/reading.md`, "Salvage", has the rule.
 
-use crate::checksum::{crc32c, extend, mask, multiply, unmask, x_to_chunks};
-use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind};
-use crate::fragment::checksum_of;
+use crate::checksum::{multiply, x_to_chunks};
+use crate::dialect::{Checksum, Dialect, Form, Role};
+use crate::format::{BLOCK_LEN, HEADER_LEN, Header};
 
 /// Where to go on behind damage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub(crate) struct Resume {
 /// `rest` goes on to the end of the block or of the file, and `left` counts to the end of the block. `may_scan` says that no byte of the
 /// block has been tried yet.
 #[cold]
-pub(crate) fn resume(rest: &[u8], left: usize, may_scan: bool) -> Resume {
+pub(crate) fn resume(dialect: &Dialect, rest: &[u8], left: usize, may_scan: bool) -> Resume {
     let found = |len| Resume {
         len,
         has_scanned: false,
@@ -27,28 +27,29 @@ pub(crate) fn resume(rest: &[u8], left: usize, may_scan: bool) -> Resume {
         return found(rest.len());
     };
     let ends = Ends::new(rest, left);
-    let stated_end = stated_end(rest, 0);
+    let stated_end = stated_end(dialect, rest, 0);
     // 1. The length is right, and a sound fragment follows.
     if let Some(end) = stated_end
-        && is_whole(rest, end)
+        && is_whole(dialect, rest, end)
     {
         return found(end);
     }
     // 2. One bit of the length was flipped: then the checksum is right for the true one.
-    if let Some(len) = true_len(header, rest)
-        && (ends.is_end(HEADER_LEN + len) || is_whole(rest, HEADER_LEN + len))
-    {
-        return found(HEADER_LEN + len);
+    if let Some(len) = true_len(dialect, header, rest) {
+        let end = dialect.meaning(header.kind).form.header_len() + len;
+        if ends.is_end(end) || is_whole(dialect, rest, end) {
+            return found(end);
+        }
     }
     // 3. The length is right, nothing can follow, and the type does not speak against it.
     if let Some(end) = stated_end
-        && Kind::from_wire(header.kind).is_some()
+        && matches!(dialect.meaning(header.kind).role, Role::Fragment(_))
         && ends.is_hard_end(end)
     {
         return found(end);
     }
     // 4. Any place from which sound fragments lead to the end.
-    let scanned = if may_scan { scan(rest, &ends) } else { None };
+    let scanned = if may_scan { scan(dialect, rest, &ends) } else { None };
     // 5. The length is right, and zeros follow. A wrong length may well lead there, so this comes last.
     let end = stated_end.filter(|&end| ends.is_end(end));
     Resume {
@@ -60,14 +61,15 @@ pub(crate) fn resume(rest: &[u8], left: usize, may_scan: bool) -> Resume {
 /// The true length of a payload, if exactly one bit of the length that `header` states is wrong and nothing else.
 ///
 /// `rest` begins with the header, and the payload lies in it.
-pub(crate) fn true_len(header: Header, rest: &[u8]) -> Option<usize> {
-    let payload = &rest[HEADER_LEN..];
+pub(crate) fn true_len(dialect: &Dialect, header: Header, rest: &[u8]) -> Option<usize> {
+    let header_len = dialect.meaning(header.kind).form.header_len();
+    let (head, payload) = rest.split_at_checked(header_len)?;
     let mut lens: [usize; 16] = std::array::from_fn(|bit| usize::from(header.len ^ 1 << bit));
     lens.sort_unstable();
-    let stored = unmask(header.masked_crc);
-    let (mut crc, mut done) = (crc32c(&[header.kind]), 0);
+    let stored = dialect.checksum.crc_of_stored(header.masked_crc);
+    let (mut crc, mut done) = (dialect.checksum.crc(&head[HEADER_LEN - 1..]), 0);
     for len in lens.into_iter().take_while(|&len| len <= payload.len()) {
-        crc = extend(crc, &payload[done..len]);
+        crc = dialect.checksum.extend(crc, &payload[done..len]);
         done = len;
         if crc == stored {
             return Some(len);
@@ -82,8 +84,9 @@ fn header_at(rest: &[u8], at: usize) -> Option<Header> {
 }
 
 /// Where the fragment at `at` ends by its length, if that is in `rest`.
-fn stated_end(rest: &[u8], at: usize) -> Option<usize> {
-    let end = at + HEADER_LEN + usize::from(header_at(rest, at)?.len);
+fn stated_end(dialect: &Dialect, rest: &[u8], at: usize) -> Option<usize> {
+    let header = header_at(rest, at)?;
+    let end = at + dialect.meaning(header.kind).form.header_len() + usize::from(header.len);
     (end <= rest.len()).then_some(end)
 }
 
@@ -93,12 +96,42 @@ fn is_zero(header: Header) -> bool {
 }
 
 /// Whether a fragment of any type with a right checksum begins at `at`.
-fn is_whole(rest: &[u8], at: usize) -> bool {
-    header_at(rest, at)
-        .zip(stated_end(rest, at))
-        .is_some_and(|(header, end)| {
-            !is_zero(header) && header.masked_crc == mask(checksum_of(header.kind, &rest[at + HEADER_LEN..end]))
-        })
+fn is_whole(dialect: &Dialect, rest: &[u8], at: usize) -> bool {
+    header_at(rest, at).is_some_and(|header| !is_zero(header) && dialect.sound(&rest[at..], true).is_some())
+}
+
+/// What is found behind damage in a log whose file may hold the rest of an older one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Evidence {
+    /// A sound fragment of the log: it went on.
+    OfThisLog,
+    /// Sound fragments of another one, and none of this.
+    OfAnother,
+    None,
+}
+
+/// Looks for sound fragments behind the first byte of `rest`, which goes on to the end of the block or of the file. `form` is that of the log's
+/// fragments, if any has been seen.
+#[cold]
+pub(crate) fn evidence(dialect: &Dialect, form: Option<Form>, rest: &[u8]) -> Evidence {
+    let sums = Sums::new(dialect.checksum, rest);
+    let mut evidence = Evidence::None;
+    for at in 1..rest.len() {
+        let (Some(header), Some(end)) = (header_at(rest, at), stated_end(dialect, rest, at)) else {
+            continue;
+        };
+        let meaning = dialect.meaning(header.kind);
+        let is_fragment = matches!(meaning.role, Role::Fragment(_));
+        let is_stale = dialect.is_stale(&rest[at..], meaning.form);
+        let counts = is_fragment && (is_stale || form.is_none_or(|form| form == meaning.form));
+        if counts && sums.is_right(header, at, end) {
+            if !is_stale {
+                return Evidence::OfThisLog;
+            }
+            evidence = Evidence::OfAnother;
+        }
+    }
+    evidence
 }
 
 /// Where fragments may end.
@@ -130,8 +163,10 @@ impl Ends {
     }
 
     /// Whether a write that was cut short by the end of the file may have begun here.
-    fn is_torn(&self, rest: &[u8], at: usize) -> bool {
-        let end = header_at(rest, at).map_or(self.rest_len + 1, |header| at + HEADER_LEN + usize::from(header.len));
+    fn is_torn(&self, dialect: &Dialect, rest: &[u8], at: usize) -> bool {
+        let end = header_at(rest, at).map_or(self.rest_len + 1, |header| {
+            at + dialect.meaning(header.kind).form.header_len() + usize::from(header.len)
+        });
         self.rest_len < self.left && end > self.rest_len && end <= self.left
     }
 }
@@ -147,20 +182,17 @@ mod place {
 /// The first place behind the first byte at which a chain begins: sound fragments one behind the other, up to an end.
 ///
 /// From the back to the front, so that what follows a place is known when it is its turn, and each is looked at once.
-fn scan(rest: &[u8], ends: &Ends) -> Option<usize> {
-    let sums = Sums::new(rest);
+fn scan(dialect: &Dialect, rest: &[u8], ends: &Ends) -> Option<usize> {
+    let sums = Sums::new(dialect.checksum, rest);
     let mut places = vec![0; rest.len() + 1];
     let mut first = None;
     for at in (1..=rest.len()).rev() {
         let mut found = 0;
-        let next = stated_end(rest, at).map_or(0, |end| places[end]);
+        let next = stated_end(dialect, rest, at).map_or(0, |end| places[end]);
         if next != 0
-            && let Some((header, end)) = header_at(rest, at).zip(stated_end(rest, at))
+            && let Some((header, end)) = header_at(rest, at).zip(stated_end(dialect, rest, at))
         {
-            if next & place::PASSABLE != 0
-                && !is_zero(header)
-                && unmask(header.masked_crc) == sums.crc(at + HEADER_LEN - 1, end)
-            {
+            if next & place::PASSABLE != 0 && !is_zero(header) && sums.is_right(header, at, end) {
                 found = place::SOUND | place::PASSABLE;
                 first = Some(at);
             } else if next & place::SOUND != 0 {
@@ -169,7 +201,7 @@ fn scan(rest: &[u8], ends: &Ends) -> Option<usize> {
         }
         if ends.is_end(at) {
             found = place::SOUND | place::PASSABLE;
-        } else if found == 0 && ends.is_torn(rest, at) {
+        } else if found == 0 && ends.is_torn(dialect, rest, at) {
             found = place::PASSABLE;
         }
         places[at] = found;
@@ -180,6 +212,7 @@ fn scan(rest: &[u8], ends: &Ends) -> Option<usize> {
 /// The checksum of any part of some bytes at a cost that does not depend on its length. Without it, a file could be made in which each
 /// of thousands of places in a block needs the checksum of half the block.
 struct Sums<'a> {
+    checksum: Checksum,
     bytes: &'a [u8],
     /// The CRC of the bytes before each chunk.
     crcs: [u32; BLOCK_LEN / CHUNK_LEN + 1],
@@ -189,27 +222,46 @@ const CHUNK_LEN: usize = crate::checksum::CHUNK_LEN;
 
 impl<'a> Sums<'a> {
     /// `bytes` are at most a block.
-    fn new(bytes: &'a [u8]) -> Self {
+    fn new(checksum: Checksum, bytes: &'a [u8]) -> Self {
         let mut crcs = [0; BLOCK_LEN / CHUNK_LEN + 1];
         let mut crc = 0;
         for (chunk, next) in bytes.chunks_exact(CHUNK_LEN).zip(&mut crcs[1..]) {
-            crc = extend(crc, chunk);
+            crc = checksum.extend(crc, chunk);
             *next = crc;
         }
-        Sums { bytes, crcs }
+        Sums { checksum, bytes, crcs }
+    }
+
+    /// Whether `header`, which stands at `at`, has the right checksum if its fragment ends at `end`.
+    fn is_right(&self, header: Header, at: usize, end: usize) -> bool {
+        self.checksum.crc_of_stored(header.masked_crc) == self.crc(at + HEADER_LEN - 1, end)
     }
 
     /// The CRC of `bytes[begin..end]`.
     fn crc(&self, begin: usize, end: usize) -> u32 {
         let (first, last) = (begin.div_ceil(CHUNK_LEN), end / CHUNK_LEN);
         if first >= last {
-            return crc32c(&self.bytes[begin..end]);
+            return self.checksum.crc(&self.bytes[begin..end]);
         }
-        let head = crc32c(&self.bytes[begin..first * CHUNK_LEN]);
+        let head = self.checksum.crc(&self.bytes[begin..first * CHUNK_LEN]);
         // The CRC of two pieces is that of the first, moved over the second, plus (which is minus) that of the second.
-        let moved = |crc| multiply(crc, x_to_chunks(last - first));
+        let moved = |crc| moved_over_chunks(self.checksum, crc, last - first);
         let whole_chunks = moved(self.crcs[first]) ^ self.crcs[last];
-        extend(moved(head) ^ whole_chunks, &self.bytes[last * CHUNK_LEN..end])
+        self.checksum
+            .extend(moved(head) ^ whole_chunks, &self.bytes[last * CHUNK_LEN..end])
+    }
+}
+
+/// `crc` moved over `count` chunks of zeros.
+fn moved_over_chunks(checksum: Checksum, crc: u32, count: usize) -> u32 {
+    match checksum {
+        Checksum::MaskedCrc32c => multiply(crc, x_to_chunks(count)),
+        Checksum::Crc32 => {
+            let mut hasher = crc32fast::Hasher::new_with_initial(crc);
+            let len = (count * CHUNK_LEN) as u64;
+            hasher.combine(&crc32fast::Hasher::new_with_initial_len(0, len));
+            hasher.finalize()
+        }
     }
 }
 
@@ -218,7 +270,7 @@ mod tests {
     use super::*;
 
     fn fragment(kind: u8, payload: &[u8]) -> Vec<u8> {
-        let masked_crc = mask(checksum_of(kind, payload));
+        let masked_crc = Dialect::LEVELDB.checksum.stored(&[&[kind], payload].concat());
         let header = Header {
             masked_crc,
             len: payload.len() as u16,
@@ -229,7 +281,7 @@ mod tests {
 
     /// Where reading goes on in a file of these parts, of which the first is damaged.
     fn resume_len(parts: &[&[u8]]) -> usize {
-        resume(&parts.concat(), BLOCK_LEN, true).len
+        resume(&Dialect::LEVELDB, &parts.concat(), BLOCK_LEN, true).len
     }
 
     fn damaged(mut fragment: Vec<u8>, at: usize, bits: u8) -> Vec<u8> {
@@ -240,15 +292,18 @@ mod tests {
     #[test]
     fn sums_agree_with_checksums() {
         let bytes: Vec<u8> = (0..2000u32).map(|i| ((i * i) >> 3) as u8).collect();
-        let sums = Sums::new(&bytes);
-        for begin in (0..bytes.len()).step_by(7) {
-            for end in (begin..=bytes.len()).step_by(11) {
-                assert_eq!(sums.crc(begin, end), crc32c(&bytes[begin..end]), "{begin}..{end}");
-            }
-        }
         let block = vec![0xa5; BLOCK_LEN];
-        assert_eq!(Sums::new(&block).crc(0, BLOCK_LEN), crc32c(&block));
-        assert_eq!(Sums::new(&block).crc(1, BLOCK_LEN - 1), crc32c(&block[2..]));
+        for checksum in [Checksum::MaskedCrc32c, Checksum::Crc32] {
+            let sums = Sums::new(checksum, &bytes);
+            for begin in (0..bytes.len()).step_by(7) {
+                for end in (begin..=bytes.len()).step_by(11) {
+                    assert_eq!(sums.crc(begin, end), checksum.crc(&bytes[begin..end]), "{begin}..{end}");
+                }
+            }
+            let sums = Sums::new(checksum, &block);
+            assert_eq!(sums.crc(0, BLOCK_LEN), checksum.crc(&block));
+            assert_eq!(sums.crc(1, BLOCK_LEN - 1), checksum.crc(&block[2..]));
+        }
     }
 
     #[test]
@@ -297,8 +352,8 @@ mod tests {
     #[test]
     fn a_block_is_searched_once() {
         let rest = [&[0xff; 50], fragment(1, b"good").as_slice()].concat();
-        assert!(resume(&rest, BLOCK_LEN, true).has_scanned);
-        assert_eq!(resume(&rest, BLOCK_LEN, false).len, rest.len());
+        assert!(resume(&Dialect::LEVELDB, &rest, BLOCK_LEN, true).has_scanned);
+        assert_eq!(resume(&Dialect::LEVELDB, &rest, BLOCK_LEN, false).len, rest.len());
     }
 
     /// The same bytes where the block ends: a trailer ends a chain, and what would be torn in a longer block does not.
@@ -307,10 +362,10 @@ mod tests {
         let rest = [&[0xff; 50], fragment(1, b"good").as_slice()].concat();
         for trailer in 0..HEADER_LEN {
             let rest = [&rest, vec![7; trailer].as_slice()].concat();
-            assert_eq!(resume(&rest, rest.len(), true).len, 50, "{trailer}");
+            assert_eq!(resume(&Dialect::LEVELDB, &rest, rest.len(), true).len, 50, "{trailer}");
         }
         let torn = [&rest, &fragment(1, b"torn")[..10]].concat();
-        assert_eq!(resume(&torn, torn.len(), true).len, torn.len());
-        assert_eq!(resume(&torn, torn.len() + 1, true).len, 50);
+        assert_eq!(resume(&Dialect::LEVELDB, &torn, torn.len(), true).len, torn.len());
+        assert_eq!(resume(&Dialect::LEVELDB, &torn, torn.len() + 1, true).len, 50);
     }
 }

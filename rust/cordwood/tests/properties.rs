@@ -6,8 +6,8 @@ use std::io::{self, ErrorKind, Read, Write};
 
 use common::{Found, checksum, fragment, read_all};
 use cordwood::{
-    BLOCK_LEN, Decoder, Encoder, End, Error, HEADER_LEN, Header, OnCorruption, ReadOptions, Reader, Reason, Severity,
-    Source, Step, StreamSource, TRAILER_LEN_MAX, Window, Writer, block_left, trailer_len,
+    BLOCK_LEN, Decoder, Dialect, Encoder, End, Error, HEADER_LEN, Header, OnCorruption, ReadOptions, Reader, Reason,
+    Severity, Source, Step, StreamSource, TRAILER_LEN_MAX, Window, Writer, block_left, trailer_len,
 };
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -320,6 +320,8 @@ fn options() -> impl Strategy<Value = ReadOptions> {
             .with_on_corruption(policy)
             .with_record_len_max(max)
             .with_verify_checksums(verifies)
+            // A decoder does not find it out, as a reader does.
+            .with_dialect(Dialect::LEVELDB)
     })
 }
 

@@ -12,8 +12,8 @@ mod naive;
 mod polynomial;
 mod portable;
 
-pub(crate) use dispatch::{Job, Kernel, Update, run};
-pub(crate) use polynomial::{CHUNK_LEN, back_over_word, multiply, x_to_chunks};
+pub(crate) use dispatch::{Job, Kernel, run};
+pub(crate) use polynomial::{CHUNK_LEN, back_over_word, back_over_word_of_crc32, multiply, x_to_chunks};
 
 /// The CRC-32C of `data`.
 ///
@@ -34,6 +34,21 @@ pub fn crc32c(data: &[u8]) -> u32 {
 #[inline]
 pub fn extend(crc: u32, data: &[u8]) -> u32 {
     !dispatch::run(dispatch::Update(!crc, data))
+}
+
+/// The CRC-32C of the byte `first` with `data` behind it, at the cost of `data` alone.
+#[inline]
+pub(crate) fn crc32c_behind(first: u8, data: &[u8]) -> u32 {
+    const STATES: [u32; 256] = {
+        let mut states = [0; 256];
+        let mut byte = 0;
+        while byte < 256 {
+            states[byte] = state_after(byte as u8);
+            byte += 1;
+        }
+        states
+    };
+    !dispatch::run(dispatch::Update(STATES[usize::from(first)], data))
 }
 
 /// The state of a checksum (before the final inversion) after the one byte `byte`.

@@ -71,28 +71,46 @@ pub(crate) fn x_to_chunks(count: usize) -> u32 {
 
 /// The state that becomes `state` when it is moved over four zero bytes.
 pub(crate) fn back_over_word(state: u32) -> u32 {
-    // The map is linear, so it is the sum of what it does to each byte of the state.
-    static TABLES: [[u32; 256]; 4] = {
-        let mut tables = [[0; 256]; 4];
-        let mut index = 0;
-        while index < 4 * 256 {
-            let (place, byte) = (index / 256, index % 256);
-            let mut state = (byte as u32) << (8 * place);
-            let mut bit = 0;
-            while bit < 32 {
-                // A step forward shifts to the right, and adds POLY if a one falls out. POLY has the highest bit, which the shift leaves
-                // zero: so that bit tells whether it was added.
-                let added = state >> 31;
-                state = ((state ^ if added != 0 { POLY } else { 0 }) << 1) | added;
-                bit += 1;
-            }
-            tables[place][byte] = state;
-            index += 1;
+    static TABLES: WordTables = tables_back_over_word(POLY);
+    look_up(&TABLES, state)
+}
+
+/// The polynomial of IEEE 802.3, reflected: that of zip, PNG and zlib.
+const CRC32_POLY: u32 = 0xedb8_8320;
+
+/// [`back_over_word`] for the checksum with the other polynomial.
+pub(crate) fn back_over_word_of_crc32(state: u32) -> u32 {
+    static TABLES: WordTables = tables_back_over_word(CRC32_POLY);
+    look_up(&TABLES, state)
+}
+
+/// What a linear map does to each byte of a state, by the place of the byte.
+type WordTables = [[u32; 256]; 4];
+
+const fn tables_back_over_word(poly: u32) -> WordTables {
+    let mut tables = [[0; 256]; 4];
+    let mut index = 0;
+    while index < 4 * 256 {
+        let (place, byte) = (index / 256, index % 256);
+        let mut state = (byte as u32) << (8 * place);
+        let mut bit = 0;
+        while bit < 32 {
+            // A step forward shifts to the right, and adds the polynomial if a one falls out. That has the highest bit, which the shift
+            // leaves zero: so that bit tells whether it was added.
+            let added = state >> 31;
+            state = ((state ^ if added != 0 { poly } else { 0 }) << 1) | added;
+            bit += 1;
         }
-        tables
-    };
+        tables[place][byte] = state;
+        index += 1;
+    }
+    tables
+}
+
+/// The map is linear, so it is the sum of what it does to each byte of the state.
+fn look_up(tables: &WordTables, state: u32) -> u32 {
     let [a, b, c, d] = state.to_le_bytes().map(usize::from);
-    TABLES[0][a] ^ TABLES[1][b] ^ TABLES[2][c] ^ TABLES[3][d]
+    tables[0][a] ^ tables[1][b] ^ tables[2][c] ^ tables[3][d]
 }
 
 #[cfg(test)]

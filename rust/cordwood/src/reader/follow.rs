@@ -11,8 +11,9 @@ use std::time::{Duration, Instant};
 
 use super::Record;
 use crate::decode::{Decoder, End, OnCorruption, ReadOptions, RecordSpan, Step, Window};
-use crate::error::{Error, Severity, SkippedRegion};
-use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind, block_left};
+use crate::dialect::{DETECT_LEN, Dialect, Role, detect};
+use crate::error::{Error, Reason, Severity, SkippedRegion};
+use crate::format::{BLOCK_LEN, HEADER_LEN, Header};
 use crate::fragment::{Found, find};
 
 /// Bytes that are asked for at a time when there is much to catch up with. See `source::WINDOW_LEN`.
@@ -47,6 +48,9 @@ pub struct FollowOptions {
     pub retry_time: Duration,
     /// Refuse a record with more bytes than this. It bounds what a follower holds. Default: 1 GiB.
     pub record_len_max: u64,
+    /// The dialect of the log. Default: `None`: it is found out as soon as there is a file header or a whole fragment, and is
+    /// [`Dialect::LEVELDB`] until then.
+    pub dialect: Option<Dialect>,
 }
 
 impl Default for FollowOptions {
@@ -58,6 +62,7 @@ impl Default for FollowOptions {
             retry_polls: 3,
             retry_time: Duration::from_millis(100),
             record_len_max: ReadOptions::default().record_len_max,
+            dialect: None,
         }
     }
 }
@@ -99,9 +104,20 @@ impl FollowOptions {
         self
     }
 
+    /// Sets [`dialect`](Self::dialect).
+    #[must_use]
+    pub fn with_dialect(mut self, dialect: Dialect) -> Self {
+        self.dialect = Some(dialect);
+        self
+    }
+
     fn decoder(&self) -> Decoder {
         // Where the damage is the end is for the follower to say, since it also says when damage is told.
-        let options = ReadOptions::default()
+        let options = ReadOptions {
+            dialect: self.dialect,
+            ..ReadOptions::default()
+        };
+        let options = options
             .with_on_corruption(OnCorruption::Skip)
             .with_range(self.start, None)
             .with_record_len_max(self.record_len_max);
@@ -182,7 +198,7 @@ pub enum Poll<'a> {
         /// The length of the old file, in bytes.
         file_len: u64,
     },
-    /// At damage, under [`OnCorruption::Stop`]. Every further answer is the same.
+    /// At damage, under [`OnCorruption::Stop`], or behind the trailer of a closed log. Every further answer is the same.
     End(End),
 }
 
@@ -390,6 +406,9 @@ impl Follower {
         if let Some(rest) = self.rest {
             return self.rest_of_block(rest);
         }
+        if self.options.dialect.is_none() && !self.has_told {
+            self.detect()?;
+        }
         let mut place = None;
         let mut is_mixed = false;
         let mut is_confirmed = false;
@@ -451,13 +470,31 @@ impl Follower {
         }
     }
 
+    /// Looks whether the file shows its dialect yet.
+    fn detect(&mut self) -> io::Result<()> {
+        let mut head = vec![0; DETECT_LEN];
+        let len = self.file.read_at(0, &mut head)?;
+        // What looks like another format may be the first bytes of a fragment, so it is not believed here.
+        if let Ok(Some(dialect)) = detect(&head[..len]) {
+            self.options.dialect = Some(dialect);
+            self.restart();
+        }
+        Ok(())
+    }
+
     /// What to make of the window, which begins at `at` with what is no good fragment. The file had `file_len` bytes when it was read.
     fn judge(&mut self, at: u64, file_len: u64, is_confirmed: bool) -> io::Result<Verdict> {
         if self.condemned == Some(at) {
             return Ok(Verdict::Final);
         }
-        let left = block_left(at);
+        let dialect = self.decoder.dialect();
+        let left = dialect.block_left(at);
         let block_end = at + left as u64;
+        let bytes = self.file.window().at(at, left);
+        if find(&dialect, bytes, left, false, true) == Found::Stale {
+            // This log will be written over the older one.
+            return Ok(Verdict::Wait(WaitReason::Idle));
+        }
         if self.is_passed(block_end, file_len)? {
             // Of a write that was going on while we read, we may have seen the end and not the beginning.
             return Ok(if is_confirmed {
@@ -466,8 +503,12 @@ impl Follower {
                 Verdict::ReadAgain
             });
         }
-        let bytes = self.file.window().bytes;
-        let reason = reason_to_wait(&bytes[..bytes.len().min(left)], left, self.decoder.has_parts());
+        let bytes = self.file.window().at(at, left);
+        let mut reason = reason_to_wait(&dialect, bytes, left, self.decoder.has_parts());
+        if reason == WaitReason::Suspect && dialect.log_number().is_some() {
+            // It may be the middle of an older log. Only what this one has behind it shows that it is not.
+            reason = WaitReason::Idle;
+        }
         if reason != WaitReason::Suspect {
             self.suspect = None;
             return Ok(Verdict::Wait(reason));
@@ -507,10 +548,11 @@ impl Follower {
             }
             // Most are zeros, and to read all of a gigabyte of them would put it into the page cache.
             let mut len = self.file.read_at(probe, &mut block[..HEADER_LEN])?;
-            if Kind::from_wire(block[HEADER_LEN - 1]).is_some() {
+            let dialect = self.decoder.dialect();
+            if matches!(dialect.meaning(block[HEADER_LEN - 1]).role, Role::Fragment(_)) {
                 len = self.file.read_at(probe, &mut block)?;
             }
-            if let Found::Fragment { .. } = find(&block[..len], BLOCK_LEN, false, true) {
+            if let Found::Fragment { .. } = find(&dialect, &block[..len], BLOCK_LEN, false, true) {
                 self.passed = probe;
             }
             self.probe = self.probe.max(probe + BLOCK_LEN as u64);
@@ -524,7 +566,8 @@ impl Follower {
         let at = self.decoder.offset();
         // The block need not be whole. Its rest will be skipped whatever is written there, as it is by every reader of the whole file;
         // but it can be told only when it is there. Zeros in its place change nothing about what stands before them.
-        let (window, there) = self.file.whole_block(at);
+        let left = self.decoder.dialect().block_left(at);
+        let (window, there) = self.file.whole_block(at, left);
         self.decoder.set_waits_at_faults(false);
         let step = self.decoder.step(window);
         self.decoder.set_waits_at_faults(true);
@@ -577,6 +620,10 @@ impl Follower {
         let is_damage = region.reason.severity() == Severity::Corruption;
         if is_damage && self.options.on_corruption == OnCorruption::Stop {
             let end = End::Stopped { offset: region.begin };
+            self.last = Some(Poll::End(end));
+        }
+        if region.reason == Reason::EndTrailer {
+            let end = End::Clean { offset: region.end };
             self.last = Some(Poll::End(end));
         }
         region
@@ -636,7 +683,7 @@ struct Look {
 ///
 /// Zeros at the end of `bytes` may stand for what is not written yet: that is what a preallocated file looks like. What is written
 /// becomes visible in order, so a fragment is there as a whole if its last byte is not zero, or any byte behind it.
-fn reason_to_wait(bytes: &[u8], left: usize, has_parts: bool) -> WaitReason {
+fn reason_to_wait(dialect: &Dialect, bytes: &[u8], left: usize, has_parts: bool) -> WaitReason {
     let written_len = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
     match bytes.split_first_chunk().map(|(header, _)| Header::decode(header)) {
         _ if has_parts && written_len == 0 => WaitReason::Incomplete,
@@ -646,7 +693,7 @@ fn reason_to_wait(bytes: &[u8], left: usize, has_parts: bool) -> WaitReason {
         _ if written_len < HEADER_LEN => WaitReason::Incomplete,
         Some(Header { kind: 0, len: 0, .. }) => WaitReason::Zeros,
         Some(header) => {
-            let len = HEADER_LEN + usize::from(header.len);
+            let len = dialect.meaning(header.kind).form.header_len() + usize::from(header.len);
             if len > left || len <= written_len {
                 WaitReason::Suspect
             } else {
@@ -753,10 +800,9 @@ impl LiveFile {
         Ok(filled)
     }
 
-    /// The block from `at` on, where the last read began, with zeros for what is not there yet; and how many bytes are there.
-    fn whole_block(&mut self, at: u64) -> (Window<'_>, usize) {
+    /// The block, of which `left` bytes are left, from `at` on, where the last read began, with zeros for what is not there yet; and how many bytes are there.
+    fn whole_block(&mut self, at: u64, left: usize) -> (Window<'_>, usize) {
         debug_assert_eq!(at, self.offset);
-        let left = block_left(at);
         let there = self.len.min(left);
         self.buffer[there..left].fill(0);
         let window = Window {

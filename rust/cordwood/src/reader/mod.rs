@@ -12,10 +12,11 @@ pub use follow::{FollowOptions, Follower, NotYet, Poll, WaitReason};
 pub use pack::Pack;
 pub use source::{SliceSource, Source, StreamSource};
 
-use crate::decode::{Decoder, End, OnCorruption, ReadOptions, RecordSpan, Step};
+use crate::decode::{Decoder, End, OnCorruption, ReadOptions, RecordSpan, Step, Stored};
+use crate::dialect::{Detection, Dialect, detect_at};
 use crate::error::{Error, Reason, Severity, SkippedRegion};
-use crate::flip::{BitFlip, locate_bit_flip};
-use crate::format::block_left;
+use crate::flip::{BitFlip, locate_in};
+use crate::log_info::LogInfo;
 
 /// A record: its bytes and where it stands in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,6 +67,8 @@ pub enum Event<'a> {
 pub struct Reader<S> {
     source: S,
     decoder: Decoder,
+    /// What to read with, as long as the dialect has not been found out.
+    undetected: Option<ReadOptions>,
     raises: bool,
     range_end: Option<u64>,
     end: Option<End>,
@@ -95,14 +98,43 @@ impl Reader<StreamSource<File>> {
     /// [`Error::Io`] with the path, if it cannot be opened.
     pub fn open(path: impl AsRef<Path>, options: ReadOptions) -> Result<Self, Error> {
         let path = path.as_ref();
-        let source = StreamSource::open(path, crate::block_begin(options.start)).map_err(|source| Error::Io {
+        let at_path = |source| Error::Io {
             path: Some(path.to_owned()),
             source,
-        })?;
-        let mut reader = Reader::with_source(source, options);
+        };
+        let begin = |dialect: Dialect| dialect.block_begin(options.start);
+        let source = StreamSource::open(path, options.dialect.map_or(0, begin)).map_err(at_path)?;
+        let mut reader = Reader::with_source(source, options.clone());
         reader.path = Some(path.to_owned());
+        if options.dialect.is_none() && options.start > 0 {
+            // Found out at the beginning of the file, and then not all of it is read up to the range.
+            let begin = begin(reader.dialect()?);
+            if let Some(len) = reader.source.file_len() {
+                reader.source.seek(begin.min(len)).map_err(at_path)?;
+            }
+        }
         Ok(reader)
     }
+}
+
+/// The log number in the name of a file, as the engines name their logs: `000123.log`, or `000123-001.log` behind a failover of Pebble.
+///
+/// Source: RocksDB `file/filename.cc`, Pebble `wal/wal.go`.
+fn log_number_of(path: &Path) -> Option<u32> {
+    let name = path.file_name()?.to_str()?.strip_suffix(".log")?;
+    let number = match name.split_once('-') {
+        Some((number, index)) if index.len() == 3 && is_digits(index) => number,
+        Some(_) => return None,
+        None => name,
+    };
+    // They write at least six digits. With fewer it is somebody else's name.
+    let number = (number.len() >= 6 && is_digits(number)).then(|| number.parse::<u64>().ok())??;
+    // A header has room for the low half.
+    Some(number as u32)
+}
+
+fn is_digits(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 impl<R: Read + Seek> Reader<StreamSource<R>> {
@@ -112,22 +144,51 @@ impl<R: Read + Seek> Reader<StreamSource<R>> {
     ///
     /// [`Error::Io`] if the source cannot seek there; the reader is then where it was.
     pub fn seek(&mut self, offset: u64) -> Result<(), Error> {
+        self.dialect()?;
         let moved = self.source.seek(offset);
         moved.map_err(|source| Error::Io {
             path: self.path.clone(),
             source,
         })?;
-        self.decoder.seek(offset);
-        self.end = None;
+        self.seek_decoder(offset);
         Ok(())
+    }
+}
+
+impl<R: Read> Reader<StreamSource<R>> {
+    /// The same reader with its source changed by `change`, which must give the same bytes.
+    #[must_use]
+    pub fn map_source<T: Read>(
+        self,
+        change: impl FnOnce(StreamSource<R>) -> StreamSource<T>,
+    ) -> Reader<StreamSource<T>> {
+        let Reader {
+            source,
+            decoder,
+            raises,
+            range_end,
+            end,
+            path,
+            undetected,
+        } = self;
+        Reader {
+            source: change(source),
+            decoder,
+            raises,
+            range_end,
+            end,
+            path,
+            undetected,
+        }
     }
 }
 
 impl Reader<SliceSource<'_>> {
     /// Goes to `offset`, which must be where a record begins or ended. See [`Decoder::seek`].
     pub fn seek(&mut self, offset: u64) {
-        self.decoder.seek(offset);
-        self.end = None;
+        // A file of another format stays one, and the next step says so.
+        let _ = self.is_detected();
+        self.seek_decoder(offset);
     }
 }
 
@@ -141,7 +202,81 @@ impl<S: Source> Reader<S> {
             range_end: options.end,
             end: None,
             path: None,
+            undetected: options.dialect.is_none().then_some(options),
         }
+    }
+
+    /// The file, if it is known.
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    /// Says which file the source is: errors name it, and the log number is looked for in its name.
+    #[must_use]
+    pub fn with_path(mut self, path: Option<PathBuf>) -> Self {
+        self.path = path;
+        self
+    }
+
+    /// The dialect that is read, with the log number if one is known. If it was not named, it is found out by a look at what the source holds; see
+    /// [`detect`](crate::detect).
+    ///
+    /// ```
+    /// use cordwood::{Dialect, ReadOptions, Reader};
+    /// let file = b":W&B\xe1\xbe\x00\x4a\x04\xca\xea\x03\x00\x01foo";
+    /// let mut reader = Reader::from_slice(file, ReadOptions::default());
+    /// assert_eq!(reader.dialect()?, Dialect::WANDB);
+    /// assert_eq!(reader.next_record()?.unwrap().data, b"foo");
+    /// # Ok::<(), cordwood::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// * [`Error::Io`] if the source cannot be read; a further call tries again.
+    /// * [`Error::Foreign`] if it is a file of another format.
+    pub fn dialect(&mut self) -> Result<Dialect, Error> {
+        while !self.is_detected()? {
+            self.fill()?;
+        }
+        Ok(self.decoder.dialect())
+    }
+
+    /// What the records of the engine's own, as far as they have been read, say about the log.
+    pub fn info(&self) -> &LogInfo {
+        self.decoder.info()
+    }
+
+    /// Finds out the dialect, if it is not known. `false`: more of the file is needed for it.
+    fn is_detected(&mut self) -> Result<bool, Error> {
+        let Some(options) = &self.undetected else {
+            return Ok(true);
+        };
+        let window = self.source.window();
+        let detected = match detect_at(window.bytes, window.offset, window.is_last) {
+            Detection::NeedMore => return Ok(false),
+            Detection::Foreign(foreign) => {
+                return Err(Error::Foreign {
+                    path: self.path.clone(),
+                    foreign,
+                });
+            }
+            Detection::Dialect(dialect) => dialect,
+            Detection::Unclear => Dialect::LEVELDB,
+        };
+        // A file that was to be recycled may hold nothing but an older log. Its name says which log it is.
+        let named = self.path.as_deref().and_then(log_number_of);
+        let dialect = named.map_or(detected, |number| detected.with_log_number(number));
+        self.decoder = Decoder::new(&options.clone().with_dialect(dialect));
+        self.undetected = None;
+        Ok(true)
+    }
+
+    fn seek_decoder(&mut self, offset: u64) {
+        if let Some(options) = &mut self.undetected {
+            options.start = offset;
+        }
+        self.decoder.seek(offset);
+        self.end = None;
     }
 
     /// How the events ended; `None` before they have.
@@ -230,6 +365,9 @@ impl<S: Source> Reader<S> {
     ///
     /// [`Error::Corruption`], as [`next_event`](Self::next_event).
     pub fn step_buffered(&mut self) -> Result<Step, Error> {
+        if self.undetected.is_some() && !self.is_detected()? {
+            return Ok(Step::NeedMore);
+        }
         match self.decoder.step(self.source.window()) {
             Step::Skipped(region) if self.raises && region.reason.severity() == Severity::Corruption => {
                 Err(Error::Corruption {
@@ -251,7 +389,13 @@ impl<S: Source> Reader<S> {
     ///
     /// [`Error::Io`]; a further call tries again.
     pub fn fill(&mut self) -> Result<(), Error> {
-        let filled = self.source.fill(self.decoder.offset());
+        let from = if self.undetected.is_some() {
+            // All of the beginning has to be there at a time.
+            self.source.window().offset
+        } else {
+            self.decoder.offset()
+        };
+        let filled = self.source.fill(from);
         filled.map_err(|source| Error::Io {
             path: self.path.clone(),
             source,
@@ -265,9 +409,9 @@ impl<S: Source> Reader<S> {
         self.decoder.data(self.source.window(), span)
     }
 
-    /// The number of fragments of the record that the last step returned.
-    pub(crate) fn fragment_count(&self, span: RecordSpan) -> u64 {
-        self.decoder.fragment_count(span)
+    /// What the record that the last step returned takes in the file.
+    pub(crate) fn stored(&self, span: RecordSpan) -> Stored {
+        self.decoder.stored(span)
     }
 
     /// The length of the whole file in bytes, if the source knows it or has come to its end.
@@ -297,9 +441,10 @@ impl<S: Source> Reader<S> {
             Reason::ChecksumMismatch { .. } | Reason::BadLength { .. } | Reason::ZeroHeader
         );
         // All of the block had to be in memory to tell that it is damaged.
-        let rest = self.source.window().at(region.begin, block_left(region.begin));
+        let dialect = self.decoder.dialect();
+        let rest = self.source.window().at(region.begin, dialect.block_left(region.begin));
         if can_be {
-            locate_bit_flip(rest, region.begin)
+            locate_in(&dialect, rest, region.begin)
         } else {
             None
         }

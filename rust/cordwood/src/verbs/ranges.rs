@@ -4,14 +4,16 @@ use std::num::NonZeroUsize;
 use std::thread;
 
 use crate::decode::{End, OnCorruption, ReadOptions};
+use crate::dialect::Dialect;
 use crate::error::Error;
-use crate::format::{BLOCK_LEN, block_begin};
+use crate::format::BLOCK_LEN;
 use crate::reader::{Reader, Source};
 
 /// Cuts the range of `options` at block boundaries into at most `count` parts of about the same length, for [`verify_ranges`](super::verify_ranges) or for readers on
 /// several machines. Together they give the events of the whole range, each once.
 ///
-/// It is one part under [`OnCorruption::Stop`], and where `file_len` is not known.
+/// It is one part under [`OnCorruption::Stop`], in a dialect with log numbers, where only what comes before tells where the log ends, and where
+/// `file_len` is not known. Where no dialect is named, [`Dialect::LEVELDB`] is meant.
 ///
 /// ```
 /// use std::num::NonZeroUsize;
@@ -21,13 +23,15 @@ use crate::reader::{Reader, Source};
 /// assert_eq!((parts[1].start, parts[1].end), (65_536, None));
 /// ```
 pub fn split_ranges(options: &ReadOptions, file_len: Option<u64>, count: NonZeroUsize) -> Vec<ReadOptions> {
-    let first = block_begin(options.start);
+    let dialect = options.dialect.unwrap_or(Dialect::LEVELDB);
+    let first = dialect.block_begin(options.start);
     let len = file_len.map_or(0, |file_len| {
         options.end.unwrap_or(u64::MAX).min(file_len).saturating_sub(first)
     });
     let block_count = len.div_ceil(BLOCK_LEN as u64);
     let count = match options.on_corruption {
         OnCorruption::Stop => 1,
+        _ if dialect.has_log_numbers() => 1,
         _ => block_count.clamp(1, count.get() as u64),
     };
     let part_len = block_count.div_ceil(count) * BLOCK_LEN as u64;

@@ -14,6 +14,8 @@ use crate::writer::Writer;
 /// Reads the log `source` with the policy [`OnCorruption::Salvage`], and writes all its records to a new log, `destination`. The report is about
 /// `source`.
 ///
+/// The new log is in the same dialect, with the same log number.
+///
 /// `source` is not changed, and `destination` must not exist. The new log is written beside it under another name, put on the disk, and gets
 /// its name last: what has the name is complete. If anything fails, what was written is removed.
 ///
@@ -79,12 +81,16 @@ fn write_records<S: Source>(reader: &mut Reader<S>, destination: &Path) -> Resul
     };
     // Looked at first, so that nothing is read in vain; what decides is that `publish` replaces nothing.
     refuse_existing(destination).map_err(at(destination))?;
+    let mut dialect = reader.dialect()?;
+    // Without the feature no compressed record is read, and none can be written.
+    dialect.is_zstd &= cfg!(feature = "zstd");
     let temporary = Temporary::beside(destination).map_err(at(destination))?;
     let file = File::create_new(&temporary.path).map_err(at(&temporary.path))?;
-    let mut writer = Writer::new(file);
+    let mut writer = Writer::with_dialect(file, 0, dialect);
     let written = report(reader, |record| {
         writer.append(record).map(drop).map_err(at(&temporary.path))
     })?;
+    writer.finish().map_err(at(&temporary.path))?;
     writer.sync_with(|file| file.sync_all()).map_err(at(&temporary.path))?;
     temporary.publish(destination).map_err(at(destination))?;
     Ok(written)

@@ -3,13 +3,12 @@
 use super::ranges::{Events, joined_end, on_threads};
 use crate::decode::{End, Step};
 use crate::error::{Error, Severity};
-use crate::format::{BLOCK_LEN, HEADER_LEN};
+use crate::format::BLOCK_LEN;
 use crate::reader::{Reader, Source};
 
 /// What is in a log, in numbers.
 ///
-/// `payload_len + 7 * (full_count + first_count + middle_count + last_count) + trailer_len + skipped_len` is the length of the file, if it was
-/// read from its beginning to its end.
+/// `stored_len + header_len + trailer_len + skipped_len` is the length of the file, if it was read from its beginning to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stat {
@@ -17,6 +16,10 @@ pub struct Stat {
     pub record_count: u64,
     /// Bytes of data in the records.
     pub payload_len: u64,
+    /// Bytes of the payloads of all fragments of the records. It differs from `payload_len` only in a compressed log.
+    pub stored_len: u64,
+    /// Bytes of the headers of all fragments of the records.
+    pub header_len: u64,
     /// Bytes of the shortest record; `None` if there is none.
     pub record_len_min: Option<u64>,
     /// Bytes of the longest record; `None` if there is none.
@@ -46,6 +49,8 @@ impl Stat {
         Stat {
             record_count: 0,
             payload_len: 0,
+            stored_len: 0,
+            header_len: 0,
             record_len_min: None,
             record_len_max: None,
             full_count: 0,
@@ -65,6 +70,8 @@ impl Stat {
         Stat {
             record_count: self.record_count + next.record_count,
             payload_len: self.payload_len + next.payload_len,
+            stored_len: self.stored_len + next.stored_len,
+            header_len: self.header_len + next.header_len,
             record_len_min: self.record_len_min.into_iter().chain(next.record_len_min).min(),
             record_len_max: self.record_len_max.max(next.record_len_max),
             full_count: self.full_count + next.full_count,
@@ -116,20 +123,22 @@ pub fn stat<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
         let (begin, end) = match reader.step() {
             Ok(Step::Record(span)) => {
                 let len = reader.data(span).len() as u64;
-                let fragment_count = reader.fragment_count(span);
+                let stored = reader.stored(span);
                 stat.record_count += 1;
                 stat.payload_len += len;
                 stat.record_len_min = Some(stat.record_len_min.map_or(len, |min| min.min(len)));
                 stat.record_len_max = Some(stat.record_len_max.map_or(len, |max| max.max(len)));
-                if span.is_joined {
+                stat.stored_len += stored.payload_len;
+                stat.header_len += stored.header_len;
+                if stored.fragment_count > 1 {
                     stat.first_count += 1;
-                    stat.middle_count += fragment_count - 2;
+                    stat.middle_count += stored.fragment_count - 2;
                     stat.last_count += 1;
                 } else {
                     stat.full_count += 1;
                 }
                 // Trailers inside of the record.
-                stat.trailer_len += span.end_offset - span.offset - len - HEADER_LEN as u64 * fragment_count;
+                stat.trailer_len += span.end_offset - span.offset - stored.payload_len - stored.header_len;
                 (span.offset, span.end_offset)
             }
             Ok(Step::Skipped(region)) | Err(Error::Corruption { region, .. }) => {

@@ -146,11 +146,12 @@ pub(super) fn report<S: Source>(
 ///
 /// # Errors
 ///
-/// [`Error::Io`] if the file cannot be opened or read.
+/// [`Error::Io`] if the file cannot be opened or read, [`Error::Foreign`] if it is of another format.
 pub fn verify_file(path: impl AsRef<Path>, options: &ReadOptions, threads: NonZeroUsize) -> Result<Report, Error> {
     let path = path.as_ref();
     let mut whole = Reader::open(path, options.clone())?;
-    let ranges = split_ranges(options, whole.file_len(), threads);
+    let options = options.clone().with_dialect(whole.dialect()?);
+    let ranges = split_ranges(&options, whole.file_len(), threads);
     if ranges.len() == 1 {
         return verify(&mut whole);
     }
@@ -171,9 +172,11 @@ pub fn verify_file(path: impl AsRef<Path>, options: &ReadOptions, threads: NonZe
 ///
 /// # Errors
 ///
-/// [`Error::Io`] if a thread cannot be started.
+/// [`Error::Io`] if a thread cannot be started, [`Error::Foreign`] if this is a file of another format.
 pub fn verify_slice(file: &[u8], options: &ReadOptions, threads: NonZeroUsize) -> Result<Report, Error> {
-    let ranges = split_ranges(options, Some(file.len() as u64), threads).into_iter();
+    let dialect = Reader::from_slice(file, options.clone()).dialect()?;
+    let options = options.clone().with_dialect(dialect);
+    let ranges = split_ranges(&options, Some(file.len() as u64), threads).into_iter();
     verify_ranges(
         ranges
             .map(|range| Reader::with_source(SliceSource::new(file), range))

@@ -12,6 +12,7 @@ use super::BUFFER_LEN;
 use super::options::{LogFileOptions, SyncPolicy};
 use super::recover::{cut, recover};
 use super::storage::{DiskFile, Storage, copy_of};
+use crate::dialect::Dialect;
 use crate::encode::Encoder;
 use crate::error::{Error, SkippedRegion};
 use crate::format::{BLOCK_LEN, encoded_len};
@@ -86,6 +87,7 @@ struct State {
     /// Why nothing works any more.
     failure: Option<Failure>,
     is_closed: bool,
+    dialect: Dialect,
 }
 
 #[derive(Debug)]
@@ -123,7 +125,7 @@ impl State {
             (mark.buffered_len, mark.offset)
         };
         self.buffer.truncate(len);
-        self.encoder = Encoder::new(offset);
+        self.encoder = Encoder::with_dialect(offset, self.dialect);
     }
 }
 
@@ -172,7 +174,7 @@ impl LogFile {
     /// # Errors
     ///
     /// * [`Error::Io`] if the file cannot be opened, read or cut, is no regular file, or no record begins at the checkpoint
-    ///   ([`io::ErrorKind::InvalidInput`]).
+    ///   ([`io::ErrorKind::InvalidInput`]); so is it for a dialect with log numbers, whose logs are not gone on with.
     /// * [`Error::Locked`] if another writer has it open.
     /// * [`Error::TornTail`] if it ends in an incomplete record or in zeros, and the choice is to refuse.
     /// * [`Error::Corruption`] if it is damaged, unless the choice is to pad.
@@ -202,6 +204,14 @@ impl LogFile {
         let file = DiskFile::open(path, open.read(true).write(true).create(true).truncate(false))?;
         if !file.is_regular() {
             let text = "only a regular file can be read and then appended to";
+            return Err(Error::Io {
+                path: Some(path.to_owned()),
+                source: io::Error::new(io::ErrorKind::InvalidInput, text),
+            });
+        }
+        if options.dialect.has_log_numbers() {
+            // What closes such a log ends it for every reader, and its engine begins a new one each time.
+            let text = "a log with log numbers is not gone on with: begin a new one";
             return Err(Error::Io {
                 path: Some(path.to_owned()),
                 source: io::Error::new(io::ErrorKind::InvalidInput, text),
@@ -238,7 +248,8 @@ impl LogFile {
 
     fn new(storage: Box<dyn Storage>, options: LogFileOptions, file_len: u64) -> Self {
         let state = State {
-            encoder: Encoder::new(file_len),
+            encoder: Encoder::with_dialect(file_len, options.dialect),
+            dialect: options.dialect,
             buffer: Vec::new(),
             written: file_len,
             // Whoever wrote what is there may not have synced it, or not with success.
@@ -378,6 +389,7 @@ impl LogFile {
         };
         self.check(&state)?;
         let offset = state.encoder.offset();
+        // Other dialects take a little more; it is only how full the buffer may get.
         let end = offset.saturating_add(encoded_len(offset, record.len() as u64));
         if end - state.written >= (BUFFER_LEN - BLOCK_LEN) as u64 || self.is_due(&state, end) {
             return Ok(None);

@@ -7,6 +7,7 @@ mod storage;
 
 use std::io::{self, Write};
 
+use crate::dialect::Dialect;
 use crate::encode::Encoder;
 
 pub use log_file::LogFile;
@@ -50,10 +51,29 @@ impl<W: Write> Writer<W> {
     /// A writer that appends to a file of `file_len` bytes, at whose end `sink` writes. The last record of the file must be whole:
     /// records that follow a torn one are lost to every reader until the next block.
     pub fn with_len(sink: W, file_len: u64) -> Self {
+        Writer::with_dialect(sink, file_len, Dialect::LEVELDB)
+    }
+
+    /// A writer in another dialect: see [`Encoder::with_dialect`]. `file_len` is 0 for a new file.
+    ///
+    /// ```
+    /// use cordwood::{Dialect, Writer};
+    /// let writer = Writer::with_dialect(Vec::new(), 0, Dialect::WANDB);
+    /// assert_eq!(writer.into_inner()?, b":W&B\xe1\xbe\x00");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// As [`Encoder::with_dialect`].
+    pub fn with_dialect(sink: W, file_len: u64, dialect: Dialect) -> Self {
+        let mut encoder = Encoder::with_dialect(file_len, dialect);
+        let mut buffer = Vec::new();
+        encoder.begin(&mut buffer);
         Writer {
             sink,
-            encoder: Encoder::new(file_len),
-            buffer: Vec::new(),
+            encoder,
+            buffer,
             has_failed: false,
         }
     }
@@ -129,6 +149,25 @@ impl<W: Write> Writer<W> {
     /// Whether a write or a sync has failed, so that every further call fails too.
     pub fn has_failed(&self) -> bool {
         self.has_failed
+    }
+
+    /// Closes the log with the trailer that its dialect has, if any, and flushes. Nothing may be appended after that.
+    ///
+    /// ```
+    /// use cordwood::{Dialect, Writer};
+    /// let mut writer = Writer::with_dialect(Vec::new(), 0, Dialect::PEBBLE.with_log_number(1));
+    /// writer.finish()?;
+    /// assert_eq!(writer.into_inner()?, b"\x00\x00\x00\x00\x00\x00\x05\x02\x00\x00\x00");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// What the sink says.
+    pub fn finish(&mut self) -> io::Result<()> {
+        self.check()?;
+        self.encoder.finish(&mut self.buffer);
+        self.flush()
     }
 
     /// Flushes and gives the sink back.

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::dialect::Dialect;
+
 /// When a [`LogFile`](crate::LogFile) waits until its records are on the disk.
 ///
 /// [`LogFile::sync`](crate::LogFile::sync) and [`LogFile::append_sync`](crate::LogFile::append_sync) do so at any time, whatever the policy.
@@ -44,7 +46,7 @@ pub enum OnTornTail {
 ///     .with_sync(SyncPolicy::EveryAppend)
 ///     .with_on_torn_tail(OnTornTail::Truncate);
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LogFileOptions {
     /// When to sync. Default: [`SyncPolicy::Never`].
@@ -61,6 +63,21 @@ pub struct LogFileOptions {
     /// For [`LogFile::append_to`](crate::LogFile::append_to): the offset of a record, from which on the file is read to find its end. What comes
     /// before is not looked at. Default: `None`, the beginning of the file.
     pub checkpoint: Option<u64>,
+    /// In which dialect to write, as [`Encoder::with_dialect`](crate::Encoder::with_dialect) does. Closing writes the trailer that closes a log of
+    /// Pebble. Default: [`Dialect::LEVELDB`].
+    pub dialect: Dialect,
+}
+
+impl Default for LogFileOptions {
+    fn default() -> Self {
+        LogFileOptions {
+            sync: SyncPolicy::default(),
+            on_torn_tail: OnTornTail::default(),
+            preallocate_len: 0,
+            checkpoint: None,
+            dialect: Dialect::LEVELDB,
+        }
+    }
 }
 
 impl LogFileOptions {
@@ -82,6 +99,13 @@ impl LogFileOptions {
     #[must_use]
     pub fn with_preallocate_len(mut self, preallocate_len: u64) -> Self {
         self.preallocate_len = preallocate_len;
+        self
+    }
+
+    /// Sets [`dialect`](Self::dialect).
+    #[must_use]
+    pub fn with_dialect(mut self, dialect: Dialect) -> Self {
+        self.dialect = dialect;
         self
     }
 

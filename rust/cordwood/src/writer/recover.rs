@@ -6,8 +6,9 @@ use std::path::Path;
 use super::options::{LogFileOptions, OnTornTail};
 use super::storage::{Storage, StorageReader};
 use crate::decode::{OnCorruption, ReadOptions};
+use crate::dialect::Dialect;
 use crate::error::{Error, Reason, Severity, SkippedRegion};
-use crate::format::{BLOCK_LEN, Kind, block_begin, block_left};
+use crate::format::{BLOCK_LEN, Kind};
 use crate::fragment::{Found, find};
 use crate::reader::{Event, Reader, StreamSource};
 
@@ -43,9 +44,9 @@ pub(super) fn recover(
     };
     let path = path.map(Path::to_owned);
     let new_len = match (options.on_torn_tail, tail.damage) {
-        (OnTornTail::PadToBlock, _) => match file_len % BLOCK_LEN as u64 {
-            0 => file_len,
-            _ => file_len + block_left(file_len) as u64,
+        (OnTornTail::PadToBlock, _) => match options.dialect.block_left(file_len) {
+            BLOCK_LEN => file_len,
+            left => file_len + left as u64,
         },
         (OnTornTail::Truncate, None) => tail.begin,
         (OnTornTail::Truncate, Some(_)) if tail.is_torn() => tail.begin,
@@ -98,7 +99,7 @@ impl Tail {
         self.has_zero_sector && !self.has_whole_record
     }
 
-    fn add(&mut self, region: SkippedRegion, storage: &dyn Storage) -> io::Result<()> {
+    fn add(&mut self, region: SkippedRegion, storage: &dyn Storage, dialect: Dialect) -> io::Result<()> {
         if rank(region.reason) > rank(self.reason) {
             self.reason = region.reason;
         }
@@ -112,7 +113,7 @@ impl Tail {
             Reason::ChecksumMismatch { .. } | Reason::BadLength { .. } | Reason::ZeroHeader => {
                 let bytes = read_region(storage, region)?;
                 self.has_zero_sector |= has_zero_sector(&bytes, region.begin);
-                self.has_whole_record |= hides_record(&bytes);
+                self.has_whole_record |= hides_record(dialect, &bytes);
             }
             _ => {}
         }
@@ -145,11 +146,12 @@ fn find_tail(
     };
     let checkpoint = options.checkpoint.unwrap_or(0);
     // From the beginning of the block on, so that nothing in the middle of a record can be taken for one.
-    let offset = block_begin(checkpoint);
+    let offset = options.dialect.block_begin(checkpoint);
     let source = StreamSource::new(StorageReader { storage, offset }, offset).with_len(file_len);
     let read_options = ReadOptions::default()
         .with_on_corruption(OnCorruption::Skip)
         .with_range(offset, None)
+        .with_dialect(options.dialect)
         // What could be written can be appended to.
         .with_record_len_max(u64::MAX);
     let mut reader = Reader::with_source(source, read_options);
@@ -180,11 +182,12 @@ fn find_tail(
                     });
                 }
             }
-            // The block is full, and nobody looks at these bytes.
-            Event::Skipped(region) if region.reason == Reason::NonzeroTrailer && tail.is_none() => {}
+            // The block is full, and nobody looks at these bytes; or the file has begun, and no record has.
+            Event::Skipped(region)
+                if matches!(region.reason, Reason::NonzeroTrailer | Reason::FileHeader) && tail.is_none() => {}
             Event::Skipped(region) => {
                 let tail = tail.get_or_insert_with(|| Tail::new(region));
-                tail.add(region, storage).map_err(failed)?;
+                tail.add(region, storage, options.dialect).map_err(failed)?;
             }
         }
     }
@@ -230,11 +233,11 @@ fn has_zero_sector(bytes: &[u8], begin: u64) -> bool {
 /// Whether a whole record, or the beginning of one that may be whole, stands behind damage in its block, where no reader looks for it.
 ///
 /// A damaged record whose data holds log fragments itself is taken for one: rather a false alarm than a silent loss.
-fn hides_record(bytes: &[u8]) -> bool {
+fn hides_record(dialect: Dialect, bytes: &[u8]) -> bool {
     (0..bytes.len()).any(|begin| {
         // A fragment that passes the end of the bytes is not whole, wherever the block ends.
         matches!(
-            find(&bytes[begin..], usize::MAX, false, true),
+            find(&dialect, &bytes[begin..], usize::MAX, false, true),
             Found::Fragment {
                 kind: Kind::Full | Kind::First,
                 ..
@@ -266,10 +269,10 @@ mod tests {
     #[test]
     fn a_record_behind_damage_is_seen() {
         let mut file = vec![7; 100];
-        assert!(!hides_record(&file));
+        assert!(!hides_record(Dialect::LEVELDB, &file));
         crate::Encoder::new(0).encode(b"whole", &mut file);
-        assert!(hides_record(&file));
+        assert!(hides_record(Dialect::LEVELDB, &file));
         file.pop();
-        assert!(!hides_record(&file));
+        assert!(!hides_record(Dialect::LEVELDB, &file));
     }
 }

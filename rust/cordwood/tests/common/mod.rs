@@ -40,11 +40,13 @@ pub(crate) fn read_all<S: Source>(reader: &mut Reader<S>) -> (Vec<Found>, End) {
     (events, end)
 }
 
+#[allow(dead_code, reason = "not every test file makes fragments")]
 /// The checksum that a fragment of this type and payload stores.
 pub(crate) fn checksum(kind: u8, payload: &[u8]) -> u32 {
     mask(extend(crc32c(&[kind]), payload))
 }
 
+#[allow(dead_code, reason = "not every test file makes fragments")]
 /// A fragment of any type, with a right checksum.
 pub(crate) fn fragment(kind: u8, payload: &[u8]) -> Vec<u8> {
     let header = Header {

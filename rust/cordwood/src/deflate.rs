@@ -1,0 +1,75 @@
+//! A record to the zstd frame that stands for it in a compressed log. Pure, no I/O.
+//!
+//! Source: RocksDB `db/log_writer.cc`, `util/compression.h`: one frame for each record, with its length and a checksum; an empty record is no
+//! frame.
+
+#[cfg(feature = "zstd")]
+use zstd_safe::{CCtx, CParameter};
+
+/// Compresses records, or leaves them as they are.
+#[derive(Default)]
+pub(crate) struct Deflater {
+    #[cfg(feature = "zstd")]
+    zstd: Option<CCtx<'static>>,
+    #[cfg(feature = "zstd")]
+    frame: Vec<u8>,
+}
+
+impl Deflater {
+    #[cfg(feature = "zstd")]
+    pub(crate) fn new(is_zstd: bool) -> Self {
+        let mut deflater = Deflater::default();
+        if is_zstd {
+            let mut context = CCtx::create();
+            // Both are what RocksDB sets. It fails for values that zstd does not know.
+            let set = context.set_parameter(CParameter::ChecksumFlag(true));
+            assert!(set.is_ok(), "zstd has checksums");
+            deflater.zstd = Some(context);
+        }
+        deflater
+    }
+
+    #[cfg(not(feature = "zstd"))]
+    pub(crate) fn new(is_zstd: bool) -> Self {
+        assert!(
+            !is_zstd,
+            "to write compressed records, build cordwood with the feature `zstd`"
+        );
+        Deflater::default()
+    }
+
+    /// What to write for `record`.
+    #[cfg(feature = "zstd")]
+    pub(crate) fn deflate<'a>(&'a mut self, record: &'a [u8]) -> &'a [u8] {
+        let Some(context) = self.zstd.as_mut().filter(|_| !record.is_empty()) else {
+            return record;
+        };
+        self.frame.clear();
+        self.frame.reserve(zstd_safe::compress_bound(record.len()));
+        // With so much room it can fail only for want of memory, and then Rust ends the process, too.
+        let compressed = context.compress2(&mut self.frame, record);
+        compressed.expect("memory for a zstd frame");
+        &self.frame
+    }
+
+    #[cfg(not(feature = "zstd"))]
+    pub(crate) fn deflate<'a>(&'a mut self, record: &'a [u8]) -> &'a [u8] {
+        record
+    }
+}
+
+/// No state goes from one record to the next.
+impl Clone for Deflater {
+    fn clone(&self) -> Self {
+        #[cfg(feature = "zstd")]
+        return Deflater::new(self.zstd.is_some());
+        #[cfg(not(feature = "zstd"))]
+        Deflater::default()
+    }
+}
+
+impl std::fmt::Debug for Deflater {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Deflater").finish_non_exhaustive()
+    }
+}

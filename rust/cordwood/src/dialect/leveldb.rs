@@ -1,0 +1,16 @@
+//! LevelDB. Source: `db/log_format.h` and `doc/log_format.md`.
+
+use super::{Checksum, Dialect, Kinds};
+
+static KINDS: Kinds = Kinds::plain();
+
+pub(super) const LEVELDB: Dialect = Dialect {
+    name: "leveldb",
+    kinds: &KINDS,
+    checksum: Checksum::MaskedCrc32c,
+    prefix: b"",
+    grid_offset: 0,
+    has_end_trailer: false,
+    log_number: None,
+    is_zstd: false,
+};

@@ -1,0 +1,437 @@
+//! What a dialect is: plain data that says how the bytes of a log are laid out. Adding one touches one file, and the list below.
+//!
+//! All dialects share the block of 32 KiB, the first seven bytes of a header and the FULL, FIRST, MIDDLE, LAST rule. They differ in what the type
+//! bytes mean, how long a header is, which checksum is stored, and what stands at the beginning and at the end of a file.
+
+mod detect;
+mod leveldb;
+mod pebble;
+mod rocksdb;
+mod wandb;
+
+pub use detect::{DETECT_LEN, Foreign, detect};
+pub(crate) use detect::{Detection, detect_at};
+pub(crate) use rocksdb::{SET_ZSTD, ZSTD};
+
+use crate::checksum::{extend, mask, unmask};
+use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind};
+
+/// How the bytes of a log are laid out: the one thing in which the engines' logs differ.
+///
+/// A dialect says what the bytes are, not which program wrote them: RocksDB without recycling, Datastore, Firestore and App Engine write
+/// [`LEVELDB`](Self::LEVELDB), byte for byte. (The zeros with which the last three fill up blocks are
+/// [`Reason::ZeroFill`](crate::Reason::ZeroFill).)
+///
+/// ```
+/// use cordwood::{Dialect, ReadOptions, Reader};
+/// // A record of a recycled RocksDB log, and one that an older log, number 122, has left behind it.
+/// let file = b"\x45\xb7\x1d\x10\x03\x00\x05\x7b\x00\x00\x00foo";
+/// let options = ReadOptions::default().with_dialect(Dialect::ROCKSDB.with_log_number(123));
+/// let mut reader = Reader::from_slice(file, options);
+/// assert_eq!(reader.next_record()?.unwrap().data, b"foo");
+/// # Ok::<(), cordwood::Error>(())
+/// ```
+#[derive(Clone, Copy)]
+pub struct Dialect {
+    name: &'static str,
+    kinds: &'static Kinds,
+    pub(crate) checksum: Checksum,
+    /// What a file begins with, before the first fragment.
+    pub(crate) prefix: &'static [u8],
+    /// File offset of the first block.
+    grid_offset: u64,
+    /// Whether a closed log ends with a header that has no checksum.
+    has_end_trailer: bool,
+    /// The number of this log, if it is known: fragments of another one are stale.
+    log_number: Option<u32>,
+    /// Whether each record is a zstd frame.
+    pub(crate) is_zstd: bool,
+}
+
+impl Dialect {
+    /// Types 1 to 4, CRC-32C. What LevelDB writes, and all that say they write its format. Also RocksDB's logs as long as they are not recycled
+    /// or compressed, the MANIFEST of all three engines, and the exports of Datastore and Firestore.
+    pub const LEVELDB: Dialect = leveldb::LEVELDB;
+
+    /// RocksDB's write-ahead log with all that it may hold: types 1 to 4 and 5 to 8, zstd, and the records that the engine writes for itself.
+    pub const ROCKSDB: Dialect = rocksdb::ROCKSDB;
+
+    /// Pebble's write-ahead log: types 1 to 4, 5 to 8, and 9 to 12, which say how far the file had been synced; and the trailer of a closed log.
+    pub const PEBBLE: Dialect = pebble::PEBBLE;
+
+    /// What RocksDB and Pebble have in common, for a log of which nothing tells them apart: types 1 to 8, and Pebble's trailer.
+    pub const RECYCLABLE: Dialect = pebble::RECYCLABLE;
+
+    /// A run file of Weights & Biases (`.wandb`): a file header, types 1 to 4, and the CRC-32 of zip and PNG, not masked.
+    pub const WANDB: Dialect = wandb::WANDB;
+
+    /// A run file of wandb-core before 0.17.6: as [`WANDB`](Self::WANDB), but the first block begins behind the file header.
+    pub const WANDB_OLD: Dialect = wandb::WANDB_OLD;
+
+    /// A run file of SwanLab: as [`WANDB`](Self::WANDB) with another file header.
+    pub const SWANLAB: Dialect = wandb::SWANLAB;
+
+    /// All of them.
+    ///
+    /// ```
+    /// use cordwood::Dialect;
+    /// assert_eq!(Dialect::ALL.map(Dialect::name)[..3], ["leveldb", "rocksdb", "pebble"]);
+    /// ```
+    pub const ALL: [Dialect; 7] = [
+        Dialect::LEVELDB,
+        Dialect::ROCKSDB,
+        Dialect::PEBBLE,
+        Dialect::RECYCLABLE,
+        Dialect::WANDB,
+        Dialect::WANDB_OLD,
+        Dialect::SWANLAB,
+    ];
+
+    /// A stable name, such as `"leveldb"`: part of the interface, the same in Python and on the command line.
+    pub const fn name(self) -> &'static str {
+        self.name
+    }
+
+    /// The dialect with this [`name`](Self::name).
+    ///
+    /// ```
+    /// use cordwood::Dialect;
+    /// assert_eq!(Dialect::from_name("pebble"), Some(Dialect::PEBBLE));
+    /// assert_eq!(Dialect::from_name("gzip"), None);
+    /// ```
+    pub fn from_name(name: &str) -> Option<Dialect> {
+        Dialect::ALL.into_iter().find(|dialect| dialect.name == name)
+    }
+
+    /// The number of the log, where the dialect has one and it is known.
+    pub const fn log_number(self) -> Option<u32> {
+        self.log_number
+    }
+
+    /// Says which log this is: the number in its file's name, its low 32 bits. Fragments that carry another number are stale: left over from the log
+    /// that the file held before. Without it a reader takes the number of the first sound fragment.
+    ///
+    /// A writer writes the number into each fragment, in types 5 to 8; without it, in types 1 to 4.
+    ///
+    /// It means nothing in a dialect without log numbers.
+    ///
+    /// ```
+    /// use cordwood::Dialect;
+    /// assert_eq!(Dialect::ROCKSDB.with_log_number(10).log_number(), Some(10));
+    /// assert_eq!(Dialect::LEVELDB.with_log_number(10).log_number(), None);
+    /// ```
+    #[must_use]
+    pub const fn with_log_number(mut self, log_number: u32) -> Self {
+        if self.has_log_numbers() {
+            self.log_number = Some(log_number);
+        }
+        self
+    }
+
+    /// Says that each record is a zstd frame. A reader that begins at the beginning finds that out by itself; one that begins later has to be told.
+    ///
+    /// It means nothing but in [`ROCKSDB`](Self::ROCKSDB).
+    #[must_use]
+    pub const fn with_zstd(mut self) -> Self {
+        self.is_zstd = matches!(self.kinds.meanings[9].role, Role::Metadata(Metadata::SetCompression));
+        self
+    }
+
+    /// Whether each record is a zstd frame.
+    pub const fn is_zstd(self) -> bool {
+        self.is_zstd
+    }
+
+    /// Whether fragments may carry the number of their log, so that stale ones can be told. What comes before then decides where such a log ends, so it is
+    /// not read in parts.
+    pub const fn has_log_numbers(self) -> bool {
+        self.kinds.header_len_max > HEADER_LEN
+    }
+
+    /// Whether a FULL fragment of type 1 is what it is in LevelDB, so that the fast loop finds it.
+    pub(crate) const fn has_plain_full(self) -> bool {
+        matches!(self.checksum, Checksum::MaskedCrc32c)
+            && matches!(self.kinds.meanings[1].role, Role::Fragment(Kind::Full))
+    }
+
+    /// The most zeros with which a writer fills a block that has no room for a header.
+    pub(crate) const fn trailer_len_max(self) -> usize {
+        self.kinds.header_len_max - 1
+    }
+
+    /// What the type byte `byte` means.
+    #[inline]
+    pub(crate) const fn meaning(&self, byte: u8) -> Meaning {
+        self.kinds.meanings[byte as usize]
+    }
+
+    /// The file offset at which the block that holds `offset` begins.
+    #[inline]
+    pub const fn block_begin(&self, offset: u64) -> u64 {
+        offset.saturating_sub((BLOCK_LEN - self.block_left(offset)) as u64)
+    }
+
+    /// Bytes from `offset` to the end of its block.
+    #[inline]
+    pub(crate) const fn block_left(&self, offset: u64) -> usize {
+        // 2^64 is a whole number of blocks, so this is right before the first one, too.
+        BLOCK_LEN - (offset.wrapping_sub(self.grid_offset) % BLOCK_LEN as u64) as usize
+    }
+
+    /// The whole fragment with a right checksum that `bytes` begin with. Without `verify_checksums` any whole one will do.
+    #[inline]
+    pub(crate) fn sound(&self, bytes: &[u8], verify_checksums: bool) -> Option<Sound> {
+        let header = Header::decode(bytes.first_chunk()?);
+        let Meaning { role, form } = self.meaning(header.kind);
+        if let Some(sound) = self.sound_as(header, role, form, bytes, verify_checksums) {
+            return Some(sound);
+        }
+        // Of the types that RocksDB will have, odd ones carry the log number. It has types without that break its rule, so both are tried.
+        let is_unknown = matches!(role, Role::Unknown | Role::Ignorable);
+        if is_unknown && header.kind % 2 == 1 && self.has_log_numbers() {
+            return self.sound_as(header, role, Form::Recyclable, bytes, verify_checksums);
+        }
+        None
+    }
+
+    /// [`sound`](Self::sound), if the header has this form.
+    #[inline]
+    fn sound_as(&self, header: Header, role: Role, form: Form, bytes: &[u8], verify_checksums: bool) -> Option<Sound> {
+        let end = form.header_len() + usize::from(header.len);
+        let covered = bytes.get(CHECKSUM_LEN + LENGTH_LEN..end)?;
+        let is_right = !verify_checksums || header.masked_crc == self.checksum.stored(covered);
+        is_right.then_some(Sound { role, form, end })
+    }
+
+    /// The number that a fragment of this form carries at the beginning of `bytes`.
+    pub(crate) fn log_number_at(bytes: &[u8], form: Form) -> Option<u32> {
+        match form {
+            Form::Plain => None,
+            Form::Recyclable | Form::Synced => bytes[HEADER_LEN..].first_chunk().copied().map(u32::from_le_bytes),
+        }
+    }
+
+    /// Whether a sound fragment of this form, at the beginning of `bytes`, is left over from another log.
+    #[inline]
+    pub(crate) fn is_stale(&self, bytes: &[u8], form: Form) -> bool {
+        self.log_number
+            .zip(Dialect::log_number_at(bytes, form))
+            .is_some_and(|(own, number)| own != number)
+    }
+
+    /// The trailer of a closed log: a header without checksum and length, with the number of the log that would come next.
+    pub(crate) fn end_trailer(&self) -> Option<[u8; Form::Recyclable.header_len()]> {
+        let number = self.log_number.filter(|_| self.has_end_trailer)?;
+        let [a, b, c, d] = number.wrapping_add(1).to_le_bytes();
+        Some([0, 0, 0, 0, 0, 0, END_TRAILER_KIND, a, b, c, d])
+    }
+
+    /// Whether `bytes` begin with [`end_trailer`](Self::end_trailer); of any log, if the number of this one is not known.
+    pub(crate) fn is_end_trailer(&self, bytes: &[u8]) -> bool {
+        let Some(bytes) = bytes.first_chunk().filter(|_| self.has_end_trailer) else {
+            return false;
+        };
+        match self.end_trailer() {
+            Some(trailer) => trailer == *bytes,
+            None => bytes.starts_with(&[0, 0, 0, 0, 0, 0, END_TRAILER_KIND]),
+        }
+    }
+}
+
+/// By name, log number and compression: all else goes with the name.
+impl PartialEq for Dialect {
+    fn eq(&self, other: &Self) -> bool {
+        (self.name, self.log_number, self.is_zstd) == (other.name, other.log_number, other.is_zstd)
+    }
+}
+
+impl Eq for Dialect {}
+
+impl std::fmt::Debug for Dialect {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Dialect {
+            name,
+            log_number,
+            is_zstd,
+            ..
+        } = self;
+        f.debug_struct("Dialect")
+            .field("name", name)
+            .field("log_number", log_number)
+            .field("is_zstd", is_zstd)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The type of the trailer of a closed log: that of a recyclable FULL. Source: Pebble `record/log_writer.go`, `emitEOFTrailer`.
+const END_TRAILER_KIND: u8 = 5;
+
+/// Bytes of the checksum in a header.
+const CHECKSUM_LEN: usize = 4;
+/// Bytes of the length in a header.
+const LENGTH_LEN: usize = 2;
+
+/// The checksum that a header states. It covers the header from the type byte on, and the payload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Checksum {
+    /// CRC-32C, masked.
+    MaskedCrc32c,
+    /// The CRC-32 of IEEE 802.3, as zlib computes it; not masked.
+    Crc32,
+}
+
+impl Checksum {
+    /// What a header states whose type byte and all that follows are `covered`.
+    #[inline]
+    pub(crate) fn stored(self, covered: &[u8]) -> u32 {
+        self.to_stored(self.crc(covered))
+    }
+
+    /// The checksum itself, without the mask.
+    #[inline]
+    pub(crate) fn crc(self, covered: &[u8]) -> u32 {
+        self.extend(0, covered)
+    }
+
+    /// The checksum of some bytes and `data` behind them.
+    #[inline]
+    pub(crate) fn extend(self, crc: u32, data: &[u8]) -> u32 {
+        match self {
+            Checksum::MaskedCrc32c => extend(crc, data),
+            Checksum::Crc32 => {
+                let mut hasher = crc32fast::Hasher::new_with_initial(crc);
+                hasher.update(data);
+                hasher.finalize()
+            }
+        }
+    }
+
+    /// A checksum as a header states it.
+    #[inline]
+    pub(crate) const fn to_stored(self, crc: u32) -> u32 {
+        match self {
+            Checksum::MaskedCrc32c => mask(crc),
+            Checksum::Crc32 => crc,
+        }
+    }
+
+    /// The checksum that a header states, without the mask.
+    #[inline]
+    pub(crate) const fn crc_of_stored(self, stored: u32) -> u32 {
+        match self {
+            Checksum::MaskedCrc32c => unmask(stored),
+            Checksum::Crc32 => stored,
+        }
+    }
+}
+
+/// What a header holds behind the seven bytes that all have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// Nothing.
+    Plain,
+    /// The log number.
+    Recyclable,
+    /// The log number, and how far the file had been synced.
+    Synced,
+}
+
+impl Form {
+    #[inline]
+    pub(crate) const fn header_len(self) -> usize {
+        match self {
+            Form::Plain => HEADER_LEN,
+            Form::Recyclable => HEADER_LEN + 4,
+            Form::Synced => HEADER_LEN + 4 + 8,
+        }
+    }
+
+    /// How many types there are before FULL, FIRST, MIDDLE and LAST of this form, not counting type 0.
+    #[inline]
+    pub(crate) const fn kinds_before(self) -> u8 {
+        match self {
+            Form::Plain => 0,
+            Form::Recyclable => 4,
+            Form::Synced => 8,
+        }
+    }
+}
+
+/// A record that an engine writes into its log for itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Metadata {
+    /// All records are compressed.
+    SetCompression,
+    /// The lengths of the timestamps in the keys of some column families.
+    TimestampSizes,
+    /// What the log before this one is.
+    Predecessor,
+}
+
+/// What a type byte stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    Fragment(Kind),
+    Metadata(Metadata),
+    /// Not known, and may be passed over.
+    Ignorable,
+    Unknown,
+}
+
+/// What a type byte means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Meaning {
+    pub(crate) role: Role,
+    pub(crate) form: Form,
+}
+
+/// What each type byte means.
+struct Kinds {
+    meanings: [Meaning; 256],
+    /// The longest header of any fragment.
+    header_len_max: usize,
+}
+
+impl Kinds {
+    /// LevelDB's four, and nothing else.
+    const fn plain() -> Kinds {
+        let unknown = Meaning {
+            role: Role::Unknown,
+            form: Form::Plain,
+        };
+        Kinds {
+            meanings: [unknown; 256],
+            header_len_max: HEADER_LEN,
+        }
+        .with_fragments(Form::Plain)
+    }
+
+    /// FULL, FIRST, MIDDLE and LAST of this form.
+    const fn with_fragments(mut self, form: Form) -> Kinds {
+        let kinds = [Kind::Full, Kind::First, Kind::Middle, Kind::Last];
+        let mut place = 0;
+        while place < kinds.len() {
+            let kind = kinds[place];
+            self = self.with(form.kinds_before() + kind as u8, Role::Fragment(kind), form);
+            place += 1;
+        }
+        if form.header_len() > self.header_len_max {
+            self.header_len_max = form.header_len();
+        }
+        self
+    }
+
+    const fn with(mut self, byte: u8, role: Role, form: Form) -> Kinds {
+        self.meanings[byte as usize] = Meaning { role, form };
+        self
+    }
+}
+
+/// A whole fragment of any type with a right checksum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Sound {
+    pub(crate) role: Role,
+    pub(crate) form: Form,
+    /// Where it ends, counted from its first byte.
+    pub(crate) end: usize,
+}

@@ -1,0 +1,60 @@
+//! The data of a compressed record: one zstd frame. Pure, no I/O.
+//!
+//! Source: RocksDB `db/log_reader.cc`, `util/compression.h`.
+
+use crate::error::Reason;
+
+/// Holds the data of the last record.
+#[derive(Debug, Default)]
+pub(crate) struct Inflater {
+    data: Vec<u8>,
+}
+
+impl Inflater {
+    /// The data of the last record that was decompressed.
+    pub(crate) fn data(&self) -> &[u8] {
+        &self.data
+    }
+
+    /// Decompresses `frame`, to at most `len_max` bytes. An empty record is no frame.
+    #[cfg(feature = "zstd")]
+    pub(crate) fn inflate(&mut self, frame: &[u8], len_max: u64) -> Result<(), Reason> {
+        self.data.clear();
+        if frame.is_empty() {
+            return Ok(());
+        }
+        let stated = zstd_safe::get_frame_content_size(frame).map_err(|_| Reason::BadCompression)?;
+        // RocksDB states the length in each frame. It is not believed beyond what so few bytes can hold.
+        let len = stated.ok_or(Reason::BadCompression)?;
+        let possible = (frame.len() as u64 / BLOCK_HEADER_LEN + 1).saturating_mul(BLOCK_DATA_LEN_MAX);
+        if len > possible {
+            return Err(Reason::BadCompression);
+        }
+        if len > len_max {
+            return Err(Reason::RecordTooLarge);
+        }
+        let len = usize::try_from(len).map_err(|_| Reason::RecordTooLarge)?;
+        self.data.reserve_exact(len);
+        match zstd_safe::decompress(&mut self.data, frame) {
+            Ok(found) if found == len => Ok(()),
+            _ => Err(Reason::BadCompression),
+        }
+    }
+
+    /// Without the feature `zstd` nothing is decompressed.
+    #[cfg(not(feature = "zstd"))]
+    pub(crate) fn inflate(&mut self, frame: &[u8], _len_max: u64) -> Result<(), Reason> {
+        if frame.is_empty() {
+            return Ok(());
+        }
+        Err(Reason::UnsupportedCompression)
+    }
+}
+
+/// Bytes of a block's header in a zstd frame. Source: RFC 8878, 3.1.1.2.
+#[cfg(feature = "zstd")]
+const BLOCK_HEADER_LEN: u64 = 3;
+
+/// The most data that one block of a zstd frame gives. Source: RFC 8878, 3.1.1.2.4.
+#[cfg(feature = "zstd")]
+const BLOCK_DATA_LEN_MAX: u64 = 128 << 10;

@@ -1,0 +1,193 @@
+//! What is not one of these logs is named, and what cannot be told is said to be unclear. A dialect that is named always wins.
+
+#[path = "common/wire.rs"]
+#[allow(dead_code, reason = "not every test file needs all of it")]
+mod wire;
+
+use cordwood::{DETECT_LEN, Dialect, Error, Foreign, ReadOptions, Reader, detect};
+use wire::Wire;
+
+/// The beginnings of files, from the specifications of their formats or made by their programs.
+fn foreign() -> Vec<(Foreign, Vec<u8>)> {
+    let riegeli = [
+        b"\x83\xaf\x70\xd1\x0d\x88\x4a\x3f\0\0\0\0\0\0\0\0\x40\0\0\0\0\0\0\0".as_slice(),
+        b"\x91\xba\xc2\x3c\x92\x87\xe1\xa9\0\0\0\0\0\0\0\0\xe1\x9f\x13\xc0\xe9\xb1\xc3\x72\x73\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
+    ]
+    .concat();
+    // The length 3, its masked checksum, "foo", and its masked checksum. The checksums are from a script.
+    let tf_record = b"\x03\0\0\0\0\0\0\0\xb0\x99\x49\x0efoo\x61\x8a\xbe\xfe".to_vec();
+    // FULL, the length 3, the checksum of "foo" as it is, big endian.
+    let prometheus = b"\x01\x00\x03\xcf\xc4\xae\x1dfoo".to_vec();
+    vec![
+        (Foreign::Gzip, b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03".to_vec()),
+        (Foreign::Zstd, b"\x28\xb5\x2f\xfd\x20\x03\x19\x00\x00foo".to_vec()),
+        (Foreign::Lz4, b"\x04\x22\x4d\x18\x64\x40\xa7".to_vec()),
+        (Foreign::Riegeli, riegeli),
+        (Foreign::TfRecord, tf_record),
+        (Foreign::Sqlite, b"SQLite format 3\0\x10\0\x01\x01".to_vec()),
+        (Foreign::SqliteWal, b"\x37\x7f\x06\x82\0\x2d\xe2\x18".to_vec()),
+        (Foreign::SqliteWal, b"\x37\x7f\x06\x83\0\x2d\xe2\x18".to_vec()),
+        (Foreign::Prometheus, prometheus),
+    ]
+}
+
+#[test]
+fn other_formats_are_named() {
+    for (format, bytes) in foreign() {
+        assert_eq!(detect(&bytes), Err(format));
+        let mut reader = Reader::from_slice(&bytes, ReadOptions::default());
+        // Asked again, it says so again.
+        for _ in 0..2 {
+            let Err(error @ Error::Foreign { foreign, .. }) = reader.next_record() else {
+                panic!("{format:?} is no log")
+            };
+            assert_eq!(foreign, format);
+            let message = error.to_string();
+            assert!(
+                message.contains(format.name()) && message.contains(format.hint()),
+                "{message}"
+            );
+        }
+        assert!(matches!(reader.dialect(), Err(Error::Foreign { .. })));
+    }
+}
+
+#[test]
+fn the_path_is_in_the_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("000001.log");
+    std::fs::write(&path, b"SQLite format 3\0").unwrap();
+    let error = Reader::open(&path, ReadOptions::default())
+        .unwrap()
+        .next_record()
+        .unwrap_err();
+    assert!(error.to_string().contains("000001.log"));
+}
+
+#[test]
+fn a_named_dialect_wins() {
+    for (_, bytes) in foreign() {
+        for dialect in Dialect::ALL {
+            let mut reader = Reader::from_slice(&bytes, ReadOptions::default().with_dialect(dialect));
+            assert_eq!(reader.dialect().unwrap(), dialect);
+            loop {
+                match reader.next_event() {
+                    Ok(None) => break,
+                    Ok(Some(_)) | Err(Error::Corruption { .. }) => {}
+                    Err(error) => panic!("{error}"),
+                }
+            }
+        }
+    }
+    let run_file = [b":W&B\xe1\xbe\x00".as_slice(), &Wire::Ieee.full(b"foo")].concat();
+    let mut reader = Reader::from_slice(&run_file, ReadOptions::default().with_dialect(Dialect::LEVELDB));
+    assert!(matches!(reader.next_record(), Err(Error::Corruption { .. })));
+}
+
+#[test]
+fn what_cannot_be_told_is_unclear() {
+    let fragments = [
+        Wire::Plain.full(b"foo"),
+        Wire::Recyclable(1).full(b"foo"),
+        Wire::Synced(1, 0).full(b"foo"),
+        Wire::Ieee.full(b"foo"),
+    ];
+    for fragment in fragments {
+        for len in 0..fragment.len() {
+            assert_eq!(detect(&fragment[..len]), Ok(None));
+        }
+        assert!(matches!(detect(&fragment), Ok(Some(_))));
+    }
+    assert_eq!(detect(&[0; 100_000]), Ok(None));
+}
+
+/// The first block is zeros or damaged: a later one shows what the log is.
+#[test]
+fn a_later_block_decides() {
+    for (wire, dialect) in [
+        (Wire::Plain, Dialect::LEVELDB),
+        (Wire::Recyclable(3), Dialect::RECYCLABLE.with_log_number(3)),
+        (Wire::Synced(3, 0), Dialect::PEBBLE.with_log_number(3)),
+    ] {
+        for fill in [0, 7] {
+            for blocks in 1..3 {
+                let file = [vec![fill; blocks * 32_768], wire.full(b"foo")].concat();
+                let file = &file[..file.len().min(DETECT_LEN)];
+                assert_eq!(detect(file), Ok(Some(dialect)), "{wire:?} {fill} {blocks}");
+            }
+        }
+    }
+}
+
+/// There is one block, and it begins with damage: two sound fragments one behind the other show what the log is.
+#[test]
+fn fragments_behind_damage_decide() {
+    for (wire, dialect) in [
+        (Wire::Plain, Dialect::LEVELDB),
+        (Wire::Recyclable(3), Dialect::RECYCLABLE.with_log_number(3)),
+        (Wire::Synced(3, 0), Dialect::PEBBLE.with_log_number(3)),
+        (Wire::Ieee, Dialect::WANDB),
+    ] {
+        let mut file = [wire.full(b"damaged"), wire.full(b"foo"), wire.full(b"bar")].concat();
+        file[0] ^= 1;
+        assert_eq!(detect(&file), Ok(Some(dialect)), "{wire:?}");
+        assert_eq!(detect(&file[..file.len() - 1]), Ok(None), "{wire:?}");
+    }
+}
+
+/// The first sound fragment decides, so a flipped type byte does not make another dialect of a log.
+#[test]
+fn a_type_without_its_checksum_decides_nothing() {
+    let file = Wire::Plain.full(b"foo");
+    for kind in (0..=255).filter(|&kind| kind != 1) {
+        let mut file = file.clone();
+        file[6] = kind;
+        assert_eq!(detect(&file), Ok(None), "{kind}");
+    }
+}
+
+/// In the middle of a file the first fragment may be that of an older log, so a dialect with log numbers is not guessed there.
+#[test]
+fn a_range_of_a_recycled_log() -> Result<(), Box<dyn std::error::Error>> {
+    let mut file = Vec::new();
+    for (number, blocks) in [(5, 3), (4, 6)] {
+        while file.len() < blocks * 32_768 {
+            Wire::Recyclable(number).append(&mut file, 0, &number.to_le_bytes());
+        }
+        file.truncate(blocks * 32_768);
+    }
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("a.log");
+    std::fs::write(&path, &file)?;
+    let options = ReadOptions::default().with_range(4 * 32_768, None);
+    // By path the beginning can be looked at, and so it can in memory.
+    let readers: [&mut dyn FnMut() -> Result<Option<Vec<u8>>, Error>; 2] = [
+        &mut || {
+            Ok(Reader::open(&path, options.clone())?
+                .next_record()?
+                .map(|record| record.data.to_vec()))
+        },
+        &mut || {
+            Ok(Reader::from_slice(&file, options.clone())
+                .next_record()?
+                .map(|record| record.data.to_vec()))
+        },
+    ];
+    for read in readers {
+        assert_eq!(read()?, None, "stale records");
+    }
+    // A source that begins later cannot be asked for what is before it.
+    let source = cordwood::StreamSource::new(&file[4 * 32_768..], 4 * 32_768);
+    assert!(matches!(
+        Reader::with_source(source, options).next_record(),
+        Err(Error::Corruption { .. })
+    ));
+    Ok(())
+}
+
+#[test]
+fn names_lead_back() {
+    for dialect in Dialect::ALL {
+        assert_eq!(Dialect::from_name(dialect.name()), Some(dialect));
+    }
+}

@@ -1,0 +1,341 @@
+//! Damage in every dialect: every truncation and every flipped bit of a small log, and all types with right and wrong checksums. No wrong record, no
+//! byte unaccounted for, no panic, no hang.
+
+#[path = "common/wire.rs"]
+#[allow(dead_code, reason = "not every test file needs all of it")]
+mod wire;
+
+use cordwood::{Dialect, End, Error, Event, OnCorruption, ReadOptions, Reader, Severity, SkippedRegion};
+use wire::Wire;
+
+const BLOCK: usize = 32_768;
+const POLICIES: [OnCorruption; 4] = [
+    OnCorruption::Raise,
+    OnCorruption::Skip,
+    OnCorruption::Stop,
+    OnCorruption::Salvage,
+];
+
+struct Log {
+    dialect: Dialect,
+    wire: Wire,
+    bytes: Vec<u8>,
+    /// Where each record begins, where it ends, and its data.
+    records: Vec<(u64, u64, Vec<u8>)>,
+    /// Bytes of the file header.
+    prefix_len: usize,
+}
+
+impl Log {
+    fn new(dialect: Dialect, wire: Wire, prefix: &[u8], records: impl IntoIterator<Item = Vec<u8>>) -> Self {
+        let grid = if dialect == Dialect::WANDB_OLD { 7 } else { 0 };
+        let mut log = Log {
+            dialect,
+            wire,
+            bytes: prefix.to_vec(),
+            records: Vec::new(),
+            prefix_len: prefix.len(),
+        };
+        for data in records {
+            let begin = wire.append(&mut log.bytes, grid, &data);
+            log.records.push((begin, log.bytes.len() as u64, data));
+        }
+        log
+    }
+
+    /// The options of a user who knows the dialect, and those of one who does not.
+    fn options(&self) -> [ReadOptions; 2] {
+        [
+            ReadOptions::default().with_dialect(self.dialect),
+            ReadOptions::default(),
+        ]
+    }
+}
+
+const WANDB_HEADER: &[u8] = b":W&B\xe1\xbe\x00";
+
+/// One log in each dialect and form.
+fn logs(records: impl Fn(Wire, usize) -> Vec<Vec<u8>>) -> Vec<Log> {
+    let log =
+        |dialect: Dialect, wire: Wire, prefix: &[u8]| Log::new(dialect, wire, prefix, records(wire, prefix.len()));
+    vec![
+        log(Dialect::LEVELDB, Wire::Plain, b""),
+        log(Dialect::ROCKSDB, Wire::Plain, b""),
+        log(Dialect::ROCKSDB.with_log_number(7), Wire::Recyclable(7), b""),
+        log(Dialect::RECYCLABLE.with_log_number(7), Wire::Recyclable(7), b""),
+        log(Dialect::PEBBLE.with_log_number(7), Wire::Recyclable(7), b""),
+        log(Dialect::PEBBLE.with_log_number(7), Wire::Synced(7, 0), b""),
+        log(Dialect::WANDB, Wire::Ieee, WANDB_HEADER),
+        log(Dialect::WANDB_OLD, Wire::Ieee, WANDB_HEADER),
+        log(Dialect::SWANLAB, Wire::Ieee, b":SWL\xd6\xe1\x02"),
+    ]
+}
+
+fn noise(len: usize, seed: u32) -> Vec<u8> {
+    let mut state = seed | 1;
+    let next = || {
+        state ^= state << 13;
+        state ^= state >> 17;
+        state ^= state << 5;
+        (state >> 9) as u8
+    };
+    std::iter::repeat_with(next).take(len).collect()
+}
+
+fn small(_: Wire, _: usize) -> Vec<Vec<u8>> {
+    [3, 0, 40, 17, 0, 100, 9]
+        .into_iter()
+        .enumerate()
+        .map(|(seed, len)| noise(len, 77 + seed as u32))
+        .collect()
+}
+
+/// Small records, with the end of a block among them and in one of them.
+fn at_a_block_end(wire: Wire, prefix_len: usize) -> Vec<Vec<u8>> {
+    let room = BLOCK - prefix_len - 5 * wire.header_len() - 63;
+    vec![
+        noise(3, 1),
+        noise(room, 2),
+        noise(20, 3),
+        Vec::new(),
+        noise(90, 4),
+        noise(5, 5),
+        noise(30, 6),
+    ]
+}
+
+struct Seen {
+    /// Which records, in order.
+    records: Vec<usize>,
+    skipped: Vec<SkippedRegion>,
+    end: End,
+}
+
+/// All events, of which each is checked: no record that was not written, and no byte twice or not at all.
+fn read(log: &Log, bytes: &[u8], options: ReadOptions) -> Seen {
+    let policy = options.on_corruption;
+    let mut reader = Reader::from_slice(bytes, options);
+    let mut seen = Seen {
+        records: Vec::new(),
+        skipped: Vec::new(),
+        end: End::Clean { offset: 0 },
+    };
+    let mut position = 0;
+    // No more events than bytes, and one for the end: else it does not come to one.
+    for _ in 0..=bytes.len() + 1 {
+        let (begin, end) = match reader.next_event() {
+            Ok(Some(Event::Record(record))) => {
+                let at = log.records.binary_search_by_key(&record.offset, |&(begin, ..)| begin);
+                let at = at.unwrap_or_else(|_| panic!("no record was written at {}", record.offset));
+                assert_eq!(record.end_offset, log.records[at].1);
+                assert!(record.data == log.records[at].2, "a wrong record at {}", record.offset);
+                assert!(!record.is_salvaged || policy == OnCorruption::Salvage);
+                seen.records.push(at);
+                (record.offset, record.end_offset)
+            }
+            Ok(Some(Event::Skipped(region))) | Err(Error::Corruption { region, .. }) => {
+                seen.skipped.push(region);
+                (region.begin, region.end)
+            }
+            Ok(None) => {
+                seen.end = reader.end().expect("an end");
+                let is_trailer = trailer(bytes, position, bytes.len() as u64);
+                assert!(is_trailer, "{position} to the end is not accounted for");
+                return seen;
+            }
+            Err(error) => panic!("{error}"),
+        };
+        assert!(begin < end, "an empty event at {begin}");
+        assert!(
+            trailer(bytes, position, begin),
+            "{position} to {begin} is not accounted for"
+        );
+        position = end;
+    }
+    panic!("more events than bytes");
+}
+
+/// What may lie between two events: nothing, or the end of a block, too short for a header.
+fn trailer(bytes: &[u8], begin: u64, end: u64) -> bool {
+    begin == end
+        || (begin < end && end - begin < 19 && bytes[begin as usize..end as usize].iter().all(|&byte| byte == 0))
+}
+
+/// Whether anything is told that is more than information.
+fn is_told(seen: &Seen) -> bool {
+    seen.skipped
+        .iter()
+        .any(|region| region.reason.severity() != Severity::Info)
+}
+
+#[test]
+fn sound_logs_are_read_whole() {
+    for log in logs(small).into_iter().chain(logs(at_a_block_end)) {
+        for options in log.options() {
+            for policy in POLICIES {
+                let seen = read(&log, &log.bytes, options.clone().with_on_corruption(policy));
+                assert_eq!(
+                    seen.records,
+                    Vec::from_iter(0..log.records.len()),
+                    "{:?} {options:?}",
+                    log.wire
+                );
+                assert!(!is_told(&seen));
+                assert_eq!(seen.skipped.len(), usize::from(log.prefix_len > 0));
+            }
+        }
+    }
+}
+
+fn check_truncation(log: &Log, len: usize) {
+    let bytes = &log.bytes[..len];
+    let whole: Vec<usize> = (0..log.records.len())
+        .filter(|&at| log.records[at].1 <= len as u64)
+        .collect();
+    let ends_between = whole.last().map_or(log.prefix_len, |&at| log.records[at].1 as usize);
+    for policy in POLICIES {
+        let [known, unknown] = log
+            .options()
+            .map(|options| read(log, bytes, options.with_on_corruption(policy)));
+        assert_eq!(known.records, whole, "{:?} cut to {len}", log.dialect);
+        let is_damage = |region: &SkippedRegion| region.reason.severity() == Severity::Corruption;
+        assert!(
+            !known.skipped.iter().any(is_damage),
+            "{:?} cut to {len}: {:?}",
+            log.dialect,
+            known.skipped
+        );
+        let is_torn = matches!(known.end, End::TornTail { .. });
+        // What is left may be the zeros of a trailer.
+        let rest = &bytes[ends_between.min(len)..];
+        assert_eq!(
+            is_torn,
+            rest.iter().any(|&byte| byte != 0) || (len < log.prefix_len && len > 0),
+            "{:?} {len}",
+            log.dialect
+        );
+        // Nothing whole, nothing detected: then it is taken for LevelDB's, which is no other log's.
+        assert!(unknown.records == whole || whole.is_empty());
+    }
+}
+
+#[test]
+fn every_truncation() {
+    for log in logs(small) {
+        for len in 0..=log.bytes.len() {
+            check_truncation(&log, len);
+        }
+    }
+}
+
+#[test]
+fn every_truncation_at_a_block_end() {
+    for log in logs(at_a_block_end) {
+        // All but the middle of the long record.
+        for len in (0..100).chain((BLOCK - 220)..=log.bytes.len()) {
+            check_truncation(&log, len);
+        }
+    }
+}
+
+fn check_flip(log: &Log, bytes: &[u8], at: usize) {
+    let hit = log
+        .records
+        .iter()
+        .position(|&(begin, end, _)| (begin..end).contains(&(at as u64)));
+    let others: Vec<usize> = (0..log.records.len()).filter(|&record| Some(record) != hit).collect();
+    let [known, unknown] = log.options();
+    for options in [known.clone(), unknown.clone()] {
+        for policy in POLICIES {
+            let seen = read(log, bytes, options.clone().with_on_corruption(policy));
+            // What is hit is never returned, and never lost in silence.
+            assert!(
+                hit.is_none_or(|hit| !seen.records.contains(&hit)),
+                "{:?} {at}",
+                log.wire
+            );
+            assert!(
+                hit.is_none() || is_told(&seen),
+                "{:?} {at}: {:?}",
+                log.wire,
+                seen.skipped
+            );
+        }
+    }
+    for options in [known, unknown] {
+        let salvaged = read(log, bytes, options.with_on_corruption(OnCorruption::Salvage));
+        assert_eq!(salvaged.records, others, "{:?} {at}: {:?}", log.wire, salvaged.skipped);
+    }
+}
+
+#[test]
+fn every_flipped_bit() {
+    for log in logs(small) {
+        let mut bytes = log.bytes.clone();
+        for at in 0..bytes.len() {
+            for bit in 0..8 {
+                bytes[at] ^= 1 << bit;
+                check_flip(&log, &bytes, at);
+                bytes[at] ^= 1 << bit;
+            }
+        }
+    }
+}
+
+#[test]
+fn every_flipped_bit_at_a_block_end() {
+    for log in logs(at_a_block_end) {
+        let mut bytes = log.bytes.clone();
+        for at in (0..40).chain((BLOCK - 220)..bytes.len()) {
+            // Another bit of each byte: the log above has them all.
+            let bit = at % 8;
+            bytes[at] ^= 1 << bit;
+            check_flip(&log, &bytes, at);
+            bytes[at] ^= 1 << bit;
+        }
+    }
+}
+
+/// In each dialect, between two records: each type, with each header, and with a right and a wrong checksum.
+#[test]
+fn each_type_byte() {
+    for log in logs(small) {
+        let wires = [
+            Wire::Plain,
+            Wire::Recyclable(7),
+            Wire::Recyclable(8),
+            Wire::Synced(7, 0),
+            Wire::Ieee,
+        ];
+        for (kind, wire) in (0..=255_u8).flat_map(|kind| wires.map(|wire| (kind, wire))) {
+            let mut between = wire.fragment(kind, b"abc");
+            for is_right in [true, false] {
+                between[0] ^= u8::from(!is_right);
+                let first = log.records[2].1 as usize;
+                let bytes = [&log.bytes[..first], &between, &log.bytes[first..]].concat();
+                // The same records, of which some stand elsewhere; and what was put between them is one, if it is.
+                let mut records = log.records.clone();
+                records[3..].iter_mut().for_each(|(begin, end, _)| {
+                    *begin += between.len() as u64;
+                    *end += between.len() as u64;
+                });
+                records.insert(3, (first as u64, (first + between.len()) as u64, b"abc".to_vec()));
+                let shifted = Log {
+                    records,
+                    bytes,
+                    ..Log::new(log.dialect, log.wire, b"", [])
+                };
+                for policy in POLICIES {
+                    for options in log.options() {
+                        let seen = read(&shifted, &shifted.bytes, options.with_on_corruption(policy));
+                        assert!(seen.records.starts_with(&[0, 1, 2]));
+                        assert!(is_right || !seen.records.contains(&3));
+                        if !is_right {
+                            assert!(is_told(&seen), "{kind} {wire:?} in {:?}", log.wire);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

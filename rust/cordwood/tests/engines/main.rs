@@ -1,0 +1,107 @@
+//! The engines' own test cases under their names, in our words: `docs/format/<engine>-cases.md` list them, and say where this crate differs.
+//!
+//! The policy is `Skip` unless a test says otherwise: all records, and all that is not returned. A comment `Exception:` stands where this crate
+//! is meant to differ from the engine.
+
+mod appengine;
+mod goleveldb;
+mod pebble;
+mod rocksdb;
+mod wandb;
+#[path = "../common/wire.rs"]
+mod wire;
+
+use cordwood::{Dialect, Encoder, End, Event, OnCorruption, ReadOptions, Reader};
+
+/// A block, in bytes.
+const B: usize = 32_768;
+
+/// What a reader gave.
+#[derive(Debug)]
+struct Reading {
+    records: Vec<Vec<u8>>,
+    offsets: Vec<u64>,
+    /// File offsets and reasons.
+    skipped: Vec<(u64, u64, &'static str)>,
+    end: End,
+}
+
+impl Reading {
+    #[track_caller]
+    fn records<D: AsRef<[u8]>>(&self, expected: &[D]) -> &Self {
+        let lens = |records: &[&[u8]]| records.iter().map(|record| record.len()).collect::<Vec<_>>();
+        let found: Vec<&[u8]> = self.records.iter().map(Vec::as_slice).collect();
+        let expected: Vec<&[u8]> = expected.iter().map(AsRef::as_ref).collect();
+        assert_eq!(lens(&found), lens(&expected), "lengths of the records");
+        assert!(found == expected, "records of the right lengths that differ");
+        self
+    }
+
+    #[track_caller]
+    fn skipped(&self, expected: &[(u64, u64, &str)]) -> &Self {
+        assert_eq!(self.skipped, expected);
+        self
+    }
+
+    #[track_caller]
+    fn ends_clean(&self) {
+        assert!(matches!(self.end, End::Clean { .. }), "{:?}", self.end);
+    }
+
+    #[track_caller]
+    fn ends_torn(&self, offset: usize) {
+        assert_eq!(self.end, End::TornTail { offset: offset as u64 });
+    }
+}
+
+const NONE: &[&str] = &[];
+
+fn read(dialect: Dialect, file: &[u8]) -> Reading {
+    read_with(ReadOptions::default().with_dialect(dialect), file)
+}
+
+fn read_with(options: ReadOptions, file: &[u8]) -> Reading {
+    let mut reader = Reader::from_slice(file, options.with_on_corruption(OnCorruption::Skip));
+    let (mut records, mut offsets, mut skipped) = (Vec::new(), Vec::new(), Vec::new());
+    while let Some(event) = reader.next_event().expect("a slice can be read") {
+        match event {
+            Event::Record(record) => {
+                records.push(record.data.to_vec());
+                offsets.push(record.offset);
+            }
+            Event::Skipped(region) => skipped.push((region.begin, region.end, region.reason.as_str())),
+        }
+    }
+    Reading {
+        records,
+        offsets,
+        skipped,
+        end: reader.end().expect("an end"),
+    }
+}
+
+fn write<D: AsRef<[u8]>>(dialect: Dialect, records: &[D]) -> Vec<u8> {
+    let mut file = Vec::new();
+    let mut encoder = Encoder::with_dialect(0, dialect);
+    for record in records {
+        encoder.encode(record.as_ref(), &mut file);
+    }
+    file
+}
+
+/// `text` again and again, `len` bytes of it.
+fn big(text: &str, len: usize) -> Vec<u8> {
+    text.bytes().cycle().take(len).collect()
+}
+
+/// Bytes without structure, the same each time.
+fn noise(len: usize, seed: u32) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9) | 1;
+    let next = || {
+        state ^= state << 13;
+        state ^= state >> 17;
+        state ^= state << 5;
+        (state >> 9) as u8
+    };
+    std::iter::repeat_with(next).take(len).collect()
+}

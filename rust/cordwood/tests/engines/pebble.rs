@@ -1,0 +1,451 @@
+//! Pebble `record/record_test.go`, `record/log_writer_test.go`, `record/testdata/walSync`.
+
+use cordwood::{Dialect, Encoder, ReadOptions, Reader, Writer};
+
+use super::wire::Wire;
+use super::{B, NONE, big, noise, read, write};
+
+const LOG: Dialect = Dialect::PEBBLE.with_log_number(1);
+
+/// Through the writer for LevelDB's fragments and the one for recyclable ones, and as WAL-sync fragments, which only Pebble writes.
+#[track_caller]
+fn round_trip(records: &[Vec<u8>]) {
+    for dialect in [Dialect::PEBBLE, LOG] {
+        read(dialect, &write(dialect, records))
+            .records(records)
+            .skipped(&[])
+            .ends_clean();
+    }
+    let mut file = Vec::new();
+    for record in records {
+        Wire::Synced(1, file.len() as u64).append(&mut file, 0, record);
+    }
+    read(LOG, &file).records(records).skipped(&[]).ends_clean();
+}
+
+#[test]
+fn many() {
+    let records: Vec<_> = (0..10_000).map(|number| format!("{number}.").into_bytes()).collect();
+    round_trip(&records);
+}
+
+#[test]
+fn random() {
+    let records: Vec<_> = (0..40)
+        .map(|seed| noise((seed as usize * 40_503) % (2 * B + 16), seed))
+        .collect();
+    round_trip(&records);
+}
+
+#[test]
+fn basic() {
+    round_trip(&[big("a", 1_000), big("b", 97_270), big("c", 8_000)]);
+}
+
+#[test]
+fn boundary() {
+    for first in (B - 20)..(B + 4) {
+        for second in [B - 11, B - 7, B] {
+            for between in ["", "x"] {
+                round_trip(&[big("1", first), between.into(), big("2", second)]);
+            }
+        }
+    }
+}
+
+#[test]
+fn flush() -> std::io::Result<()> {
+    let mut writer = Writer::new(Vec::new());
+    let mut lens = vec![writer.get_mut().len()];
+    for len in [1, 2, 10_000, 40_000] {
+        writer.append(&big("x", len))?;
+        writer.flush()?;
+        lens.push(writer.get_mut().len());
+    }
+    // The first two upstream are flushed together.
+    assert_eq!(lens, [0, 8, 17, 10_024, 50_038]);
+    Ok(())
+}
+
+#[test]
+fn basic_reads() {
+    round_trip(&[big("0", B - 7), big("1", B - 7), big("2", B - 7)]);
+}
+
+#[test]
+fn size_reader_offset_and_last_record_offset() {
+    let records = [3 * B, 3 * (B - 7) - 2 * B - 14, B - 7, B - 7, B / 2].map(|len| big("x", len));
+    let mut encoder = Encoder::new(0);
+    let mut file = Vec::new();
+    for record in &records {
+        encoder.encode(record, &mut file);
+        assert_eq!(encoder.offset(), file.len() as u64);
+    }
+    let reading = read(Dialect::PEBBLE, &file);
+    assert_eq!(reading.offsets, [0, 98_332, 131_072, 163_840, 196_608]);
+}
+
+#[test]
+fn corrupt_block() {
+    let mut file = write(Dialect::PEBBLE, &[big("0", 3 * B)]);
+    file[3 * B] ^= 0xff;
+    let (block, end) = (3 * B as u64, file.len() as u64);
+    let skipped = [(0, block, "interrupted_record"), (block, end, "checksum_mismatch")];
+    // Exception: damage. Pebble says ErrUnexpectedEOF, as it cannot vouch for legacy fragments.
+    read(Dialect::PEBBLE, &file)
+        .records(NONE)
+        .skipped(&skipped)
+        .ends_clean();
+}
+
+/// Where the records begin that a reader of the range from `start` returns.
+fn offsets_from(file: &[u8], start: u64) -> Vec<u64> {
+    let options = ReadOptions::default()
+        .with_dialect(Dialect::PEBBLE)
+        .with_range(start, None);
+    super::read_with(options, file).offsets
+}
+
+#[test]
+fn seek_record_invalid_chunk() {
+    let file = write(Dialect::PEBBLE, &[big("0", 3 * B), big("1", 100)]);
+    let second = 3 * B as u64 + 28;
+    assert_eq!(offsets_from(&file, B as u64), [second]);
+    // Exception: any offset will do for a range. Pebble fails for one in the middle of a block.
+    assert_eq!(offsets_from(&file, B as u64 + 3), [second]);
+}
+
+#[test]
+fn seek_record_end_of_file() {
+    let file = write(Dialect::PEBBLE, &[big("0", 3 * B), big("1", B), big("2", 10)]);
+    assert_eq!(offsets_from(&file, 3 * B as u64).len(), 2);
+    assert_eq!(offsets_from(&file, 4 * B as u64).len(), 1);
+    // Exception: an empty range. Pebble says ErrUnexpectedEOF.
+    assert_eq!(offsets_from(&file, 1 << 20), [0; 0]);
+}
+
+#[test]
+fn invalid_log_num() {
+    let file = write(LOG, &(0..10).map(|seed| noise(50, seed)).collect::<Vec<_>>());
+    assert_eq!(read(LOG, &file).records.len(), 10);
+    // Exception: the end, told as `stale`. Pebble says ErrUnexpectedEOF.
+    let skipped = [(0, file.len() as u64, "stale")];
+    read(Dialect::PEBBLE.with_log_number(2), &file)
+        .records(NONE)
+        .skipped(&skipped)
+        .ends_clean();
+}
+
+#[test]
+fn truncated_log() {
+    let file = write(LOG, &[big("x", B + 100)]);
+    read(LOG, &file[..B])
+        .records(NONE)
+        .skipped(&[(0, B as u64, "torn_tail")])
+        .ends_torn(0);
+}
+
+/// A log of `number` over what others have left in a buffer of 1 MiB, closed with a trailer or cut.
+#[test]
+fn recycle_log() {
+    let mut buffer = vec![0; 1 << 20];
+    for number in 1..40_u32 {
+        let dialect = Dialect::PEBBLE.with_log_number(number);
+        let records: Vec<_> = (0..number % 7 + 1)
+            .map(|seed| noise((number * 7_919 * (seed + 1)) as usize % 60_000, number ^ seed << 8))
+            .collect();
+        let mut log = write(dialect, &records);
+        let is_closed = number % 3 > 0;
+        if is_closed {
+            let mut encoder = Encoder::with_dialect(log.len() as u64, dialect);
+            encoder.finish(&mut log);
+        }
+        buffer[..log.len()].copy_from_slice(&log);
+        let reading = read(dialect, &buffer);
+        reading.records(&records).ends_clean();
+        assert!(!is_closed || reading.skipped[0].2 == "end_trailer");
+        let told = |reason| ["end_trailer", "stale", "zero_fill"].contains(&reason);
+        assert!(
+            reading.skipped.iter().all(|&(_, _, reason)| told(reason)),
+            "{number}: {:?}",
+            reading.skipped
+        );
+    }
+}
+
+fn recycled_short(number: u32) {
+    let old = write(Dialect::PEBBLE.with_log_number(number.wrapping_sub(1)), &["aaaaa"]);
+    let dialect = Dialect::PEBBLE.with_log_number(number);
+    let mut file = write(dialect, &["a"]);
+    Encoder::with_dialect(12, dialect).finish(&mut file);
+    let len = file.len() as u64;
+    let file = [&file[..], &[0; 4]].concat();
+    assert!(old.len() < file.len());
+    // Exception: what is behind the trailer is told. Pebble is silent.
+    let skipped = [(12, len, "end_trailer"), (len, len + 4, "stale")];
+    read(dialect, &file).records(&["a"]).skipped(&skipped).ends_clean();
+}
+
+#[test]
+fn recycle_log_with_partial_block() {
+    recycled_short(2);
+}
+
+#[test]
+fn recycle_log_number_overflow() {
+    recycled_short(u32::MAX);
+    recycled_short(0);
+}
+
+#[test]
+fn recycle_log_with_partial_record() {
+    let old = write(LOG, &[noise(B + 100, 1)]);
+    let dialect = Dialect::PEBBLE.with_log_number(2);
+    let new = write(dialect, &[noise(B + 100, 2)]);
+    let file = [&new[..B], &old[B..]].concat();
+    let (block, end) = (B as u64, file.len() as u64);
+    read(dialect, &file)
+        .records(NONE)
+        .skipped(&[(0, block, "torn_tail"), (block, end, "stale")])
+        .ends_torn(0);
+}
+
+/// A block of the older log in the middle of the new one: it was never written.
+#[test]
+fn a_lost_write() {
+    let old = write(LOG, &vec![noise(500, 1); 300]);
+    let dialect = Dialect::PEBBLE.with_log_number(2);
+    let new = write(dialect, &vec![noise(500, 2); 300]);
+    let file = [&new[..B], &old[B..2 * B], &new[2 * B..]].concat();
+    let reading = read(dialect, &file);
+    assert!(reading.skipped.contains(&(B as u64, 2 * B as u64, "lost_write")));
+    // The 63 in the block, and the two at its edges.
+    assert_eq!(reading.records.len(), 300 - 65);
+    assert_eq!(reading.records.last(), Some(&noise(500, 2)));
+}
+
+/// Behind damage a block begins with damage, too, but holds a fragment of the log; then an older log follows. So the log had not ended.
+#[test]
+fn a_fragment_inside_a_later_block_is_proof() {
+    let old = write(LOG, &vec![noise(500, 1); 300]);
+    let dialect = Dialect::PEBBLE.with_log_number(2);
+    let new = write(dialect, &vec![noise(500, 2); 300]);
+    let mut file = [&new[..2 * B], &old[2 * B..]].concat();
+    // From the middle of the first block to a little into the second.
+    file[20_000..B + 100].fill(0xee);
+    let reading = read(dialect, &file);
+    let first = reading.skipped[0];
+    assert_eq!((first.1, first.2), (2 * B as u64, "checksum_mismatch"));
+    assert_eq!(
+        reading.skipped.last().map(|last| (last.1, last.2)),
+        Some((file.len() as u64, "stale"))
+    );
+    // With an older log in place of the second block, it had.
+    file[B + 100..2 * B].copy_from_slice(&old[B + 100..2 * B]);
+    let reading = read(dialect, &file);
+    assert_eq!(reading.skipped, [(first.0, file.len() as u64, "stale")]);
+}
+
+/// A trailer is that of this log only with its number plus one.
+#[test]
+fn a_trailer_of_another_log_ends_nothing() {
+    let mut file = write(LOG, &["one"]);
+    let begin = file.len() as u64;
+    file.extend(b"\0\0\0\0\0\0\x05\x09\0\0\0");
+    let reading = read(LOG, &[&file[..], &Wire::Recyclable(1).full(b"two")].concat());
+    assert_eq!(
+        (reading.skipped[0].0, reading.skipped[0].2),
+        (begin, "checksum_mismatch")
+    );
+}
+
+// TestWALSync -------------------------------------------------------------------------------------------------------------------
+
+/// What is wrong with a fragment that begins at `at` in its block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Bad {
+    Checksum,
+    LogNumber,
+    WireFormat,
+    Zeroed,
+    TooLong,
+    InvalidType,
+    HeaderTooBig,
+}
+
+const BAD: [Bad; 7] = [
+    Bad::Checksum,
+    Bad::LogNumber,
+    Bad::WireFormat,
+    Bad::Zeroed,
+    Bad::TooLong,
+    Bad::InvalidType,
+    Bad::HeaderTooBig,
+];
+
+/// A fragment with `len` bytes of payload that is bad in this way, and says that `synced` bytes had been synced.
+fn bad_chunk(bad: Bad, len: usize, synced: u64) -> Vec<u8> {
+    let payload = vec![0xab; len];
+    let mut chunk = Wire::Synced(1, synced).full(&payload);
+    match bad {
+        Bad::Checksum => chunk[0] ^= 0xff,
+        Bad::LogNumber => chunk = Wire::Synced(5, synced).full(&payload),
+        Bad::WireFormat => chunk[6] = 0,
+        Bad::Zeroed => chunk.fill(0),
+        Bad::TooLong => chunk[4..6].copy_from_slice(&[0xff, 0xff]),
+        Bad::InvalidType => chunk[6] = 100,
+        // Of 19 bytes there are fewer.
+        Bad::HeaderTooBig => chunk.truncate(15),
+    }
+    chunk
+}
+
+fn good(synced: u64, len: usize) -> Vec<u8> {
+    Wire::Synced(1, synced).full(&vec![1; len])
+}
+
+/// A sound fragment, then a bad one, and `behind` in the next block.
+fn sync_log(bad: Bad, in_block: &[u8], behind: &[u8]) -> (Vec<u8>, u64) {
+    let mut file = good(0, 10);
+    let begin = if bad == Bad::HeaderTooBig && !behind.is_empty() {
+        // Only at the end of a block can a header be too big for it.
+        file = good(0, B - 19 - 15);
+        B as u64 - 15
+    } else {
+        file.len() as u64
+    };
+    file.extend(bad_chunk(bad, 20, 0));
+    file.extend(in_block);
+    if !behind.is_empty() {
+        file.resize(B, if bad == Bad::Zeroed { 0 } else { 7 });
+        file.extend(behind);
+    }
+    (file, begin)
+}
+
+/// What is in front of the bad fragment is always returned. Pebble: ErrUnexpectedEOF.
+#[test]
+fn wal_sync_bad_chunk_alone() {
+    for bad in BAD {
+        let (file, begin) = sync_log(bad, &[], &[]);
+        let reading = read(LOG, &file);
+        reading.records(&[[1; 10]]);
+        let reason = match bad {
+            // Exceptions: no damage either, but by another name.
+            Bad::LogNumber => "stale",
+            Bad::Zeroed => "zero_fill",
+            _ => "torn_tail",
+        };
+        reading.skipped(&[(begin, file.len() as u64, reason)]);
+    }
+}
+
+/// Two bad ones, and one that would promise more but is itself bad. Pebble: ErrUnexpectedEOF.
+#[test]
+fn wal_sync_two_bad_chunks() {
+    for (bad, other) in BAD.into_iter().flat_map(|bad| [(bad, bad), (bad, Bad::Checksum)]) {
+        let (file, begin) = sync_log(bad, &[], &bad_chunk(other, 20, 1 << 40));
+        let reading = read(LOG, &file);
+        assert_eq!(reading.records.len(), 1);
+        assert!(
+            reading
+                .skipped
+                .iter()
+                .all(|&(_, _, reason)| ["torn_tail", "stale", "zero_fill"].contains(&reason)),
+            "{bad:?} {other:?} {:?}",
+            reading.skipped
+        );
+        assert_eq!(reading.skipped[0].0, begin);
+    }
+}
+
+/// A sound fragment in a later block says that all before it had been synced: that proves corruption. Pebble: the error itself.
+#[test]
+fn wal_sync_later_chunk_promises_more() {
+    for bad in BAD {
+        let (file, begin) = sync_log(bad, &[], &good(B as u64, 30));
+        let reading = read(LOG, &file);
+        // Exception: what follows is returned. Pebble stops.
+        assert_eq!(reading.records.len(), 2, "{bad:?}");
+        let reason = match bad {
+            Bad::Checksum | Bad::InvalidType => "checksum_mismatch",
+            Bad::LogNumber => "lost_write",
+            Bad::WireFormat => "checksum_mismatch",
+            // Exception: zeros up to the end of a block are what a preallocated file has. Pebble calls them corruption.
+            Bad::Zeroed => "zero_fill",
+            Bad::TooLong | Bad::HeaderTooBig => "bad_length",
+        };
+        reading.skipped(&[(begin, B as u64, reason)]);
+    }
+}
+
+/// Exception: the same. Pebble calls it ErrUnexpectedEOF, as the promise is too small; but its writer promises too little, so that proves nothing,
+/// and the record that follows would be lost in silence.
+#[test]
+fn wal_sync_later_chunk_promises_too_little() {
+    for bad in BAD {
+        let promise = |synced| {
+            let (file, _) = sync_log(bad, &[], &good(synced, 30));
+            let reading = read(LOG, &file);
+            (reading.records, reading.skipped)
+        };
+        assert_eq!(promise(0), promise(B as u64), "{bad:?}");
+    }
+}
+
+/// Exception: damage. Pebble does not look at what stands in the same block, and calls it ErrUnexpectedEOF.
+#[test]
+fn wal_sync_promise_in_the_same_block() {
+    for bad in [Bad::Checksum, Bad::TooLong, Bad::InvalidType, Bad::LogNumber] {
+        let (file, begin) = sync_log(bad, &good(1 << 20, 30), &[]);
+        let reading = read(LOG, &file);
+        assert_eq!(reading.records.len(), 1, "{bad:?}");
+        assert_eq!(reading.skipped[0].0, begin);
+        assert!(
+            ["checksum_mismatch", "bad_length", "lost_write"].contains(&reading.skipped[0].2),
+            "{bad:?} {:?}",
+            reading.skipped
+        );
+    }
+}
+
+/// Without a trailer and with a hole of many blocks: what follows is found, however far.
+#[test]
+fn wal_sync_proof_behind_many_blocks() {
+    let mut file = good(0, 10);
+    file.extend(noise(5 * B, 9));
+    file.resize(6 * B, 3);
+    file.extend(good(1 << 20, 10));
+    let reading = read(LOG, &file);
+    assert_eq!(reading.records.len(), 2);
+    assert_eq!(reading.skipped.len(), 1);
+    assert_eq!(reading.skipped[0].1, 6 * B as u64);
+}
+
+/// The reader is asked piece by piece, as a pipe gives it.
+#[test]
+fn doubts_do_not_depend_on_windows() {
+    struct Slow<'a>(&'a [u8]);
+    impl std::io::Read for Slow<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+            let len = buffer.len().min(777);
+            self.0.read(&mut buffer[..len])
+        }
+    }
+    for bad in BAD {
+        for behind in [good(B as u64, 30), bad_chunk(bad, 20, 0), Vec::new()] {
+            let (file, _) = sync_log(bad, &[], &behind);
+            let options = ReadOptions::default()
+                .with_dialect(LOG)
+                .with_on_corruption(cordwood::OnCorruption::Skip);
+            let mut reader = Reader::new(Slow(&file), options);
+            let mut events = Vec::new();
+            while let Some(event) = reader.next_event().unwrap() {
+                if let cordwood::Event::Skipped(region) = event {
+                    events.push((region.begin, region.end, region.reason.as_str()));
+                }
+            }
+            assert_eq!(events, read(LOG, &file).skipped, "{bad:?}");
+        }
+    }
+}

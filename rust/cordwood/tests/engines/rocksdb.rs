@@ -1,0 +1,666 @@
+//! RocksDB `db/log_test.cc`. Each case is run for both forms of fragments, as upstream.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::time::Duration;
+
+use cordwood::{Dialect, Error, FollowOptions, Follower, Poll, ReadOptions, Reader};
+
+use super::wire::Wire;
+use super::{B, NONE, big, noise, read, write};
+
+/// Types 1 to 4, and types 5 to 8 of log 123.
+const MODES: [(Dialect, Wire); 2] = [
+    (Dialect::ROCKSDB, Wire::Plain),
+    (Dialect::ROCKSDB.with_log_number(123), Wire::Recyclable(123)),
+];
+
+#[track_caller]
+fn round_trip(dialect: Dialect, records: &[Vec<u8>]) -> Vec<u8> {
+    let file = write(dialect, records);
+    read(dialect, &file).records(records).skipped(&[]).ends_clean();
+    file
+}
+
+/// The fragment at `at`, made one of another type.
+fn retype(wire: Wire, file: &mut Vec<u8>, at: usize, kind: u8) {
+    let len = usize::from(u16::from_le_bytes([file[at + 4], file[at + 5]]));
+    let end = at + wire.header_len() + len;
+    let payload = file[end - len..end].to_vec();
+    file.splice(at..end, wire.fragment(kind, &payload));
+}
+
+/// What is added to a type to make it one of this form.
+fn base(wire: Wire) -> u8 {
+    if wire == Wire::Plain { 0 } else { 4 }
+}
+
+#[test]
+fn empty() {
+    for (dialect, _) in MODES {
+        read(dialect, b"").records(NONE).skipped(&[]).ends_clean();
+    }
+}
+
+#[test]
+fn read_write() {
+    for (dialect, _) in MODES {
+        round_trip(
+            dialect,
+            &["foo", "bar", "", "xxxx"].map(|text| text.as_bytes().to_vec()),
+        );
+    }
+}
+
+#[test]
+fn many_blocks() {
+    for (dialect, _) in MODES {
+        let records: Vec<_> = (0..100_000).map(|number| format!("{number}.").into_bytes()).collect();
+        round_trip(dialect, &records);
+    }
+}
+
+#[test]
+fn fragmentation() {
+    for (dialect, _) in MODES {
+        round_trip(
+            dialect,
+            &[b"small".to_vec(), big("medium", 50_000), big("large", 100_000)],
+        );
+    }
+}
+
+#[test]
+fn marginal_trailer() {
+    for (dialect, wire) in MODES {
+        let h = wire.header_len();
+        let file = round_trip(dialect, &[big("foo", B - 2 * h), Vec::new(), b"bar".to_vec()]);
+        assert_eq!(file.len(), B + h + 3);
+    }
+}
+
+#[test]
+fn marginal_trailer2() {
+    for (dialect, wire) in MODES {
+        let h = wire.header_len();
+        let file = round_trip(dialect, &[big("foo", B - 2 * h), b"bar".to_vec()]);
+        // An empty FIRST, and LAST.
+        assert_eq!((file[B - h + 6], file[B + 6]), (base(wire) + 2, base(wire) + 4));
+    }
+}
+
+#[test]
+fn short_trailer() {
+    for (dialect, wire) in MODES {
+        let h = wire.header_len();
+        let file = round_trip(dialect, &[big("foo", B - 2 * h + 4), Vec::new(), b"bar".to_vec()]);
+        assert_eq!(file[B - h + 4..B], vec![0; h - 4]);
+    }
+}
+
+#[test]
+fn aligned_eof() {
+    for (dialect, wire) in MODES {
+        round_trip(dialect, &[big("foo", B - 2 * wire.header_len() + 4)]);
+    }
+}
+
+#[test]
+fn random_read() {
+    for (dialect, _) in MODES {
+        let records: Vec<_> = (0..500).map(|seed| noise(1 << (seed % 17), seed)).collect();
+        round_trip(dialect, &records);
+    }
+}
+
+struct Broken;
+
+impl Read for Broken {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        Err(io::Error::other("read error"))
+    }
+}
+
+#[test]
+fn read_error() {
+    for (dialect, _) in MODES {
+        let mut reader = Reader::new(Broken, ReadOptions::default().with_dialect(dialect));
+        // Exception: an error, and a further call tries again. RocksDB reports a block as dropped and ends.
+        for _ in 0..2 {
+            assert!(matches!(reader.next_record(), Err(Error::Io { .. })));
+        }
+    }
+}
+
+#[test]
+fn bad_record_type() {
+    for (dialect, wire) in MODES {
+        let mut file = write(dialect, &["foo"]);
+        retype(wire, &mut file, 0, base(wire) + 1 + 100);
+        let end = file.len() as u64;
+        read(dialect, &file)
+            .records(NONE)
+            .skipped(&[(0, end, "unknown_kind")])
+            .ends_clean();
+    }
+}
+
+#[test]
+fn ignorable_record_type() {
+    for (dialect, wire) in MODES {
+        let mut file = write(dialect, &["foo"]);
+        retype(wire, &mut file, 0, 0x80 + 100);
+        // The type is even, so its header is short. The test upstream has no payload behind a log number either.
+        if wire == Wire::Plain {
+            read(dialect, &file)
+                .records(NONE)
+                .skipped(&[(0, 10, "ignored_kind")])
+                .ends_clean();
+        }
+        let file = [Wire::Recyclable(123).fragment(0x80 + 101, b"foo"), wire.full(b"bar")].concat();
+        read(dialect, &file)
+            .records(&["bar"])
+            .skipped(&[(0, 14, "ignored_kind")])
+            .ends_clean();
+    }
+}
+
+/// The four cases with "IsIgnored" and the four with "IsNotIgnored": there RocksDB depends on its mode, here the end says so in any.
+fn torn(make: impl Fn(Wire, &mut Vec<u8>), record: &[u8]) {
+    for (dialect, wire) in MODES {
+        let mut file = write(dialect, &[record]);
+        make(wire, &mut file);
+        let end = file.len() as u64;
+        // Exception: also told as `torn_tail`, which is no damage. RocksDB is silent, or reports it in two of its four modes.
+        read(dialect, &file)
+            .records(NONE)
+            .skipped(&[(0, end, "torn_tail")])
+            .ends_torn(0);
+    }
+}
+
+#[test]
+fn truncated_trailing_record_is_ignored_and_is_not_ignored() {
+    torn(|_, file| file.truncate(file.len() - 4), b"foo");
+}
+
+#[test]
+fn bad_length_at_end_is_ignored_and_is_not_ignored() {
+    torn(|_, file| file.truncate(file.len() - 1), b"foo");
+}
+
+#[test]
+fn missing_last_is_ignored_and_is_not_ignored() {
+    torn(
+        |wire, file| file.truncate(file.len() - 2 * wire.header_len()),
+        &big("bar", B),
+    );
+}
+
+#[test]
+fn partial_last_is_ignored_and_is_not_ignored() {
+    for (dialect, wire) in MODES {
+        let mut file = write(dialect, &[big("bar", B)]);
+        file.truncate(file.len() - 1);
+        let (block, end) = (B as u64, file.len() as u64);
+        assert!(end > block + wire.header_len() as u64);
+        // Exception: as above, once for each fragment.
+        let skipped = [(0, block, "torn_tail"), (block, end, "torn_tail")];
+        read(dialect, &file).records(NONE).skipped(&skipped).ends_torn(0);
+    }
+}
+
+#[test]
+fn bad_length() {
+    for (dialect, wire) in MODES {
+        let mut file = write(dialect, &[big("bar", B - wire.header_len()), b"foo".to_vec()]);
+        file[4] = file[4].wrapping_add(1);
+        // Exception for recyclable fragments: "foo" is read and the damage told. RocksDB takes it for the end of a recycled log.
+        read(dialect, &file)
+            .records(&["foo"])
+            .skipped(&[(0, B as u64, "bad_length")])
+            .ends_clean();
+    }
+}
+
+#[test]
+fn checksum_mismatch() {
+    for (dialect, _) in MODES {
+        let mut file = write(dialect, &["foooooo"]);
+        file[0] = file[0].wrapping_add(14);
+        let end = file.len() as u64;
+        // Exception for recyclable fragments: damage. RocksDB takes it for the end of a recycled log, but there is nothing of an older one.
+        read(dialect, &file)
+            .records(NONE)
+            .skipped(&[(0, end, "checksum_mismatch")])
+            .ends_clean();
+    }
+}
+
+#[test]
+fn unexpected_middle_type() {
+    for (dialect, wire) in MODES {
+        let mut file = write(dialect, &["foo"]);
+        retype(wire, &mut file, 0, base(wire) + 3);
+        let end = file.len() as u64;
+        read(dialect, &file)
+            .records(NONE)
+            .skipped(&[(0, end, "missing_start")])
+            .ends_clean();
+    }
+}
+
+#[test]
+fn unexpected_last_type() {
+    for (dialect, wire) in MODES {
+        let mut file = write(dialect, &["foo"]);
+        retype(wire, &mut file, 0, base(wire) + 4);
+        let end = file.len() as u64;
+        read(dialect, &file)
+            .records(NONE)
+            .skipped(&[(0, end, "missing_start")])
+            .ends_clean();
+    }
+}
+
+#[test]
+fn unexpected_full_type() {
+    for (dialect, wire) in MODES {
+        let mut file = write(dialect, &["foo", "bar"]);
+        retype(wire, &mut file, 0, base(wire) + 2);
+        let first = wire.header_len() as u64 + 3;
+        read(dialect, &file)
+            .records(&["bar"])
+            .skipped(&[(0, first, "missing_end")])
+            .ends_clean();
+    }
+}
+
+#[test]
+fn unexpected_first_type() {
+    for (dialect, wire) in MODES {
+        let long = big("bar", 100_000);
+        let mut file = write(dialect, &[b"foo", long.as_slice()]);
+        retype(wire, &mut file, 0, base(wire) + 2);
+        let first = wire.header_len() as u64 + 3;
+        read(dialect, &file)
+            .records(&[long])
+            .skipped(&[(0, first, "missing_end")])
+            .ends_clean();
+    }
+}
+
+#[test]
+fn error_joins_records() {
+    for (dialect, _) in MODES {
+        let mut file = write(dialect, &[big("foo", B), big("bar", B), b"correct".to_vec()]);
+        file[B..2 * B].fill(b'x');
+        let reading = read(dialect, &file);
+        // Exception for recyclable fragments: "correct" is read. RocksDB takes the damage for the end of a recycled log.
+        let (first, second) = (B as u64, 2 * B as u64);
+        reading.records(&["correct"]).ends_clean();
+        assert_eq!(
+            reading.skipped[..2],
+            [(0, first, "interrupted_record"), (first, second, "checksum_mismatch")]
+        );
+        assert_eq!(reading.skipped[2].2, "missing_start");
+    }
+}
+
+/// A record of timestamp sizes, as RocksDB writes it in either form.
+fn timestamp_sizes(wire: Wire, sizes: &[(u32, u16)]) -> Vec<u8> {
+    let pairs = sizes.iter().flat_map(|(family, len)| {
+        let pair = [&family.to_le_bytes()[..], &len.to_le_bytes()].concat();
+        pair.into_iter()
+    });
+    wire.fragment(if wire == Wire::Plain { 10 } else { 11 }, &pairs.collect::<Vec<_>>())
+}
+
+#[test]
+fn read_write_with_timestamp_size() {
+    for (dialect, wire) in MODES {
+        let file = [
+            timestamp_sizes(wire, &[(1, 8)]),
+            wire.full(b"foo"),
+            timestamp_sizes(wire, &[(2, 4), (3, 16)]),
+            wire.full(b"bar"),
+        ]
+        .concat();
+        let mut reader = Reader::from_slice(&file, ReadOptions::default().with_dialect(dialect));
+        let sizes = |reader: &Reader<cordwood::SliceSource<'_>>| Vec::from_iter(reader.info().timestamp_lens.clone());
+        assert_eq!(reader.next_record().unwrap().unwrap().data, b"foo");
+        assert_eq!(sizes(&reader), [(1, 8)]);
+        assert_eq!(reader.next_record().unwrap().unwrap().data, b"bar");
+        assert_eq!(sizes(&reader), [(1, 8), (2, 4), (3, 16)]);
+        assert_eq!(reader.next_record().unwrap(), None);
+    }
+}
+
+#[test]
+fn read_write_with_timestamp_size_zero_timestamp_ignored() {
+    for (dialect, wire) in MODES {
+        // RocksDB's writer leaves a size of 0 out; where one stands all the same, it is not taken in.
+        let file = [timestamp_sizes(wire, &[(1, 0), (2, 8)]), wire.full(b"foo")].concat();
+        let end = file.len() as u64 - wire.header_len() as u64 - 3;
+        read(dialect, &file)
+            .records(&["foo"])
+            .skipped(&[(0, end, "bad_metadata")])
+            .ends_clean();
+    }
+}
+
+#[test]
+fn timestamp_size_record_padding() {
+    for (dialect, wire) in MODES {
+        let long = big("foo", B - 2 * wire.header_len());
+        let mut file = wire.full(&long);
+        file.resize(B, 0);
+        file.extend(timestamp_sizes(wire, &[(1, 8)]));
+        file.extend(wire.full(b"bar"));
+        let reading = read(dialect, &file);
+        reading.records(&[long, b"bar".to_vec()]).ends_clean();
+        let (block, header) = (B as u64, wire.header_len() as u64);
+        let metadata = (block, block + header + 6, "metadata");
+        // Where the longest header would fit, zeros are not a trailer but a fill. Neither is damage.
+        let fill = (block - header, block, "zero_fill");
+        let skipped = if wire == Wire::Plain {
+            vec![metadata]
+        } else {
+            vec![fill, metadata]
+        };
+        reading.skipped(&skipped);
+    }
+}
+
+#[test]
+fn recycle() {
+    let old = write(Dialect::ROCKSDB.with_log_number(122), &vec!["xxxxxxxxxxxxxxxx"; 3_000]);
+    assert!(old.len() >= 2 * B);
+    let dialect = Dialect::ROCKSDB.with_log_number(123);
+    let new = write(dialect, &["foooo", "bar"]);
+    let file = [&new[..], &old[new.len()..]].concat();
+    // Exception: what is left of the older log is told as `stale`, no damage. RocksDB is silent.
+    let skipped = [(new.len() as u64, file.len() as u64, "stale")];
+    read(dialect, &file)
+        .records(&["foooo", "bar"])
+        .skipped(&skipped)
+        .ends_clean();
+    // Also where the number is not given.
+    read(Dialect::ROCKSDB, &file)
+        .records(&["foooo", "bar"])
+        .skipped(&skipped);
+}
+
+#[test]
+fn recycle_with_timestamp_size() {
+    let sizes = |number, family| timestamp_sizes(Wire::Recyclable(number), &[(family, 8)]);
+    let old = [
+        sizes(122, 1),
+        write(Dialect::ROCKSDB.with_log_number(122), &vec!["x"; 8_000]),
+    ]
+    .concat();
+    let new = [sizes(123, 2), Wire::Recyclable(123).full(b"foooo")].concat();
+    let file = [&new[..], &old[new.len()..]].concat();
+    let mut reader = Reader::from_slice(&file, ReadOptions::default());
+    assert_eq!(reader.next_record().unwrap().unwrap().data, b"foooo");
+    assert_eq!(reader.next_record().unwrap(), None);
+    assert_eq!(Vec::from_iter(reader.info().timestamp_lens.clone()), [(2, 8)]);
+}
+
+/// The cases ClearEof and those of the reader that waits for the rest of a record: here a follower does that.
+fn follow(first_len: impl Fn(Wire) -> usize, record: &[u8]) {
+    for (dialect, wire) in MODES {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("000123.log");
+        let mut file = File::create(&path).unwrap();
+        let bytes = write(dialect, &[record, b"xxx"]);
+        let (first, rest) = bytes.split_at(first_len(wire));
+        file.write_all(first).unwrap();
+        let options = FollowOptions::default().with_dialect(dialect);
+        let mut follower = Follower::open(&path, options).unwrap();
+        assert!(matches!(follower.poll().unwrap(), Poll::NotYet(_)));
+        file.write_all(rest).unwrap();
+        for expected in [record, b"xxx"] {
+            let Poll::Record(found) = follower.next(Some(Duration::from_secs(5))).unwrap() else {
+                panic!("a record")
+            };
+            assert!(found.data == expected);
+        }
+        assert!(matches!(follower.poll().unwrap(), Poll::NotYet(_)));
+    }
+}
+
+#[test]
+fn tail_log_partial_header() {
+    follow(|wire| wire.header_len() - 1, b"foo");
+}
+
+#[test]
+fn tail_log_full_header() {
+    follow(|wire| wire.header_len() + 1, b"foo");
+}
+
+#[test]
+fn non_blocking_read_full_record() {
+    follow(|wire| wire.header_len() - 1, b"foo-bar");
+}
+
+#[test]
+fn clear_eof_single_block() {
+    follow(|wire| wire.header_len() + 2, &big("bar", 1_000));
+}
+
+#[test]
+fn clear_eof_multi_block() {
+    follow(|_| 5 * B + 25, &big("foo", 6 * B));
+}
+
+/// A follower of a file that is being recycled waits where the older log still stands.
+#[test]
+fn a_recycled_log_that_is_being_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("000123.log");
+    let old = write(Dialect::ROCKSDB.with_log_number(122), &vec!["xxxxxxxxxxxxxxxx"; 3_000]);
+    let dialect = Dialect::ROCKSDB.with_log_number(123);
+    let mut follower = None;
+    for count in 1..40 {
+        let new = write(dialect, &vec!["foo"; count]);
+        std::fs::write(&path, [&new[..], &old[new.len()..]].concat()).unwrap();
+        let options = FollowOptions::default().with_dialect(dialect);
+        let follower = follower.get_or_insert_with(|| Follower::open(&path, options).unwrap());
+        let Poll::Record(record) = follower.poll().unwrap() else {
+            panic!("record {count}")
+        };
+        assert_eq!(record.data, b"foo");
+        assert!(matches!(follower.poll().unwrap(), Poll::NotYet(_)));
+    }
+}
+
+/// A bit of the type of a legacy record, flipped, makes RocksDB hang, or open an empty database if it is the first record.
+#[test]
+fn type_1_flipped_to_5() {
+    let good = Wire::Plain.full(b"good");
+    for at in [0, 1] {
+        let mut file = good.repeat(3);
+        file[at * good.len() + 6] ^= 4;
+        let reading = read(Dialect::ROCKSDB, &file);
+        assert_eq!(reading.skipped[0].2, "checksum_mismatch");
+        assert_eq!(reading.records.len(), at);
+        assert!(matches!(reading.end, cordwood::End::Clean { .. }));
+    }
+}
+
+/// RocksDB's writer leaves up to 10 zeros at the end of a block, and its reader looks for 6: it drops the record that they are in.
+#[test]
+fn zeros_for_a_long_header_inside_a_record() {
+    let wire = Wire::Recyclable(123);
+    for zeros in 0..11 {
+        let first = wire.part(2, &vec![1; B - 11 - zeros]);
+        let file = [first, vec![0; zeros], wire.part(4, b"end")].concat();
+        let reading = read(Dialect::ROCKSDB, &file);
+        assert_eq!(reading.records.len(), 1, "{zeros}");
+        reading.skipped(&[]).ends_clean();
+    }
+}
+
+#[cfg(feature = "zstd")]
+mod compression {
+    use super::*;
+
+    const ZSTD: [(Dialect, Wire); 2] = [
+        (Dialect::ROCKSDB.with_zstd(), Wire::Plain),
+        (Dialect::ROCKSDB.with_log_number(123).with_zstd(), Wire::Recyclable(123)),
+    ];
+
+    fn check(records: &[Vec<u8>]) {
+        for (dialect, _) in ZSTD {
+            let file = write(dialect, records);
+            for dialect in [dialect, Dialect::ROCKSDB] {
+                read(dialect, &file)
+                    .records(records)
+                    .skipped(&[(0, 11, "metadata")])
+                    .ends_clean();
+            }
+        }
+    }
+
+    #[test]
+    fn empty() {
+        for (dialect, _) in ZSTD {
+            let mut file = Vec::new();
+            cordwood::Encoder::with_dialect(0, dialect).begin(&mut file);
+            assert_eq!(file.len(), 11);
+            read(dialect, &file)
+                .records(NONE)
+                .skipped(&[(0, 11, "metadata")])
+                .ends_clean();
+        }
+    }
+
+    #[test]
+    fn read_write() {
+        check(&["foo", "bar", "", "xxxx"].map(|text| text.as_bytes().to_vec()));
+    }
+
+    #[test]
+    fn many_blocks() {
+        check(
+            &(0..20_000)
+                .map(|number| format!("{number}.").into_bytes())
+                .collect::<Vec<_>>(),
+        );
+    }
+
+    #[test]
+    fn fragmentation() {
+        check(&[b"small".to_vec(), noise(3 * B / 2, 1), noise(3 * B, 2)]);
+    }
+
+    #[test]
+    fn aligned_fragmentation() {
+        for (dialect, wire) in ZSTD {
+            let mut records = Vec::new();
+            while B - write(dialect, &records).len() % B >= wire.header_len() + 14 {
+                records.push(if records.is_empty() {
+                    noise(B - 100, 3)
+                } else {
+                    b"a".to_vec()
+                });
+            }
+            records.push(noise(3 * B, 4));
+            let file = write(dialect, &records);
+            read(dialect, &file).records(&records).ends_clean();
+        }
+    }
+
+    #[test]
+    fn checksum_mismatch() {
+        for (dialect, wire) in ZSTD {
+            let mut file = write(dialect, &["foooooo"]);
+            let at = 11 + wire.header_len() + 1;
+            file[at] = file[at].wrapping_add(14);
+            let end = file.len() as u64;
+            // Exception for recyclable fragments: as without compression.
+            read(dialect, &file)
+                .records(NONE)
+                .skipped(&[(0, 11, "metadata"), (11, end, "checksum_mismatch")]);
+        }
+    }
+
+    #[test]
+    fn streaming_compression_basic() {
+        check(&[10, 100, 1_000, B, 2 * B].map(|len| noise(len, len as u32)));
+    }
+
+    /// FIRST and MIDDLE may end in the middle of a block there.
+    #[test]
+    fn fragments_that_end_in_mid_block() {
+        let frame = write(Dialect::ROCKSDB.with_zstd(), &["foo"])[11 + 7..].to_vec();
+        let (a, rest) = frame.split_at(3);
+        let (b, c) = rest.split_at(4);
+        let set = b"\xe1\x2c\x08\xf8\x04\x00\x09\x07\x00\x00\x00";
+        let file = [
+            &set[..],
+            &Wire::Plain.part(2, a),
+            &Wire::Plain.part(3, b),
+            &Wire::Plain.part(4, c),
+        ]
+        .concat();
+        read(Dialect::ROCKSDB, &file).records(&["foo"]).ends_clean();
+    }
+
+    #[test]
+    fn what_is_no_frame_is_told_and_costs_itself() {
+        let file = write(Dialect::ROCKSDB.with_zstd(), &["foo", "bar"]);
+        let set = &file[..11];
+        // A frame that states a length of 1 GiB and has five bytes: nothing is allocated for it.
+        let bomb = b"\x28\xb5\x2f\xfd\xa0\x00\x00\x00\x40\x01\x00\x00";
+        for junk in [b"junk".as_slice(), bomb] {
+            let bad = Wire::Plain.full(junk);
+            let file = [set, &bad, &file[11..]].concat();
+            let skipped = [(0, 11, "metadata"), (11, 11 + bad.len() as u64, "bad_compression")];
+            read(Dialect::ROCKSDB, &file)
+                .records(&["foo", "bar"])
+                .skipped(&skipped)
+                .ends_clean();
+        }
+        // One that states more than there is room for in any machine, to a reader without a limit.
+        let bomb = Wire::Plain.full(b"\x28\xb5\x2f\xfd\xe0\0\0\0\0\0\0\0\x40\x01\0\0");
+        let options = ReadOptions::default().with_record_len_max(u64::MAX);
+        let reading = crate::read_with(options, &[set, &bomb].concat());
+        assert_eq!(reading.skipped[1].2, "bad_compression");
+        let options = ReadOptions::default().with_record_len_max(2);
+        let reading = crate::read_with(options, &file);
+        assert_eq!(reading.skipped[1].2, "record_too_large");
+    }
+}
+
+#[cfg(not(feature = "zstd"))]
+#[test]
+fn without_the_feature_compressed_records_are_told() {
+    let set = b"\xe1\x2c\x08\xf8\x04\x00\x09\x07\x00\x00\x00";
+    let file = [&set[..], &Wire::Plain.full(b"a frame"), &Wire::Plain.full(b"")].concat();
+    let skipped = [(0, 11, "metadata"), (11, 25, "unsupported_compression")];
+    read(Dialect::ROCKSDB, &file)
+        .records(&[""])
+        .skipped(&skipped)
+        .ends_clean();
+}
+
+/// Compression that RocksDB does not know for logs, said twice, or too late.
+#[test]
+fn set_compression_as_it_is_not_written() {
+    let set = |number: u32| Wire::Plain.fragment(9, &number.to_le_bytes());
+    let none = [set(0), set(0), Wire::Plain.full(b"foo")].concat();
+    read(Dialect::ROCKSDB, &none)
+        .records(&["foo"])
+        .skipped(&[(0, 11, "metadata"), (11, 22, "bad_metadata")]);
+    let snappy = [set(1), Wire::Plain.full(b"foo")].concat();
+    read(Dialect::ROCKSDB, &snappy)
+        .records(NONE)
+        .skipped(&[(0, 11, "metadata"), (11, 21, "unsupported_compression")]);
+    let late = [Wire::Plain.full(b"foo"), set(0), Wire::Plain.full(b"bar")].concat();
+    read(Dialect::ROCKSDB, &late)
+        .records(&["foo", "bar"])
+        .skipped(&[(10, 21, "bad_metadata")]);
+}

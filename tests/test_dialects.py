@@ -1,0 +1,378 @@
+"""Logs of RocksDB, W&B and SwanLab: written by them and read by cordwood, and the other way round."""
+
+import io
+import os
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+
+import pytest
+from rocksdict import Options, Rdict
+from support import PAYLOAD
+from swanlab.sdk.internal.core_python.store import DataStoreReader, DataStoreWriter
+from wandb.sdk.internal.datastore import DataStore
+from write_batch import PUT, parse_write_batch, write_batch
+
+import cordwood
+
+CORPUS = Path(os.environ.get("CORDWOOD_CORPUS") or Path(__file__).parents[2] / "shared" / "corpus")
+
+# Around the lengths at which a record is cut, and one of many blocks.
+LENGTHS = [*range(30), *range(1_000, 70_000, 9_000), 200_000, *range(32_720, 32_770), *range(50)]
+RECORDS = [PAYLOAD[index : index + length] for index, length in enumerate(LENGTHS)]
+
+
+def key_of(index):
+    return b"key-%06d" % index
+
+
+# RocksDB ---------------------------------------------------------------------------------------
+
+
+def options_of_rocksdb(**options):
+    made = Options(raw_mode=True)
+    made.create_if_missing(True)
+    made.set_write_buffer_size(64 << 20)
+    for name, value in options.items():
+        getattr(made, f"set_{name}")(value)
+    return made
+
+
+def the_log_of(folder) -> Path:
+    """The log that is written: that with the highest number."""
+    return max(Path(folder).glob("*.log"))
+
+
+def put_all(database, values):
+    for index, value in enumerate(values):
+        database.put(key_of(index), value)
+    database.flush_wal(True)
+
+
+def puts_in(records):
+    """The keys and values of RocksDB's batches, each of one put."""
+    batches = [parse_write_batch(record) for record in records]
+    assert all(len(operations) == 1 and operations[0][0] == PUT for _, operations in batches)
+    return [operations[0][1:] for _, operations in batches]
+
+
+def expected_puts(values):
+    return [(key_of(index), value) for index, value in enumerate(values)]
+
+
+def test_a_plain_log_of_rocksdb(tmp_path):
+    database = Rdict(str(tmp_path / "db"), options_of_rocksdb())
+    put_all(database, RECORDS)
+    log = shutil.copy(the_log_of(tmp_path / "db"), tmp_path)
+    database.close()
+    with cordwood.open(log) as reader:
+        # Without recycling and compression, it is what LevelDB writes.
+        assert reader.dialect == cordwood.Dialect("leveldb")
+        assert puts_in(reader) == expected_puts(RECORDS)
+        assert (reader.skipped, reader.end.kind) == ([], "clean")
+
+
+def test_a_recycled_log_of_rocksdb(tmp_path):
+    """The file held a longer log before: what that has left is told apart, and is no damage."""
+    database = Rdict(str(tmp_path / "db"), options_of_rocksdb(recycle_log_file_num=2))
+    for _ in range(4):
+        put_all(database, RECORDS)
+        database.flush()
+    values = RECORDS[:60]
+    put_all(database, values)
+    log = the_log_of(tmp_path / "db")
+    copy = shutil.copy(log, tmp_path)
+    database.close()
+    with cordwood.open(copy) as reader:
+        assert puts_in(reader) == expected_puts(values)
+        assert (reader.dialect.name, reader.dialect.log_number) == ("recyclable", int(log.stem))
+        [*_, stale] = reader.skipped
+        assert (stale.reason, stale.severity, stale.end) == ("stale", "info", Path(copy).stat().st_size)
+        assert reader.end.kind == "clean"
+    # By another name, the first fragment says which log it is.
+    renamed = shutil.copy(copy, tmp_path / "renamed")
+    assert puts_in(cordwood.open(renamed)) == expected_puts(values)
+    # With the number of the older log, nothing of this one is believed.
+    older = cordwood.Dialect("rocksdb", log_number=int(log.stem) - 1)
+    with cordwood.open(renamed, dialect=older, on_corruption="skip") as reader:
+        assert not any(record in map(bytes, reader) for record in RECORDS[:1] if record)
+
+
+def test_a_compressed_log_of_rocksdb(tmp_path):
+    folder = tmp_path / "db"
+    Rdict(str(folder), options_of_rocksdb()).close()
+    # rocksdict has no setter for this option; its file of options has the line.
+    for path in folder.glob("OPTIONS-*"):
+        path.write_text(re.sub("wal_compression=.*", "wal_compression=kZSTD", path.read_text()))
+    database = Rdict(str(folder), *Options.load_latest(str(folder)))
+    for index, value in enumerate(RECORDS):
+        database[key_of(index)] = value + bytes(1000)
+    database.flush_wal(True)
+    log = shutil.copy(the_log_of(folder), tmp_path)
+    database.close()
+    with cordwood.open(log) as reader:
+        found = puts_in(reader)
+        assert (reader.dialect.name, reader.dialect.zstd, reader.end.kind) == ("rocksdb", True, "clean")
+        assert [region.reason for region in reader.skipped] == ["metadata"]
+    assert found == [(key, value + bytes(1000)) for key, value in expected_puts(RECORDS)]
+
+
+@pytest.mark.parametrize("kind", ["plain", "recyclable", "zstd"])
+def test_rocksdb_opens_a_log_of_cordwood(tmp_path, kind):
+    folder = tmp_path / "db"
+    Rdict(str(folder), options_of_rocksdb()).close()
+    log = the_log_of(folder)
+    dialect = {
+        "plain": cordwood.Dialect("leveldb"),
+        "recyclable": cordwood.Dialect("rocksdb", log_number=int(log.stem)),
+        "zstd": cordwood.Dialect("rocksdb", zstd=True),
+    }[kind]
+    with cordwood.open(log, "w", dialect=dialect) as writer:
+        for index, value in enumerate(RECORDS):
+            writer.append(write_batch(index + 1, [(PUT, key_of(index), value)]))
+    database = Rdict(str(folder), options_of_rocksdb())
+    found = [database.get(key_of(index)) for index in range(len(RECORDS))]
+    count = len(list(database.keys()))
+    database.close()
+    assert found == RECORDS
+    assert count == len(RECORDS)
+
+
+def test_a_manifest_of_rocksdb(tmp_path):
+    Rdict(str(tmp_path / "db"), options_of_rocksdb()).close()
+    [manifest] = (tmp_path / "db").glob("MANIFEST-*")
+    with cordwood.open(manifest) as reader:
+        assert len(list(reader)) > 1
+        assert (reader.dialect.name, reader.skipped) == ("leveldb", [])
+
+
+# W&B -------------------------------------------------------------------------------------------
+
+
+def scan_wandb(path):
+    store = DataStore()
+    store.open_for_scan(str(path))
+    records = []
+    while (record := store.scan_data()) is not None:
+        records.append(bytes(record))
+    store.close()
+    return records
+
+
+def test_a_file_of_wandb(tmp_path):
+    path = tmp_path / "run.wandb"
+    store = DataStore()
+    store.open_for_write(str(path))
+    for record in RECORDS:
+        store._write_data(record)  # noqa: SLF001 - `write` takes only protobufs
+    store.close()
+    with cordwood.open(path) as reader:
+        assert reader.dialect == cordwood.Dialect("wandb")
+        assert list(reader) == RECORDS
+        assert [region.reason for region in reader.skipped] == ["file_header"]
+        assert reader.end.kind == "clean"
+    # Byte for byte, from a path and from an object.
+    for sink in [tmp_path / "copy.wandb", io.BytesIO()]:
+        with cordwood.open(sink, "x", dialect="wandb") as writer:
+            writer.extend(RECORDS)
+        written = sink.getvalue() if isinstance(sink, io.BytesIO) else sink.read_bytes()
+        assert written == path.read_bytes()
+    assert scan_wandb(tmp_path / "copy.wandb") == RECORDS
+
+
+def test_a_run_file_is_appended_to_where_wandb_empties_it(tmp_path):
+    path = tmp_path / "run.wandb"
+    with cordwood.open(path, "x", dialect="wandb") as writer:
+        writer.append(b"one")
+    path.write_bytes(path.read_bytes() + b"torn")
+    for records in [[b"two"], [b"three", PAYLOAD[:100_000]]]:
+        with cordwood.open(path, "a", dialect="wandb", on_torn_tail="truncate") as writer:
+            writer.extend(records)
+    assert scan_wandb(path) == [b"one", b"two", b"three", PAYLOAD[:100_000]]
+
+
+RUN = """
+import wandb
+run = wandb.init(project="test", settings=wandb.Settings(console="off"))
+for step in range(20):
+    run.log({"loss": 1 / (step + 1)})
+run.finish()
+"""
+
+
+def test_an_offline_run_of_wandb(tmp_path):
+    folder = str(tmp_path)
+    environment = os.environ | {"WANDB_MODE": "offline", "WANDB_DIR": folder, "WANDB_SILENT": "true", "HOME": folder}
+    command = [sys.executable, "-c", RUN]
+    done = subprocess.run(command, env=environment, capture_output=True, check=False, timeout=120)  # noqa: S603
+    assert done.returncode == 0, done.stderr.decode()
+    [path] = tmp_path.glob("wandb/offline-run-*/*.wandb")
+    with cordwood.open(path) as reader:
+        records = list(reader)
+        assert (reader.dialect.name, reader.end.kind) == ("wandb", "clean")
+    assert records == scan_wandb(path)
+    assert len(records) > 20
+
+
+# SwanLab ---------------------------------------------------------------------------------------
+
+
+def test_a_file_of_swanlab(tmp_path):
+    path = tmp_path / "run.swanlab"
+    store = DataStoreWriter()
+    store.open(path)
+    for record in RECORDS:
+        store.write(record)
+    store.close()
+    with cordwood.open(path) as reader:
+        assert reader.dialect == cordwood.Dialect("swanlab")
+        assert list(reader) == RECORDS
+    with cordwood.open(tmp_path / "copy", "x", dialect="swanlab") as writer:
+        writer.extend(RECORDS)
+    assert (tmp_path / "copy").read_bytes() == path.read_bytes()
+    store = DataStoreReader()
+    store.open(tmp_path / "copy")
+    assert list(iter(store.scan, None)) == RECORDS
+    store.close()
+
+
+# Pebble ----------------------------------------------------------------------------------------
+
+
+def test_pebble_closes_its_logs(tmp_path):
+    dialect = cordwood.Dialect("pebble", log_number=7)
+    for sink in [tmp_path / "000007.log", io.BytesIO()]:
+        with cordwood.open(sink, "x", dialect=dialect) as writer:
+            writer.extend(RECORDS)
+        source = sink.getvalue() if isinstance(sink, io.BytesIO) else sink
+        with cordwood.open(source) as reader:
+            assert list(reader) == RECORDS
+            # Until its trailer, nothing tells such a log from one of RocksDB.
+            assert reader.dialect == cordwood.Dialect("recyclable", log_number=7)
+            assert [(region.reason, len(region)) for region in reader.skipped] == [("end_trailer", 11)]
+            assert reader.end.kind == "clean"
+    with pytest.raises(OSError, match="begin a new one"):
+        cordwood.open(tmp_path / "000007.log", "a", dialect=dialect)
+
+
+# Which one it is -------------------------------------------------------------------------------
+
+# File: its dialect, and how many records it holds.
+IN_CORPUS = {
+    "firestore/daily-cat/output-0": ("leveldb", None, 11),
+    "leveldb/preallocated/000003.log": ("leveldb", None, 5),
+    "pebble/recyclable-trailer/000002.log": ("pebble", 2, 50),
+    "pebble/walsync/000007.log": ("pebble", 7, 30),
+    "rocksdb/plain/000010.log": ("leveldb", None, 300),
+    "rocksdb/recycled-stale-tail/000010.log": ("recyclable", 10, 300),
+    "wandb/offline-run/run-g9dvvkua.wandb": ("wandb", None, 10),
+}
+
+
+@pytest.mark.skipif(not CORPUS.exists(), reason=f"no corpus in {CORPUS}")
+@pytest.mark.parametrize("name", IN_CORPUS)
+def test_files_of_the_corpus(name):
+    dialect, number, count = IN_CORPUS[name]
+    found = cordwood.detect(CORPUS / name)
+    assert (found.name, found.log_number) == (dialect, number)
+    with cordwood.open(CORPUS / name) as reader:
+        records = list(reader)
+        assert (len(records), reader.dialect, reader.end.kind) == (count, found, "clean")
+    file = (CORPUS / name).read_bytes()
+    for source in [file, io.BytesIO(file)]:
+        assert list(cordwood.open(source)) == records
+        assert [record for pack in cordwood.open(source).packs(threads=3) for record in pack] == (
+            [] if isinstance(source, io.BytesIO) else records
+        )
+    assert cordwood.verify(file, threads=3) == cordwood.verify(file)
+    # The first 64 bytes name the right one, or none.
+    head = cordwood.detect(file[:64])
+    assert head is None or head == found or (head.name, found.name) == ("recyclable", "pebble")
+
+
+FOREIGN = {
+    "gzip": b"\x1f\x8b\x08" + bytes(20),
+    "zstd": b"\x28\xb5\x2f\xfd" + bytes(20),
+    "SQLite": b"SQLite format 3\0" + bytes(84),
+}
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_what_is_no_log_is_named(tmp_path, name):
+    path = tmp_path / "file"
+    path.write_bytes(FOREIGN[name])
+    for use in [cordwood.detect, cordwood.verify, cordwood.stat, lambda path: list(cordwood.open(path))]:
+        with pytest.raises(cordwood.DialectError, match=re.escape(f"{path}: this is {name}, not a log")) as caught:
+            use(path)
+        assert (caught.value.format, caught.value.path, caught.value.offset) == (name, str(path), 0)
+    # Whoever names the dialect is believed.
+    assert list(cordwood.open(path, dialect="leveldb", on_corruption="skip")) == []
+
+
+@pytest.mark.parametrize("file", [b"", b"x", bytes(100), b"\xdd\x5f\xb3\x7a\x03\x00\x01fo"])
+def test_what_cannot_be_told(file):
+    assert cordwood.detect(file) is None
+    assert cordwood.open(file).dialect.name == "leveldb"
+
+
+def test_dialects_as_values():
+    dialect = cordwood.Dialect("rocksdb", log_number=10, zstd=True)
+    assert (dialect.name, dialect.log_number, dialect.zstd) == ("rocksdb", 10, True)
+    assert repr(dialect) == "Dialect('rocksdb', log_number=10, zstd=True)"
+    assert dialect == cordwood.Dialect("rocksdb", log_number=10, zstd=True)
+    assert hash(dialect) == hash(cordwood.Dialect("rocksdb", log_number=10, zstd=True))
+    assert dialect != cordwood.Dialect("rocksdb", log_number=11, zstd=True)
+    for bad in [
+        lambda: cordwood.Dialect("gzip"),
+        lambda: cordwood.Dialect("leveldb", log_number=1),
+        lambda: cordwood.Dialect("wandb", zstd=True),
+        lambda: cordwood.open(b"", dialect="gzip"),
+        lambda: cordwood.verify(b"", dialect="gzip"),
+    ]:
+        with pytest.raises(ValueError, match=r"dialect|number|compressed"):
+            bad()
+    with pytest.raises(TypeError, match="dialect"):
+        cordwood.open(b"", dialect=1)
+
+
+@pytest.mark.parametrize("dialect", ["leveldb", "wandb", "wandb_old", "swanlab"])
+def test_ranges_and_threads_in_each_dialect(tmp_path, dialect):
+    path = tmp_path / "log"
+    with cordwood.open(path, "x", dialect=dialect) as writer:
+        writer.extend(RECORDS)
+    with cordwood.open(path, dialect=dialect) as reader:
+        whole = list(reader.records())
+    for options in [{"dialect": dialect}, {}] if dialect != "wandb_old" else [{"dialect": dialect}]:
+        assert [record.data for record in cordwood.open(path, **options).records()] == RECORDS
+        for middle in [7, 8, 32_768, 32_775, 100_000, whole[40].offset]:
+            halves = [{"end": middle}, {"start": middle}]
+            found = [record for half in halves for record in cordwood.open(path, **half, **options).records()]
+            assert found == whole
+        assert [record for pack in cordwood.open(path, **options).packs(threads=2) for record in pack] == RECORDS
+        assert cordwood.verify(path, threads=3, **options) == cordwood.verify(path, **options)
+
+
+def test_salvage_keeps_the_dialect(tmp_path):
+    file = bytearray(b":W&B\xe1\xbe\x00")
+    for data in [b"one", b"two", b"three"]:
+        file += struct.pack("<IHB", zlib.crc32(b"\x01" + data), len(data), 1) + data
+    file[20] ^= 1
+    report = cordwood.salvage(bytes(file), tmp_path / "clean.wandb")
+    assert report.skipped[-1].bit_flip.offset == 20
+    assert scan_wandb(tmp_path / "clean.wandb") == [b"one", b"three"]
+
+
+def test_a_live_run_file(tmp_path):
+    path = tmp_path / "run.wandb"
+    with cordwood.open(path, "x", dialect="wandb") as writer:
+        writer.append(b"one")
+        writer.flush()
+        follower = cordwood.follow(path, timeout=0)
+        assert list(follower) == [b"one"]
+        writer.append(PAYLOAD[:50_000])
+        writer.flush()
+        assert list(follower) == [PAYLOAD[:50_000]]
