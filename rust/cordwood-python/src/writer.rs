@@ -364,10 +364,10 @@ fn close(py: Python<'_>, state: &mut State, path: Option<&Path>) -> (PyResult<()
             (closed, log.durable_offset())
         }
         State::Object(object) => {
-            let flushed = py
-                .detach(|| object.writer.flush())
+            let finished = py
+                .detach(|| object.writer.finish())
                 .map_err(|error| os_error(error, path));
-            (flushed, object.durable_offset)
+            (finished, object.durable_offset)
         }
         State::Closed { durable_offset } => (Ok(()), *durable_offset),
     }

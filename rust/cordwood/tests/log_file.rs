@@ -8,7 +8,7 @@ use std::sync::Barrier;
 use std::time::Duration;
 
 use common::{Found, read_all};
-use cordwood::{Error, LogFile, LogFileOptions, OnTornTail, ReadOptions, Reader, SyncPolicy};
+use cordwood::{Dialect, Error, LogFile, LogFileOptions, OnCorruption, OnTornTail, ReadOptions, Reader, SyncPolicy};
 use double::{Double, EINTR, EIO, ENOSPC, Fault, Op};
 
 fn create(double: &Double, options: LogFileOptions) -> LogFile {
@@ -362,6 +362,51 @@ fn a_closed_log_is_closed() -> Result<(), Error> {
         assert!(matches!(result, Err(Error::Closed { .. })), "{result:?}");
     }
     assert_eq!(records(&double.bytes()), [b"one"]);
+    Ok(())
+}
+
+/// What is missing of the torn record is zeros, and so is padding. It must not come up behind the back of whoever was told that it is lost.
+#[test]
+fn padding_does_not_complete_a_torn_record() -> Result<(), Error> {
+    for len in [1, 100, 40_000] {
+        let double = Double::default();
+        let log = plain(&double);
+        log.append(b"one")?;
+        log.append(&vec![0; len])?;
+        log.close()?;
+        let whole = double.bytes();
+        let header_end = 10 + 7;
+        for cut in [header_end, whole.len() - 1, whole.len() - len.min(100)] {
+            let file = Double::with_bytes(&whole[..cut]);
+            let options = LogFileOptions::default().with_on_torn_tail(OnTornTail::PadToBlock);
+            let log = LogFile::append_in(file.boxed(), options)?;
+            log.append_sync(b"two")?;
+            let bytes = file.bytes();
+            assert!(bytes.starts_with(&whole[..cut]), "every byte is left");
+            let options = ReadOptions::default().with_on_corruption(OnCorruption::Skip);
+            let (events, _) = read_all(&mut Reader::from_slice(&bytes, options));
+            let found = events.into_iter().filter_map(|event| match event {
+                Found::Record { data, .. } => Some(data),
+                Found::Skipped(_) => None,
+            });
+            assert_eq!(found.collect::<Vec<_>>(), [b"one", b"two"], "{len} {cut}");
+        }
+    }
+    Ok(())
+}
+
+/// In Pebble's dialect with the trailer of the number 8, in W&B's with the header of the file even if there is no record.
+#[test]
+fn closing_writes_what_closes_a_log_of_the_dialect() -> Result<(), Error> {
+    for (dialect, expected) in [
+        (Dialect::PEBBLE.with_log_number(7), &b"\0\0\0\0\0\0\x05\x08\0\0\0"[..]),
+        (Dialect::WANDB, b":W&B\xe1\xbe\0"),
+        (Dialect::LEVELDB, b""),
+    ] {
+        let double = Double::default();
+        create(&double, LogFileOptions::default().with_dialect(dialect)).close()?;
+        assert_eq!(double.bytes(), expected, "{dialect:?}");
+    }
     Ok(())
 }
 

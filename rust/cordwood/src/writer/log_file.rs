@@ -433,6 +433,10 @@ impl LogFile {
         // From here on nothing can be appended that nobody would write.
         state.is_closed = true;
         usable?;
+        let State { encoder, buffer, .. } = &mut *state;
+        // What a file of this dialect begins with, if there is no record, and what closes it.
+        encoder.begin(buffer);
+        encoder.finish(buffer);
         self.write_out(&mut state)?;
         if self.options.preallocate_len > 0 {
             // The file keeps its length; the room behind it goes back. If it does not, it is only room.

@@ -53,6 +53,11 @@ pub(super) fn recover(
         (OnTornTail::Refuse, None) => return Err(Error::TornTail { path, region }),
         (_, Some(region)) => return Err(Error::Corruption { path, region }),
     };
+    if new_len > file_len && tail.last != Reason::ZeroFill {
+        // Zeros alone could complete the torn record, if what is missing of it is zeros: it would come up after it was said to be lost. No
+        // checksum is right for two payloads that differ in one byte.
+        write_all(storage, &[0xff], file_len).map_err(failed)?;
+    }
     if new_len != file_len {
         cut(storage, new_len).map_err(failed)?;
     }
@@ -69,12 +74,27 @@ pub(super) fn cut(storage: &dyn Storage, len: u64) -> io::Result<()> {
     storage.sync_data()
 }
 
+fn write_all(storage: &dyn Storage, bytes: &[u8], offset: u64) -> io::Result<()> {
+    let mut done = 0;
+    while done < bytes.len() {
+        match storage.write_at(&bytes[done..], offset + done as u64) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(len) => done += len,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
 /// What stands behind the last whole record.
 #[derive(Debug)]
 struct Tail {
     begin: u64,
     /// The first reason of the worst severity.
     reason: Reason,
+    /// That of the last region.
+    last: Reason,
     /// The first region that is damage.
     damage: Option<SkippedRegion>,
     /// A sector, or the part of it that is damaged, is all zero: it was not written, though the file had its new length already.
@@ -88,6 +108,7 @@ impl Tail {
         Tail {
             begin: region.begin,
             reason: region.reason,
+            last: region.reason,
             damage: None,
             has_zero_sector: false,
             has_whole_record: false,
@@ -100,6 +121,7 @@ impl Tail {
     }
 
     fn add(&mut self, region: SkippedRegion, storage: &dyn Storage, dialect: Dialect) -> io::Result<()> {
+        self.last = region.reason;
         if rank(region.reason) > rank(self.reason) {
             self.reason = region.reason;
         }
