@@ -3,7 +3,7 @@
 #![no_main]
 
 use arbitrary::{Arbitrary, Unstructured};
-use cordwood::{Decoder, Encoder, End, ReadOptions, Step, Window, Writer, encoded_len};
+use cordwood::{Decoder, Dialect, Encoder, End, ReadOptions, Step, Window, Writer, encoded_len};
 use cordwood_fuzz::file::{Payload, several};
 use cordwood_fuzz::model::{Event, encode, fragment};
 use cordwood_fuzz::read;
@@ -105,7 +105,7 @@ fn decode(begin: u64, bytes: &[u8], records: &[(u64, Vec<u8>)]) {
         bytes,
         is_last: true,
     };
-    let mut decoder = Decoder::new(&ReadOptions::default());
+    let mut decoder = Decoder::new(&ReadOptions::default().with_dialect(Dialect::LEVELDB));
     decoder.seek(begin);
     for (offset, record) in records {
         let step = decoder.step(window);
@@ -121,7 +121,7 @@ fn decode(begin: u64, bytes: &[u8], records: &[(u64, Vec<u8>)]) {
 
 /// What was written behind whole records is read with them, and each record alone by its offset.
 fn read(begin: u64, file: &[u8], records: Vec<(u64, Vec<u8>)>) {
-    let (events, end) = read::slice(file, &ReadOptions::default());
+    let (events, end) = read::slice(file, &ReadOptions::default().with_dialect(Dialect::LEVELDB));
     assert_eq!(
         end,
         End::Clean {
@@ -140,7 +140,9 @@ fn read(begin: u64, file: &[u8], records: Vec<(u64, Vec<u8>)>) {
     let begins: Vec<u64> = records.iter().map(|(offset, _)| *offset).collect();
     let ends = begins.iter().copied().skip(1).chain([file.len() as u64]);
     for ((offset, record), next) in records.into_iter().zip(ends) {
-        let options = ReadOptions::default().with_range(offset, Some(offset + 1));
+        let options = ReadOptions::default()
+            .with_dialect(Dialect::LEVELDB)
+            .with_range(offset, Some(offset + 1));
         let (events, end) = read::slice(file, &options);
         assert!(
             read::records(events) == [(offset, record)],

@@ -1,7 +1,7 @@
 //! Options of a reader from a fuzzer's bytes.
 
 use arbitrary::Arbitrary;
-use cordwood::{OnCorruption, ReadOptions};
+use cordwood::{Dialect, OnCorruption, ReadOptions};
 
 use crate::file::{File, Place};
 
@@ -54,7 +54,9 @@ pub struct Options {
 impl Options {
     /// The options for `file`, of which a range is a part.
     pub fn of(self, file: &File) -> ReadOptions {
+        // The model knows no other.
         let options = ReadOptions::default()
+            .with_dialect(Dialect::LEVELDB)
             .with_on_corruption(match self.policy {
                 Policy::Raise => OnCorruption::Raise,
                 Policy::Skip => OnCorruption::Skip,
