@@ -198,8 +198,8 @@ assert_type(version_edit.to_dict(b""), dict[str, object])
 for field in VersionEdit(b"").fields:
     assert_type(field.kind, version_edit.FieldKind)
     match field.value:
-        case version_edit.NewFile() as file:
-            assert_type((file.level, file.smallest.user_key), tuple[int, bytes])
+        case version_edit.NewFile() as table:
+            assert_type((table.level, table.smallest.user_key), tuple[int, bytes])
         case version_edit.DeletedFile(level, file_number):
             assert_type((level, file_number), tuple[int, int])
         case _:

@@ -233,5 +233,6 @@ def to_dict(record: bytes) -> dict[str, object]:
     return VersionEdit(record).to_dict()
 
 
-def _to_dict(edit: VersionEdit) -> dict[str, object]:
+def dict_of(edit: VersionEdit) -> dict[str, object]:
+    """What the native `to_dict` returns."""
     return {"fields": [jsonable(field) for field in edit.fields]}

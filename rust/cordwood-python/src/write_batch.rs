@@ -86,7 +86,7 @@ impl WriteBatch {
     fn to_dict<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         let module = py.import("cordwood.payload.write_batch")?;
-        module.getattr(intern!(py, "_to_dict"))?.call1((slf,))
+        module.getattr(intern!(py, "dict_of"))?.call1((slf,))
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
