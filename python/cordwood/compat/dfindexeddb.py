@@ -1,0 +1,187 @@
+"""`FileReader` of dfindexeddb 20260210 for LevelDB's write-ahead logs.
+
+Change
+
+    from dfindexeddb.leveldb import log
+
+to
+
+    from cordwood.compat import dfindexeddb as log
+
+>>> import cordwood
+>>> from cordwood.compat import dfindexeddb as log
+>>> with cordwood.open("000003.log", "w") as writer:
+...     _ = writer.append(bytes.fromhex("0700000000000000 02000000 01036b65790576616c7565 00036f6c64"))
+>>> for key in log.FileReader("000003.log").GetParsedInternalKeys():
+...     print(key.sequence_number, key.record_type.name, key.key, key.value, key.offset)
+7 VALUE b'key' b'value' 19
+8 DELETED b'old' b'' 30
+
+On an undamaged log it gives what dfindexeddb gives, but for the first of the deviations:
+
+* A fragment of length 0 is returned as any other, and so is one whose checksum is 0. dfindexeddb takes it for the end of its
+  block, and loses what is behind it. Where a record begins with such a fragment in the last seven bytes of a block, dfindexeddb gives the
+  offset of another record.
+* Checksums are verified. dfindexeddb does not, and hands out damaged data as good.
+* Damage is passed over, and the logger `cordwood` told. `GetWriteBatches` and `GetParsedInternalKeys` return all sound
+  records, also those behind damage in the same block (the policy `"salvage"`); `GetPhysicalRecords` goes on at the next block.
+  dfindexeddb raises a `DecoderError`, `ParserError` or `ValueError` at many kinds of damage, and what is behind is lost.
+* A torn tail, the incomplete end that a crash leaves, ends the iteration. dfindexeddb raises a `DecoderError`.
+* Records without a first or a last fragment are not returned. dfindexeddb joins what is left.
+* A record that is no batch, and what is neither a put nor a delete in a batch, is passed over and the logger is told, up to the next batch.
+  dfindexeddb raises a `ValueError` or `DecoderError`.
+* `FromDecoder`, `FromStream` and `FromBytes` of the classes, and the modules for tables and descriptors, are not here.
+"""
+
+from __future__ import annotations
+
+import enum
+import logging
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import cordwood
+from cordwood.compat._batches import batch_of, batches, operations
+
+__all__ = [
+    "Block",
+    "FileReader",
+    "InternalRecordType",
+    "LogFilePhysicalRecordType",
+    "ParsedInternalKey",
+    "PhysicalRecord",
+    "WriteBatch",
+]
+
+_logger = logging.getLogger("cordwood")
+
+
+class LogFilePhysicalRecordType(enum.IntEnum):
+    """The types of fragments."""
+
+    FULL = 1
+    FIRST = 2
+    MIDDLE = 3
+    LAST = 4
+
+
+class InternalRecordType(enum.IntEnum):
+    """What is done to a key."""
+
+    DELETED = 0
+    VALUE = 1
+
+
+@dataclass
+class ParsedInternalKey:
+    """A put or a delete."""
+
+    offset: int
+    record_type: InternalRecordType
+    sequence_number: int
+    key: bytes
+    value: bytes
+
+
+@dataclass
+class WriteBatch:
+    """A batch of puts and deletes. Its offset is that of its first byte, behind the fragment's header."""
+
+    offset: int
+    sequence_number: int
+    count: int
+    records: list[ParsedInternalKey]
+
+
+@dataclass
+class PhysicalRecord:
+    """A fragment. `base_offset` is the file offset of its block; `offset` and `contents_offset` are counted from there."""
+
+    base_offset: int
+    offset: int
+    checksum: int
+    length: int
+    record_type: LogFilePhysicalRecordType
+    contents: bytes
+    contents_offset: int
+
+    PHYSICAL_HEADER_LENGTH: ClassVar[int] = 7
+
+
+@dataclass
+class Block:
+    """A block, the last one whole or not."""
+
+    offset: int
+    data: bytes
+
+    BLOCK_SIZE: ClassVar[int] = 32768
+
+    def GetPhysicalRecords(self) -> Iterator[PhysicalRecord]:  # noqa: N802
+        """The fragments of the block, up to damage, of which the logger is told."""
+        at = 0
+        while (contents_at := at + PhysicalRecord.PHYSICAL_HEADER_LENGTH) <= len(self.data):
+            checksum, length, kind = struct.unpack_from("<IHB", self.data, at)
+            contents = self.data[contents_at : contents_at + length]
+            if len(contents) < length and len(self.data) < self.BLOCK_SIZE:
+                return  # A torn tail.
+            if not (checksum or length or kind) and not any(self.data[at:]):
+                return  # Preallocated.
+            if (
+                len(contents) < length
+                or not LogFilePhysicalRecordType.FULL <= kind <= LogFilePhysicalRecordType.LAST
+                or cordwood.mask(cordwood.crc32c(contents, cordwood.crc32c(bytes([kind])))) != checksum
+            ):
+                _logger.warning("the block at offset %d is damaged at offset %d in it", self.offset, at)
+                return
+            record_type = LogFilePhysicalRecordType(kind)
+            yield PhysicalRecord(self.offset, at, checksum, length, record_type, contents, contents_at)
+            at = contents_at + length
+
+
+class FileReader:
+    """A write-ahead log. Each method reads it from the beginning.
+
+    Args:
+        filename: Its path.
+
+    Attributes:
+        filename: The path.
+    """
+
+    def __init__(self, filename: str) -> None:
+        self.filename = filename
+
+    def GetBlocks(self) -> Iterator[Block]:  # noqa: N802
+        """The blocks of the file, as they are."""
+        with open(self.filename, "rb") as file:  # noqa: PTH123
+            offset = 0
+            while data := file.read(Block.BLOCK_SIZE):
+                yield Block(offset, data)
+                offset += len(data)
+
+    def GetPhysicalRecords(self) -> Iterator[PhysicalRecord]:  # noqa: N802
+        """The fragments."""
+        for block in self.GetBlocks():
+            yield from block.GetPhysicalRecords()
+
+    def GetWriteBatches(self) -> Iterator[WriteBatch]:  # noqa: N802
+        """The batches."""
+        with cordwood.Reader(self.filename, dialect="leveldb", on_corruption="salvage") as reader:
+            for offset, data in batches(reader):
+                batch = batch_of(offset, data, self.filename)
+                if batch is not None:
+                    keys = [
+                        ParsedInternalKey(
+                            found.offset, InternalRecordType(found.is_put), found.sequence, found.key, found.value
+                        )
+                        for found in operations(offset, batch, self.filename)
+                    ]
+                    yield WriteBatch(offset, batch.sequence, batch.count, keys)
+
+    def GetParsedInternalKeys(self) -> Iterator[ParsedInternalKey]:  # noqa: N802
+        """The puts and deletes of all batches."""
+        for batch in self.GetWriteBatches():
+            yield from batch.records

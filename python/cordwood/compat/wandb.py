@@ -1,0 +1,272 @@
+"""`DataStore` of wandb 0.29.0, which reads and writes `.wandb` files; wandb 0.30.0 removed it.
+
+Change
+
+    from wandb.sdk.internal.datastore import DataStore
+
+to
+
+    from cordwood.compat.wandb import DataStore
+
+and `from wandb.sdk.internal import datastore` to `from cordwood.compat import wandb as datastore`. What is in the records are
+protocol buffers: `wandb.proto.wandb_internal_pb2` reads them, which newer versions of wandb still have.
+
+>>> from cordwood.compat.wandb import DataStore
+>>> class Message:
+...     def SerializeToString(self):
+...         return b"one"
+>>> store = DataStore()
+>>> store.open_for_write("run-1.wandb")
+>>> store.write(Message())
+(7, 17, 0)
+>>> store.close()
+>>> store.open_for_scan("run-1.wandb")
+>>> store.scan_data(), store.scan_data()
+(b'one', None)
+>>> store.close()
+
+On an undamaged file, all calls return what wandb's return. The deviations:
+
+* Damage is a `DamagedError`, which is an `AssertionError`, as scripts expect, and a `cordwood.CorruptionError` with offset and
+  reason, also under `python -O`. wandb raises an `IndexError` for an unknown type.
+* After damage, `get_offset` is where the damage begins, and the next `scan_data` returns the first record behind it. wandb's next
+  call begins somewhere in the damage.
+* A torn tail, the incomplete end of a run that was killed or is still running, ends the scan: `scan_data` returns `None`, and
+  a later call returns the record once it is complete. `store.reader.end` tells. wandb raises an `AssertionError`, or returns
+  `None` if the file was cut between two pieces of a record. A last record of which only the header's length is wrong, too, is
+  a torn tail; wandb takes it for whole.
+* Zeros up to the end of the file or of a block, as a preallocated file has them, are passed over; so are bytes that are not zero
+  where a block's trailer should be, and a file may end in front of the trailer. wandb raises an `AssertionError`.
+* A block that is missing or in zeros in the middle of a record costs that record; `scan_record`, which returns single
+  fragments, does not notice, as in wandb.
+* Files of wandb-core before 0.17.6, with other checksums, can be read by `scan_data`. wandb cannot.
+* The file is opened for reading only. wandb opens it for writing, too, which fails for a file that is read-only.
+* A wrong file header is a `FileHeaderError`, an `AssertionError`; wandb raises that, or `Exception` itself.
+* `open_for_append` appends, behind the last record; `TornTailError` or `CorruptionError` if the file does not end with a whole
+  one. wandb cuts the file to 0 bytes and writes records without a file header.
+* `write` takes any object with `SerializeToString`; `ByteSize` is not called. A file is locked against a second writer.
+* `close` can be called twice, and the store can be used again.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import struct
+import zlib
+from typing import Protocol
+
+import cordwood
+from cordwood.compat._store import Scanner, check_file_header
+
+__all__ = ["DamagedError", "DataStore", "FileHeaderError"]
+
+LEVELDBLOG_HEADER_LEN = 7
+LEVELDBLOG_BLOCK_LEN = 32768
+LEVELDBLOG_DATA_LEN = LEVELDBLOG_BLOCK_LEN - LEVELDBLOG_HEADER_LEN
+
+LEVELDBLOG_FULL = 1
+LEVELDBLOG_FIRST = 2
+LEVELDBLOG_MIDDLE = 3
+LEVELDBLOG_LAST = 4
+
+LEVELDBLOG_HEADER_IDENT = ":W&B"
+LEVELDBLOG_HEADER_MAGIC = 0xBEE1
+LEVELDBLOG_HEADER_VERSION = 0
+
+
+class DamagedError(cordwood.CorruptionError, AssertionError):
+    """Damage. Its attributes are those of `cordwood.CorruptionError`."""
+
+
+class FileHeaderError(cordwood.CordwoodError, AssertionError):
+    """A file that does not begin as a `.wandb` file does."""
+
+
+class _Message(Protocol):
+    def SerializeToString(self) -> bytes: ...  # noqa: N802 - as protocol buffers have it
+
+
+class DataStore:
+    """A `.wandb` file, opened in one of three ways by the methods `open_for_...`."""
+
+    def __init__(self) -> None:
+        # The names of these are wandb's: scripts use them, and some set them in an `open_for_scan` of their own.
+        self._opened_for_scan = False
+        self._fp: io.BufferedIOBase | None = None
+        self._fname = ""
+        self._index = 0
+        self._flush_offset = 0
+        self._size_bytes = 0
+        self._scanner: Scanner | None = None
+        self._writer: cordwood.Writer | None = None
+
+    def open_for_write(self, fname: str) -> None:
+        """Makes a new file.
+
+        Raises:
+            FileExistsError: There is one.
+        """
+        self._write_to(fname, cordwood.Writer(fname, "x", dialect="wandb"))
+
+    def open_for_append(self, fname: str) -> None:
+        """Opens a file to write behind its last record, or makes a new one.
+
+        Raises:
+            CorruptionError: The file is damaged, or no `.wandb` file.
+            TornTailError: It ends in an incomplete record. `cordwood.Writer` can be told to cut that off.
+        """
+        self._write_to(fname, cordwood.Writer(fname, "a", dialect="wandb"))
+
+    def _write_to(self, fname: str, writer: cordwood.Writer) -> None:
+        self._fname = fname
+        self._writer = writer
+        self._index = writer.tell()
+        self._flush_offset = 0
+
+    def open_for_scan(self, fname: str) -> None:
+        """Opens a file to read it.
+
+        Raises:
+            FileHeaderError: It does not begin as a `.wandb` file does, or is empty.
+        """
+        self._fname = fname
+        self._fp = open(fname, "rb")  # noqa: PTH123, SIM115 - closed in `close`
+        self._index = 0
+        self._size_bytes = os.stat(fname).st_size  # noqa: PTH116
+        self._opened_for_scan = True
+        self._read_header()
+
+    def _read_header(self) -> None:
+        header = self._file().read(LEVELDBLOG_HEADER_LEN)
+
+        def problem(message: str) -> Exception:
+            return FileHeaderError(message, path=str(self._fname), offset=0)
+
+        ident = LEVELDBLOG_HEADER_IDENT.encode()
+        check_file_header(header, ident, LEVELDBLOG_HEADER_MAGIC, LEVELDBLOG_HEADER_VERSION, problem)
+        self._index += len(header)
+
+    @property
+    def reader(self) -> cordwood.Reader:
+        """The reader below, of a file that is scanned: `skipped` and `end` tell what was not returned."""
+        return self._scan().reader
+
+    def seek(self, offset: int) -> None:
+        """Goes to a file offset, in bytes: that of a record, or the beginning of a block."""
+        self._file()
+        self._index = offset
+
+    def get_offset(self) -> int:
+        """The file offset behind what has been returned or written, in bytes; after damage, where that begins."""
+        return self._index
+
+    def in_last_block(self) -> bool:
+        """Whether the file, at the length it had when it was opened, ends within 32,761 bytes."""
+        return self._index > self._size_bytes - LEVELDBLOG_DATA_LEN
+
+    def scan_data(self) -> bytes | None:
+        """The next record, or `None` at the end.
+
+        Raises:
+            DamagedError: There is damage. The next call goes on behind it.
+        """
+        scanner = self._scan()
+        if scanner.offset != self._index:
+            scanner.seek(self._index)
+        try:
+            data = scanner.scan()
+        except cordwood.CorruptionError as error:
+            # The scanner is behind the damage, and stays there unless the script goes elsewhere.
+            raise _damaged(error) from None
+        finally:
+            self._index = scanner.offset
+        return data
+
+    def scan_record(self) -> tuple[int, bytes] | None:
+        """The next fragment: its type and its data; `None` at the end. It does not pass a block's trailer.
+
+        Raises:
+            DamagedError: There is damage, or not all of the fragment is there yet.
+        """
+        file = self._file()
+        file.seek(self._index)
+        header = file.read(LEVELDBLOG_HEADER_LEN)
+        if not header:
+            return None
+        checksum, length, kind = struct.unpack("<IHB", header.ljust(LEVELDBLOG_HEADER_LEN, b"\0"))
+        data = file.read(length)
+        if not (
+            len(header) == LEVELDBLOG_HEADER_LEN
+            and len(data) == length
+            and LEVELDBLOG_FULL <= kind <= LEVELDBLOG_LAST
+            and zlib.crc32(data, zlib.crc32(bytes([kind]))) == checksum
+        ):
+            raise DamagedError(
+                f"there is no whole fragment at offset {self._index}",
+                path=str(self._fname),
+                offset=self._index,
+                length=len(header) + len(data),
+                reason=cordwood.Reason.CHECKSUM_MISMATCH,
+            )
+        self._index += LEVELDBLOG_HEADER_LEN + length
+        return kind, data
+
+    def write(self, obj: _Message) -> tuple[int, int, int]:
+        """Appends a record: what `obj.SerializeToString()` returns.
+
+        Returns:
+            The file offset behind the record before, that behind this one, and that up to which all is on the disk.
+        """
+        return self._write_data(obj.SerializeToString())
+
+    def _write_data(self, s: bytes) -> tuple[int, int, int]:
+        writer = self._open_writer()
+        begin = self._index
+        record_offset = writer.append(s)
+        self._index = writer.tell()
+        if self._index - record_offset > LEVELDBLOG_HEADER_LEN + len(s):
+            # It is in several fragments. wandb syncs now, so that at most a block is lost in a crash.
+            writer.sync()
+            self._flush_offset = self._index
+        return begin, self._index, self._flush_offset
+
+    def ensure_flushed(self, off: int) -> None:  # noqa: ARG002 - wandb's signature
+        """Hands all records so far to the operating system."""
+        self._open_writer().flush()
+
+    def close(self) -> None:
+        """Closes the file. Closing twice is no error."""
+        for opened in (self._writer, self._scanner, self._fp):
+            if opened is not None:
+                opened.close()
+        self._writer = self._scanner = self._fp = None
+        self._opened_for_scan = False
+
+    def _scan(self) -> Scanner:
+        if self._scanner is None:
+            self._file()
+            self._scanner = Scanner(self._fname, ("wandb", "wandb_old"), self._index)
+        return self._scanner
+
+    def _file(self) -> io.BufferedIOBase:
+        if self._fp is None:
+            raise AssertionError("the file is not open for scanning")
+        return self._fp
+
+    def _open_writer(self) -> cordwood.Writer:
+        if self._writer is None:
+            raise AssertionError("the file is not open for writing")
+        return self._writer
+
+
+def _damaged(error: cordwood.CorruptionError) -> DamagedError:
+    return DamagedError(
+        str(error),
+        path=error.path,
+        offset=error.offset,
+        length=error.length,
+        reason=error.reason,
+        stored=error.stored,
+        computed=error.computed,
+    )
