@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import io
 import os
 import random
 import struct
@@ -12,7 +11,6 @@ import types
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -96,11 +94,9 @@ class Log:
 
     def small(self, rng: random.Random) -> tuple[int, int]:
         """A record of one fragment, with others around it in its block."""
-        blocks = [(begin // reference.BLOCK_LEN, begin, end) for (begin, end), *more in self.spans if not more]
-        inner = [
-            (begin, end) for (a, _, _), (b, begin, end), (c, _, _) in zip(blocks, blocks[1:], blocks[2:]) if a == b == c
-        ]
-        return rng.choice([span for span in inner if span[1] - span[0] > 7 + 40])
+        alone = [spans[0] for spans in self.spans if len(spans) == 1 and spans[0][1] - spans[0][0] > 7 + 40]
+        blocks = [begin // reference.BLOCK_LEN for begin, _ in alone]
+        return rng.choice([span for index, span in enumerate(alone[1:-1]) if len({*blocks[index : index + 3]}) == 1])
 
     def big(self) -> list[tuple[int, int]]:
         return max(self.spans, key=len)
@@ -259,7 +255,7 @@ def garbage_tail(log, rng):
 
 @damage
 def first_without_last(log, rng):
-    begin, end = log.big()[1]
+    begin, _ = log.big()[1]
     log.file[begin + 6] = reference.FULL
     log.seal(begin)
 
@@ -273,7 +269,7 @@ def lost_block(log, rng):
 @damage
 def nonzero_trailer(log, rng):
     """The block behind the big record ends in a trailer; its bytes are not zero."""
-    begin, end = log.big()[-1]
+    _, end = log.big()[-1]
     room = reference.BLOCK_LEN - end % reference.BLOCK_LEN
     del log.file[end:]
     for payload in (rng.randbytes(room - 7 - 4), b"behind the trailer"):
@@ -328,14 +324,14 @@ def wandb_scan_record(module, path):
     try:
         store.open_for_scan(str(path))
         while True:
-            left = module.LEVELDBLOG_BLOCK_LEN - store._index % module.LEVELDBLOG_BLOCK_LEN
+            left = module.LEVELDBLOG_BLOCK_LEN - store._index % module.LEVELDBLOG_BLOCK_LEN  # noqa: SLF001 - scripts do
             if left < module.LEVELDBLOG_HEADER_LEN:
-                store._fp.read(left)
-                store._index += left
+                store._fp.read(left)  # noqa: SLF001 - scripts do
+                store._index += left  # noqa: SLF001 - scripts do
             record = store.scan_record()
             if record is None:
                 return
-            yield record[0], shown(record[1]), store._index
+            yield record[0], shown(record[1]), store._index  # noqa: SLF001
     finally:
         store.close()
 

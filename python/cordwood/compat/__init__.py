@@ -7,9 +7,10 @@
 * `cordwood.compat.ccl`: `LogFile` of ccl_chromium_reader.
 * `cordwood.compat.dfindexeddb`: `FileReader` of dfindexeddb, for logs.
 
-None needs the package it stands in for. On an undamaged file each gives what the original gives. Where the originals hand out
-damaged data, crash or stop without a word, these do not: each module lists what it does in another way. What is true of all is listed only here:
+None needs the package that it stands in for. On an undamaged file each gives what the original gives. Where an
+original hands out damaged data, crashes, or stops without a word, its drop-in does not: each module lists all that
+it does in another way. What is so in all of them is said only here:
 
-* A record longer than 1 GiB is not returned: `RecordTooLargeError`, or a word to the logger `cordwood` where damage is.
-* All is typed, and what is private in the originals is missing, but for the few things that scripts are seen to use.
+* **limit**: A record longer than 1 GiB is a `RecordTooLargeError`, or a word to the logger where damage is one.
+* **private**: What is private in the originals is not there, but for the few names that scripts are seen to use.
 """

@@ -5,9 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import cordwood
 from cordwood.payload import OperationKind, PayloadError, WriteBatch
+
+if TYPE_CHECKING:
+    import cordwood
 
 FRAGMENT_HEADER_LEN = 7
 BATCH_HEADER_LEN = 12

@@ -1,7 +1,8 @@
-"""`RecordsReader` and `RecordsWriter` of App Engine, which Datastore's and Firestore's exports are read with.
+"""`RecordsReader` and `RecordsWriter` of App Engine, the format of Datastore's exports and of MapReduce.
 
-They are those of `google.appengine.api.files.records` in the App Engine SDK for Python 2.7 and of `mapreduce.records` in
-GoogleAppEngineMapReduce 1.9.22.0. Change
+They are those of `google.appengine.api.files.records` in the App Engine SDK for Python 2.7, and of
+`mapreduce.records` in GoogleAppEngineMapReduce 1.9.22.0. Both run on Python 2 only; leveldb-export's copy of the
+reader runs on Python 3, and is what the tests compare with. Change
 
     from google.appengine.api.files import records
 
@@ -18,18 +19,22 @@ to
 >>> list(records.RecordsReader(file))
 [b'one']
 
-On an undamaged file, the reader returns and the writer writes what theirs do, as `bytes`. Damage is passed over up to the next block, and
-told to a logger, as theirs do; the logger is `cordwood`, not the root. The deviations:
+On an undamaged file, the reader returns and the writer writes what theirs do. Damage is passed over up to the next
+block, and told to a logger, as theirs do. The deviations:
 
-* The file is read ahead. Where the records are, `RecordsReader.tell` says, not the file's own `tell`.
-* A fragment of an unknown type is passed over alone, as LevelDB does. Theirs passes over the rest of its block.
-* A torn tail is not passed: at the end, `tell` is where it begins, and once it is whole, `read` returns it. Theirs is behind
-  what it could read, and returns nothing more.
-* A record in the middle of which something was skipped is never joined from pieces that do not belong together.
-* `tell` after damage or at the end may be elsewhere in what is skipped.
-* A writer on a file that is not at the beginning of a block goes on in the next one, with zeros up to there. Theirs takes that place for
-  the beginning of a block, and most readers lose what is written there.
-* `str` is a `TypeError`: records are bytes.
+* **logger**: The logger is `cordwood`, not the root. `RecordsReader.reader.skipped` lists what was passed over.
+* **unknown-type**: A fragment of an unknown type is passed over alone, as LevelDB does. Theirs passes over the rest
+  of its block.
+* **joined**: A record in the middle of which something was skipped is not returned. Theirs joins the pieces around
+  a block of zeros.
+* **read-ahead**: The file is read ahead: `RecordsReader.tell` says where the records are, the file's own `tell`
+  does not. The file must not be moved but by `RecordsReader.seek`.
+* **torn-tail**: At the end, `tell` is where an incomplete record begins, and once it is whole, `read` returns it,
+  if the file can seek. Theirs is behind what it could read, and returns nothing more.
+* **tell**: In damage, `tell` may be elsewhere: it is behind what was skipped so far.
+* **append**: A writer on a file that is not at the beginning of a block goes on in the next one, and fills this one
+  with zeros. Theirs takes that place for the beginning of a block, and readers lose what is written there.
+* **bytes**: Records are bytes: `str` is a `TypeError`, and so is a file that is open for text.
 """
 
 from __future__ import annotations
@@ -43,7 +48,9 @@ from typing import TYPE_CHECKING, Self
 import cordwood
 
 if TYPE_CHECKING:
-    from cordwood.typing import Readable, ReadableBuffer, Writable
+    from _typeshed import ReadableBuffer
+
+    from cordwood.typing import Readable, Writable
 
 __all__ = ["RecordsReader", "RecordsWriter"]
 

@@ -17,20 +17,23 @@ to
 7 Live b'key' b'value' 19
 8 Deleted b'old' b'' 30
 
-On an undamaged log it gives what ccl_leveldb gives. The deviations:
+On an undamaged log it gives what ccl_leveldb gives. That is on no package index: the tests compare with
+chromium-reader 0.1.1, a rewrite of it, where the names of states and types are in capitals. The deviations:
 
-* Checksums are verified. ccl_leveldb does not look at them, and hands out damaged data as good.
-* Damage is passed over, and the logger `cordwood` told; `LogFile.reader.skipped` lists it. All sound records are returned, also
-  those behind damage in the same block (the policy `"salvage"`). ccl_leveldb raises a `ValueError` at many kinds of damage, and what
-  is behind is lost.
-* A torn tail, the incomplete end that a crash leaves, is not returned. ccl_leveldb returns what there is of it as if it were
-  whole, or raises a `struct.error`.
-* Zeros up to the end of the file or of a block are passed over. ccl_leveldb raises a `ValueError`.
-* A record that is no batch, and what is neither a put nor a delete in a batch, is passed over and the logger is told, up to the next batch.
-  ccl_leveldb raises, or makes records of it.
-* Only logs: `LdbFile`, `ManifestFile` and `RawLevelDb` are not here. `cordwood.payload.VersionEdit` reads the records of a MANIFEST.
+* **checksums**: Checksums are verified. ccl_leveldb does not look at them, and hands out damaged data as good.
+* **goes-on**: Damage is passed over and told to the logger `cordwood`; `LogFile.reader.skipped` lists it. All sound
+  records are returned, also those behind damage in the same block (the policy `"salvage"`). ccl_leveldb raises a
+  `ValueError` at much of it, and what is behind is lost.
+* **torn-tail**: What a crash has left of a last record is not returned. ccl_leveldb returns it as if it were whole,
+  or raises a `struct.error`.
+* **zeros**: Zeros up to the end of the file or of a block are passed over. ccl_leveldb raises a `ValueError`.
+* **not-a-batch**: A record that is no batch, and in a batch what is neither a put nor a delete, is passed over and
+  told to the logger, up to the next batch. ccl_leveldb raises, or makes something of it.
+* **only-logs**: `LdbFile`, `ManifestFile` and `RawLevelDb` are not here. `cordwood.payload.VersionEdit` reads the
+  records of a MANIFEST.
 
-As in ccl_leveldb, the offset of an operation in a batch of several fragments takes no account of the headers between them.
+As in ccl_leveldb, the offset of an operation in a batch of several fragments takes no account of the headers between
+them.
 """
 
 from __future__ import annotations
@@ -118,7 +121,14 @@ class LogFile:
                 for found in operations(offset, batch, path):
                     state = KeyState.Live if found.is_put else KeyState.Deleted
                     yield Record(
-                        found.key, found.value, found.sequence, state, FileType.Log, self.path, found.offset, False
+                        key=found.key,
+                        value=found.value,
+                        seq=found.sequence,
+                        state=state,
+                        file_type=FileType.Log,
+                        origin_file=self.path,
+                        offset=found.offset,
+                        was_compressed=False,
                     )
 
     def close(self) -> None:

@@ -19,18 +19,21 @@ to
 
 On an undamaged log it gives what dfindexeddb gives, but for the first of the deviations:
 
-* A fragment of length 0 is returned as any other, and so is one whose checksum is 0. dfindexeddb takes it for the end of its
-  block, and loses what is behind it. Where a record begins with such a fragment in the last seven bytes of a block, dfindexeddb gives the
-  offset of another record.
-* Checksums are verified. dfindexeddb does not, and hands out damaged data as good.
-* Damage is passed over, and the logger `cordwood` told. `GetWriteBatches` and `GetParsedInternalKeys` return all sound
-  records, also those behind damage in the same block (the policy `"salvage"`); `GetPhysicalRecords` goes on at the next block.
-  dfindexeddb raises a `DecoderError`, `ParserError` or `ValueError` at many kinds of damage, and what is behind is lost.
-* A torn tail, the incomplete end that a crash leaves, ends the iteration. dfindexeddb raises a `DecoderError`.
-* Records without a first or a last fragment are not returned. dfindexeddb joins what is left.
-* A record that is no batch, and what is neither a put nor a delete in a batch, is passed over and the logger is told, up to the next batch.
-  dfindexeddb raises a `ValueError` or `DecoderError`.
-* `FromDecoder`, `FromStream` and `FromBytes` of the classes, and the modules for tables and descriptors, are not here.
+* **empty**: A fragment of length 0 is a fragment. dfindexeddb takes it for the end of its block and loses what is
+  behind it; where a record begins with one, in the last seven bytes of a block, it gives the offset of another
+  record.
+* **checksums**: Checksums are verified. dfindexeddb does not, and hands out damaged data as good. (One that is 0
+  ends the block for it.)
+* **goes-on**: Damage is passed over and told to the logger `cordwood`. `GetWriteBatches` and
+  `GetParsedInternalKeys` return all sound records, also those behind damage in the same block (the policy
+  `"salvage"`); `GetPhysicalRecords` goes on at the next block. dfindexeddb raises a `DecoderError`, `ParserError`
+  or `ValueError` at much of it, and what is behind is lost.
+* **torn-tail**: What a crash has left of a last record ends the iteration. dfindexeddb raises a `DecoderError`.
+* **joined**: A record without its first or last fragment is not returned. dfindexeddb joins what there is.
+* **not-a-batch**: A record that is no batch, and in a batch what is neither a put nor a delete, is passed over and
+  told to the logger, up to the next batch. dfindexeddb raises a `ValueError` or `DecoderError`.
+* **only-logs**: `FromDecoder`, `FromStream` and `FromBytes` of the classes are not here, nor are the modules for
+  tables and descriptors.
 """
 
 from __future__ import annotations
@@ -97,7 +100,7 @@ class WriteBatch:
 
 @dataclass
 class PhysicalRecord:
-    """A fragment. `base_offset` is the file offset of its block; `offset` and `contents_offset` are counted from there."""
+    """A fragment. `base_offset` is the file offset of its block; `offset` and `contents_offset` count from there."""
 
     base_offset: int
     offset: int

@@ -16,12 +16,13 @@ and `from leveldb_export import records` to `from cordwood.compat import leveldb
 >>> list(records.RecordsReader(io.BytesIO(log)))
 [b'one']
 
-On an undamaged file it returns what leveldb-export's returns. The deviations:
+On an undamaged file it returns what leveldb-export's returns. Its deviations are those of
+`cordwood.compat.appengine.RecordsReader`, of which leveldb-export has a copy, and:
 
-* Checksums are always verified. leveldb-export does so only with `no_check_crc=False`, and else returns damaged data as good. Its
-  parameter is taken, and changes nothing.
-* All of `cordwood.compat.appengine.RecordsReader`, of which leveldb-export has a copy.
-* `parse_leveldb_documents`, which makes dictionaries of the records, is not here.
+* **checksums**: Checksums are always verified. leveldb-export does so only with `no_check_crc=False`, and else
+  returns damaged data as good. The parameter is taken, and changes nothing.
+* **seek**: It has `seek`, as App Engine's has. leveldb-export's has not.
+* **documents**: `parse_leveldb_documents`, which makes dictionaries of the records, is not here.
 """
 
 from __future__ import annotations

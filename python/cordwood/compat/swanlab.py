@@ -25,20 +25,33 @@ to
 
 On an undamaged file, all calls return what SwanLab's return. The deviations:
 
-* Iterating over a `DataStoreReader` raises `DataStoreCorruptionError` at damage, and so does its `scan`; the next step goes on
-  behind the damage. SwanLab's iteration stops there, as if it were the end; its `scan` raises `DataStoreError`,
-  `AssertionError` or `IndexError`, and begins the next time somewhere in the damage. So does that of `WBDataStoreReader`.
-* A torn tail, the incomplete end of a run that was killed or is still running, is the end for a `DataStoreReader`; `scan` returns `None`,
-  and a later call returns the record once it is complete. SwanLab's `scan` raises or returns `None`, depending on where the file
-  is cut. For a `WBDataStoreReader` it is a `DataStoreTruncatedError`, as in SwanLab; the next call tries again.
-* A last record of which only the header's length is wrong is a torn tail. SwanLab's `DataStoreReader` takes it for whole.
-* Zeros up to the end of the file or of a block, as a preallocated file has them, are passed over; so are bytes that are not zero
-  where a block's trailer should be, and a file may end in front of or in the trailer. SwanLab raises.
-* A record that was cut short, with whole ones behind it, is damage in a place that is named; so is one with a lost block.
-* All errors are `CordwoodError`, with path and offset; damage is a `cordwood.CorruptionError`, too.
-* A `.wandb` file of wandb-core before 0.17.6, with other checksums, can be read by a `WBDataStoreReader`.
-* What is not open is a `DataStoreError`. SwanLab's is an `AssertionError` in most places. `close` can be called twice.
-* A file that is written is locked against a second writer.
+* **raises**: Iterating over a `DataStoreReader` raises `DataStoreCorruptionError` at damage. SwanLab's iteration
+  ends there, as if it were the end of the file.
+* **exception**: At damage, `scan` of a `DataStoreReader` raises `DataStoreCorruptionError`, which is a
+  `DataStoreError`, and a `cordwood.CorruptionError` with offset and reason. SwanLab's raises a `DataStoreError`, an
+  `AssertionError` or an `IndexError`.
+* **goes-on**: After damage, the next step of any reader returns the first record behind it. SwanLab's begins
+  somewhere in the damage.
+* **torn-tail**: The incomplete end of a run that was killed or is still running ends `scan` of a `DataStoreReader`:
+  it returns `None`, and a later call returns the record once it is complete. SwanLab's raises or returns `None`,
+  depending on where the file is cut. A `WBDataStoreReader` raises `DataStoreTruncatedError`, as SwanLab's; the next
+  call tries again.
+* **length**: A length in a header that is not that of the data is damage. SwanLab's `DataStoreReader` takes a last
+  record with such a header for whole; its `WBDataStoreReader` calls that truncated.
+* **zeros**: Zeros up to the end of the file or of a block, as a preallocated file has them, are passed over.
+  SwanLab's readers raise; an iteration ends.
+* **trailer**: What stands in a block's trailer does not matter, and the file may end in front of it or in it.
+  SwanLab's readers raise; an iteration ends.
+* **old-files**: A `WBDataStoreReader` reads files of wandb-core before 0.17.6, which have other checksums.
+  SwanLab's does not.
+* **file-header**: A file header that is cut short is a `DataStoreError` in a `DataStoreReader`, too. SwanLab's is
+  an `AssertionError`.
+* **attributes**: All errors have `path` and `offset`, as any `cordwood.CordwoodError`, and cannot be made without
+  them.
+* **not-open**: What is not open is a `DataStoreError`, and so is opening a `DataStoreReader` twice. SwanLab's is an
+  `AssertionError`, and opening twice forgets the first file. `close` can be called twice.
+* **write**: A file that is written is locked against a second writer. Records are gathered: SwanLab's are in
+  Python's buffer of 8 KiB, these in one of 1 MiB, until `ensure_flushed` or `close`.
 """
 
 from __future__ import annotations

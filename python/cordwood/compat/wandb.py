@@ -8,7 +8,7 @@ to
 
     from cordwood.compat.wandb import DataStore
 
-and `from wandb.sdk.internal import datastore` to `from cordwood.compat import wandb as datastore`. What is in the records are
+and `from wandb.sdk.internal import datastore` to `from cordwood.compat import wandb as datastore`. The records hold
 protocol buffers: `wandb.proto.wandb_internal_pb2` reads them, which newer versions of wandb still have.
 
 >>> from cordwood.compat.wandb import DataStore
@@ -27,25 +27,32 @@ protocol buffers: `wandb.proto.wandb_internal_pb2` reads them, which newer versi
 
 On an undamaged file, all calls return what wandb's return. The deviations:
 
-* Damage is a `DamagedError`, which is an `AssertionError`, as scripts expect, and a `cordwood.CorruptionError` with offset and
-  reason, also under `python -O`. wandb raises an `IndexError` for an unknown type.
-* After damage, `get_offset` is where the damage begins, and the next `scan_data` returns the first record behind it. wandb's next
-  call begins somewhere in the damage.
-* A torn tail, the incomplete end of a run that was killed or is still running, ends the scan: `scan_data` returns `None`, and
-  a later call returns the record once it is complete. `store.reader.end` tells. wandb raises an `AssertionError`, or returns
-  `None` if the file was cut between two pieces of a record. A last record of which only the header's length is wrong, too, is
-  a torn tail; wandb takes it for whole.
-* Zeros up to the end of the file or of a block, as a preallocated file has them, are passed over; so are bytes that are not zero
-  where a block's trailer should be, and a file may end in front of the trailer. wandb raises an `AssertionError`.
-* A block that is missing or in zeros in the middle of a record costs that record; `scan_record`, which returns single
-  fragments, does not notice, as in wandb.
-* Files of wandb-core before 0.17.6, with other checksums, can be read by `scan_data`. wandb cannot.
-* The file is opened for reading only. wandb opens it for writing, too, which fails for a file that is read-only.
-* A wrong file header is a `FileHeaderError`, an `AssertionError`; wandb raises that, or `Exception` itself.
-* `open_for_append` appends, behind the last record; `TornTailError` or `CorruptionError` if the file does not end with a whole
-  one. wandb cuts the file to 0 bytes and writes records without a file header.
-* `write` takes any object with `SerializeToString`; `ByteSize` is not called. A file is locked against a second writer.
-* `close` can be called twice, and the store can be used again.
+* **exception**: Damage is a `DamagedError`: an `AssertionError`, as scripts expect, and a
+  `cordwood.CorruptionError` with offset and reason. It is raised under `python -O`, too, where wandb hands out
+  damaged data. Where wandb raises an `IndexError`, at an unknown type, it is the same error.
+* **goes-on**: After damage, `get_offset` is where the damage begins, and the next `scan_data` returns the first
+  record behind it. wandb's next call begins somewhere in the damage.
+* **torn-tail**: The incomplete end of a run that was killed or is still running ends the scan: `scan_data` returns
+  `None`, and a later call returns the record once it is complete. `store.reader.end` tells. wandb raises an
+  `AssertionError`, or returns `None` if the file was cut between two pieces of a record. `scan_record` raises, as
+  wandb's does.
+* **length**: A length in a header that is not that of the data is damage. wandb takes a last record with such a
+  header for whole.
+* **zeros**: Zeros up to the end of the file or of a block, as a preallocated file has them, are passed over by
+  `scan_data`, which wandb's does not: `AssertionError`. `scan_record` raises; wandb's returns fragments of type 0.
+* **trailer**: What stands in a block's trailer does not matter, and the file may end in front of it or in it. wandb
+  raises an `AssertionError`.
+* **old-files**: `scan_data` reads files of wandb-core before 0.17.6, which have other checksums. wandb's does not.
+* **read-only**: A file that is scanned is opened for reading only. wandb opens it for writing, too, which fails if
+  that is forbidden.
+* **file-header**: A wrong file header is a `FileHeaderError`, an `AssertionError`. wandb raises that if the header
+  is cut short, and else `Exception`.
+* **append**: `open_for_append` goes on behind the last record, and raises a `TornTailError` or `CorruptionError` if
+  the file does not end with a whole one. wandb cuts the file to 0 bytes and writes records without a file header.
+* **write**: `write` takes any object with `SerializeToString`, and does not ask for its `ByteSize`. A file that is
+  written is locked against a second writer. Records are gathered: wandb's are in Python's buffer of 8 KiB, these in
+  one of 1 MiB, until `ensure_flushed`, `close`, or a record in several pieces.
+* **close**: `close` can be called twice, and the store be used again.
 """
 
 from __future__ import annotations
