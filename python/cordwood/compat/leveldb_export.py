@@ -10,10 +10,12 @@ to
 
 and `from leveldb_export import records` to `from cordwood.compat import leveldb_export as records`.
 
->>> import io
+>>> import cordwood
 >>> from cordwood.compat import leveldb_export as records
->>> log = bytes.fromhex("1e4f0bf1 0300 01") + b"one"
->>> list(records.RecordsReader(io.BytesIO(log)))
+>>> with cordwood.open("output-0", "w") as writer:
+...     _ = writer.append(b"one")
+>>> with open("output-0", "rb") as file:
+...     list(records.RecordsReader(file))
 [b'one']
 
 On an undamaged file it returns what leveldb-export's returns. Its deviations are those of

@@ -51,7 +51,8 @@ On an undamaged file, all calls return what SwanLab's return. The deviations:
 * **not-open**: What is not open is a `DataStoreError`, and so is opening a `DataStoreReader` twice. SwanLab's is an
   `AssertionError`, and opening twice forgets the first file. `close` can be called twice.
 * **write**: A file that is written is locked against a second writer. Records are gathered: SwanLab's are in
-  Python's buffer of 8 KiB, these in one of 1 MiB, until `ensure_flushed` or `close`.
+  Python's buffer of 8 KiB, these in one of 1 MiB, until `ensure_flushed` or `close`. The file header is written
+  with the first record, or by `close`.
 """
 
 from __future__ import annotations

@@ -51,7 +51,8 @@ On an undamaged file, all calls return what wandb's return. The deviations:
   the file does not end with a whole one. wandb cuts the file to 0 bytes and writes records without a file header.
 * **write**: `write` takes any object with `SerializeToString`, and does not ask for its `ByteSize`. A file that is
   written is locked against a second writer. Records are gathered: wandb's are in Python's buffer of 8 KiB, these in
-  one of 1 MiB, until `ensure_flushed`, `close`, or a record in several pieces.
+  one of 1 MiB, until `ensure_flushed`, `close`, or a record in several pieces. The file header is written with the
+  first record, or by `close`.
 * **close**: `close` can be called twice, and the store be used again.
 """
 
@@ -128,7 +129,8 @@ class DataStore:
     def _write_to(self, fname: str, writer: cordwood.Writer) -> None:
         self._fname = fname
         self._writer = writer
-        self._index = writer.tell()
+        # Of a new file, the header is written with the first record.
+        self._index = max(writer.tell(), LEVELDBLOG_HEADER_LEN)
         self._flush_offset = 0
 
     def open_for_scan(self, fname: str) -> None:
