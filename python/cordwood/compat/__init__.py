@@ -11,6 +11,6 @@ None needs the package that it stands in for. On an undamaged file each gives wh
 original hands out damaged data, crashes, or stops without a word, its drop-in does not: each module lists all that
 it does in another way. What is so in all of them is said only here:
 
-* **limit**: A record longer than 1 GiB is a `RecordTooLargeError`, or a word to the logger where damage is one.
+* **limit**: A record longer than 1 GiB is taken for damage, with the reason `record_too_large`.
 * **private**: What is private in the originals is not there, but for the few names that scripts are seen to use.
 """

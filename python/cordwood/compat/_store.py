@@ -28,42 +28,66 @@ def check_file_header(
 class Scanner:
     """The records of one file, one a call, from any offset; what is appended later is found.
 
+    Sound records behind damage in the same block are returned, too: those whom this is for trust the length in a header
+    and go on behind it, so they must not get less. Damage is raised all the same, in its turn.
+
     Attributes:
         reader: The reader below.
-        offset: The file offset of the next record, in bytes.
+        offset: The file offset behind what was returned, in bytes; of damage that was raised, where it begins.
     """
 
     def __init__(self, path: str | PathLike[str], dialects: tuple[str, ...], offset: int) -> None:
         dialect = cordwood.detect(path)
         name = dialect.name if dialect is not None and dialect.name in dialects else dialects[0]
-        self.reader = cordwood.Reader(path, dialect=name)
+        self.reader = cordwood.Reader(path, dialect=name, on_corruption="salvage")
         self._records: Iterator[cordwood.Record] = self.reader.records()
+        self._path = str(path)
         self.seek(offset)
 
     def seek(self, offset: int) -> None:
         """Goes to a file offset."""
         self.reader.seek(offset)
         self.offset = offset
+        self._skipped_len = self._skipped_count = 0
+        self._pending: list[cordwood.SkippedRegion | cordwood.Record | None] = []
 
-    def scan(self) -> bytes | None:
+    def scan(self, error_type: type[cordwood.CorruptionError]) -> bytes | None:
         """The next record, or `None` at the end.
 
         Raises:
-            CorruptionError: There is damage, at `offset`. The next call goes on behind it.
+            error_type: There is damage, at `offset`. The next call goes on behind it.
         """
-        if self.reader.end is not None:  # The file may have grown since.
-            self.reader.seek(self.reader.tell())
-        try:
+        if not self._pending:
+            if self.reader.end is not None:  # The file may have grown since.
+                self.seek(self.reader.tell())
             record = next(self._records, None)
-        except cordwood.CordwoodError as error:
-            # Not behind the damage: who goes to the next block from here must not miss one.
-            self.offset = error.offset
-            raise
-        if record is None:
+            if self.reader.skipped_len != self._skipped_len:
+                self._pending = self._damage()
+            self._pending.append(record)
+        found = self._pending.pop(0)
+        if isinstance(found, cordwood.SkippedRegion):
+            self.offset = found.begin
+            raise error_type(
+                f"{self._path}: {found}",
+                path=self._path,
+                offset=found.begin,
+                length=len(found),
+                reason=found.reason,
+                stored=found.stored,
+                computed=found.computed,
+            )
+        if found is None:
             self.offset = self.reader.tell()
             return None
-        self.offset = record.end_offset
-        return record.data
+        self.offset = found.end_offset
+        return found.data
+
+    def _damage(self) -> list[cordwood.SkippedRegion | cordwood.Record | None]:
+        """What has been skipped since the last time, and is damage."""
+        regions = self.reader.skipped[self._skipped_count :]
+        self._skipped_len = self.reader.skipped_len
+        self._skipped_count += len(regions)
+        return [region for region in regions if region.severity == cordwood.Severity.CORRUPTION]
 
     def close(self) -> None:
         """Closes the file."""

@@ -30,8 +30,9 @@ On an undamaged file, all calls return what SwanLab's return. The deviations:
 * **exception**: At damage, `scan` of a `DataStoreReader` raises `DataStoreCorruptionError`, which is a
   `DataStoreError`, and a `cordwood.CorruptionError` with offset and reason. SwanLab's raises a `DataStoreError`, an
   `AssertionError` or an `IndexError`.
-* **goes-on**: After damage, the next step of any reader returns the first record behind it. SwanLab's begins
-  somewhere in the damage.
+* **goes-on**: After damage, the next step of any reader goes on behind it: all sound records are returned, also
+  those in the same block (the policy `"salvage"`). SwanLab's goes on at the place that the length in the damaged
+  header gives, right or wrong.
 * **torn-tail**: The incomplete end of a run that was killed or is still running ends `scan` of a `DataStoreReader`:
   it returns `None`, and a later call returns the record once it is complete. SwanLab's raises or returns `None`,
   depending on where the file is cut. A `WBDataStoreReader` raises `DataStoreTruncatedError`, as SwanLab's; the next
@@ -196,18 +197,7 @@ class _Reader:
         Raises:
             DataStoreCorruptionError: There is damage. The next call goes on behind it.
         """
-        try:
-            return self._open_scanner().scan()
-        except cordwood.CorruptionError as error:
-            raise DataStoreCorruptionError(
-                str(error),
-                path=error.path,
-                offset=error.offset,
-                length=error.length,
-                reason=error.reason,
-                stored=error.stored,
-                computed=error.computed,
-            ) from None
+        return self._open_scanner().scan(DataStoreCorruptionError)
 
     @property
     def reader(self) -> cordwood.Reader:

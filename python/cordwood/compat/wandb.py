@@ -30,8 +30,9 @@ On an undamaged file, all calls return what wandb's return. The deviations:
 * **exception**: Damage is a `DamagedError`: an `AssertionError`, as scripts expect, and a
   `cordwood.CorruptionError` with offset and reason. It is raised under `python -O`, too, where wandb hands out
   damaged data. Where wandb raises an `IndexError`, at an unknown type, it is the same error.
-* **goes-on**: After damage, `get_offset` is where the damage begins, and the next `scan_data` returns the first
-  record behind it. wandb's next call begins somewhere in the damage.
+* **goes-on**: After damage, `get_offset` is where it begins, and the next `scan_data` goes on behind it: all sound
+  records are returned, also those in the same block (the policy `"salvage"`). wandb goes on at the place that the
+  length in the damaged header gives, right or wrong.
 * **torn-tail**: The incomplete end of a run that was killed or is still running ends the scan: `scan_data` returns
   `None`, and a later call returns the record once it is complete. `store.reader.end` tells. wandb raises an
   `AssertionError`, or returns `None` if the file was cut between two pieces of a record. `scan_record` raises, as
@@ -184,13 +185,9 @@ class DataStore:
         if scanner.offset != self._index:
             scanner.seek(self._index)
         try:
-            data = scanner.scan()
-        except cordwood.CorruptionError as error:
-            # The scanner is behind the damage, and stays there unless the script goes elsewhere.
-            raise _damaged(error) from None
+            return scanner.scan(DamagedError)
         finally:
             self._index = scanner.offset
-        return data
 
     def scan_record(self) -> tuple[int, bytes] | None:
         """The next fragment: its type and its data; `None` at the end. It does not pass a block's trailer.
@@ -267,15 +264,3 @@ class DataStore:
         if self._writer is None:
             raise AssertionError("the file is not open for writing")
         return self._writer
-
-
-def _damaged(error: cordwood.CorruptionError) -> DamagedError:
-    return DamagedError(
-        str(error),
-        path=error.path,
-        offset=error.offset,
-        length=error.length,
-        reason=error.reason,
-        stored=error.stored,
-        computed=error.computed,
-    )
