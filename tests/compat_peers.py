@@ -432,3 +432,17 @@ def _family(error: Exception) -> str:
     names = [base.__name__ for base in type(error).__mro__]
     known = ("DataStoreTruncatedError", "DataStoreCorruptionError", "DataStoreError")
     return next((name for name in known if name in names), type(error).__name__)
+
+
+def on_and_on(step: Callable[[], bytes | None]) -> Iterator[bytes]:
+    """What a call gives until it gives `None`, with the exceptions in between left out."""
+    raised = 0
+    while raised < 100:
+        try:
+            data = step()
+        except Exception:  # noqa: BLE001 - whatever it is
+            raised += 1
+        else:
+            if data is None:
+                return
+            yield data
