@@ -42,8 +42,7 @@ from __future__ import annotations
 import contextlib
 import io
 from collections.abc import Iterator
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import cordwood
 
@@ -122,9 +121,17 @@ class RecordsReader:
         if whence == _WHENCE_CURRENT:
             offset += self.tell()
         elif whence:
-            offset = self._file.seek(offset, whence)  # type: ignore[attr-defined]
+            file: Any = self._file
+            offset = int(file.seek(offset, whence))
         self.reader.seek(offset)
         return offset
+
+
+class _OnlyWrite:
+    """A file without its other methods."""
+
+    def __init__(self, file: Writable) -> None:
+        self.write = file.write
 
 
 class RecordsWriter:
@@ -140,7 +147,7 @@ class RecordsWriter:
         if used:
             writer.write(bytes(_BLOCK_LEN - used))
         # Without the file's `flush`: what is written goes into the file's own buffer.
-        self._writer = cordwood.Writer(SimpleNamespace(write=writer.write), "w")
+        self._writer = cordwood.Writer(_OnlyWrite(writer), "w")
 
     def write(self, data: ReadableBuffer) -> None:
         """Appends a record: `bytes` or any other buffer."""
