@@ -5,8 +5,10 @@ import random
 import re
 from dataclasses import dataclass
 
+import compat_logs
 import compat_peers
-from compat_peers import LEVELDB, SWANLAB, WANDB, Flavour, Log, lengths, original, outcome
+from compat_logs import LEVELDB, SWANLAB, WANDB, Flavour, Log, lengths
+from compat_peers import original, outcome
 from write_batch import PUT, write_batch
 
 
@@ -32,7 +34,7 @@ class Pair:
         return set(re.findall(r"^\* \*\*([a-z-]+)\*\*:", "\n".join(texts), re.MULTILINE))
 
     def records(self, rng):
-        return compat_peers.batch_records(rng) if self.in_batches else compat_peers.plain_records(rng)
+        return compat_logs.batch_records(rng) if self.in_batches else compat_logs.plain_records(rng)
 
     def log_of_lengths(self, name):
         rng = random.Random(name)

@@ -9,10 +9,12 @@ import random
 import struct
 from pathlib import Path
 
+import compat_logs
 import compat_peers
 import pytest
+from compat_logs import DAMAGE, LEVELDB, SWANLAB, WANDB, Log, lengths, truth
 from compat_pairs import DEVIATIONS, PAIRS
-from compat_peers import DAMAGE, LEVELDB, SWANLAB, WANDB, Log, lengths, on_and_on, outcome, shown, truth
+from compat_peers import on_and_on, outcome, shown
 from write_batch import parse_write_batch
 
 CORPUS = Path(os.environ.get("CORDWOOD_CORPUS") or Path(__file__).parents[3] / "shared" / "corpus")
@@ -121,7 +123,7 @@ READERS = [
 def test_all_that_can_be_read_is_returned(reader, damage, seed, tmp_path):
     calls, drop_in, flavour, salvage = reader
     rng = random.Random(seed)
-    log = Log.of(flavour, compat_peers.plain_records(rng))
+    log = Log.of(flavour, compat_logs.plain_records(rng))
     DAMAGE[damage](log, rng)
     path = tmp_path / "000005.log"
     path.write_bytes(log.file)
@@ -134,7 +136,7 @@ def test_all_that_can_be_read_is_returned(reader, damage, seed, tmp_path):
 @pytest.mark.parametrize("pair", [pair for pair in PAIRS if pair.calls in ("ccl_records", "dfindexeddb_keys")])
 def test_all_batches_that_can_be_read_are_returned(pair, damage, seed, tmp_path):
     rng = random.Random(seed)
-    log = Log.of(LEVELDB, compat_peers.batch_records(rng))
+    log = Log.of(LEVELDB, compat_logs.batch_records(rng))
     DAMAGE[damage](log, rng)
     path = tmp_path / "000005.log"
     path.write_bytes(log.file)

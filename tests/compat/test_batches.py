@@ -4,7 +4,7 @@ import logging
 
 import pytest
 import reference
-from compat_peers import LEVELDB, Log
+from compat_logs import LEVELDB, Log
 from write_batch import PUT, write_batch
 
 from cordwood.compat import ccl, dfindexeddb

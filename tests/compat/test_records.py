@@ -5,7 +5,8 @@ import logging
 
 import pytest
 import reference
-from compat_peers import LEVELDB, lengths, original
+from compat_logs import LEVELDB, lengths
+from compat_peers import original
 
 from cordwood.compat import appengine, leveldb_export
 

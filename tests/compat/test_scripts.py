@@ -9,7 +9,8 @@ from contextlib import redirect_stdout
 from textwrap import dedent
 
 import pytest
-from compat_peers import LEVELDB, SWANLAB, WANDB, Log, original
+from compat_logs import LEVELDB, SWANLAB, WANDB, Log
+from compat_peers import original
 from write_batch import DELETE, PUT, write_batch
 
 JSON_ROWS = [{"step": step, "loss": 1 / (step + 1), "note": "x" * (step % 3_000)} for step in range(200)]

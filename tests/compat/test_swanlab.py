@@ -1,7 +1,8 @@
 """`cordwood.compat.swanlab`, in what no log shows by itself. Tests have the names of deviations."""
 
 import pytest
-from compat_peers import SWANLAB, WANDB, Log, lengths, original
+from compat_logs import SWANLAB, WANDB, Log, lengths
+from compat_peers import original
 
 import cordwood
 from cordwood.compat import swanlab

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from cordwood.payload import OperationKind, PayloadError, WriteBatch
 
@@ -18,8 +17,7 @@ BATCH_HEADER_LEN = 12
 _logger = logging.getLogger("cordwood")
 
 
-@dataclass(frozen=True)
-class KeyValue:
+class KeyValue(NamedTuple):
     """An operation of a batch. The value of a delete is empty."""
 
     offset: int

@@ -48,6 +48,7 @@ class Scanner:
         """Goes to a file offset."""
         self.reader.seek(offset)
         self.offset = offset
+        self._has_ended = False
         self._skipped_len = self._skipped_count = 0
         self._pending: list[cordwood.SkippedRegion | cordwood.Record | None] = []
 
@@ -58,12 +59,13 @@ class Scanner:
             error_type: There is damage, at `offset`. The next call goes on behind it.
         """
         if not self._pending:
-            if self.reader.end is not None:  # The file may have grown since.
+            if self._has_ended:  # The file may have grown since.
                 self.seek(self.reader.tell())
             record = next(self._records, None)
-            if self.reader.skipped_len != self._skipped_len:
-                self._pending = self._damage()
-            self._pending.append(record)
+            if record is not None and self.reader.skipped_len == self._skipped_len:
+                self.offset = record.end_offset
+                return record.data
+            self._pending = [*self._damage(), record]
         found = self._pending.pop(0)
         if isinstance(found, cordwood.SkippedRegion):
             self.offset = found.begin
@@ -78,11 +80,12 @@ class Scanner:
             )
         if found is None:
             self.offset = self.reader.tell()
+            self._has_ended = True
             return None
         self.offset = found.end_offset
         return found.data
 
-    def _damage(self) -> list[cordwood.SkippedRegion | cordwood.Record | None]:
+    def _damage(self) -> list[cordwood.SkippedRegion]:
         """What has been skipped since the last time, and is damage."""
         regions = self.reader.skipped[self._skipped_count :]
         self._skipped_len = self.reader.skipped_len

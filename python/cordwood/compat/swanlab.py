@@ -249,10 +249,11 @@ class WBDataStoreReader(_Reader):
             DataStoreTruncatedError: The file ends in a record that is not complete. The next call tries again.
         """
         record = super().scan()
-        end = self.reader.end
-        if record is None and end is not None and end.kind == "torn_tail":
-            message = f"the file ends in an incomplete record, which begins at offset {end.offset}"
-            raise DataStoreTruncatedError(message, path=self.reader.path, offset=end.offset)
+        if record is None:
+            end = self.reader.end
+            if end is not None and end.kind == "torn_tail":
+                message = f"the file ends in an incomplete record, which begins at offset {end.offset}"
+                raise DataStoreTruncatedError(message, path=self.reader.path, offset=end.offset)
         return record
 
     def _header_problem(self, message: str, header: bytes, path: str) -> DataStoreError:
