@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 FRAGMENT_HEADER_LEN = 7
 BATCH_HEADER_LEN = 12
 
+_PUT, _DELETE = OperationKind.PUT, OperationKind.DELETE
+
 _logger = logging.getLogger("cordwood")
 
 
@@ -49,14 +51,13 @@ def operations(offset: int, batch: WriteBatch, path: str) -> Iterator[KeyValue]:
     """
     at = BATCH_HEADER_LEN
     try:
-        for operation in batch:
-            key, value, sequence = operation.key, operation.value, operation.sequence
-            is_put = operation.kind == OperationKind.PUT
-            if key is None or sequence is None or not (is_put or operation.kind == OperationKind.DELETE):
-                _logger.warning("%s: the batch at offset %d has a %s", path, offset, operation.kind)
+        for sequence, operation in enumerate(batch, batch.sequence):
+            kind, key, value = operation.kind, operation.key, operation.value
+            if key is None or (kind != _PUT and kind != _DELETE):  # noqa: PLR1714 - twice as fast
+                _logger.warning("%s: the batch at offset %d has a %s", path, offset, kind)
                 return
-            yield KeyValue(offset + at, is_put, sequence, key, value or b"")
-            at += 1 + _prefixed_len(key) + (_prefixed_len(value or b"") if is_put else 0)
+            yield KeyValue(offset + at, value is not None, sequence, key, value or b"")
+            at += 1 + _prefixed_len(key) + (0 if value is None else _prefixed_len(value))
     except PayloadError as error:
         _logger.warning("%s: the batch at offset %d: %s", path, offset, error)
 
