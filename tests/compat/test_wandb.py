@@ -120,6 +120,24 @@ def test_wandb_goes_on(tmp_path):
     store.close()
 
 
+def test_wandb_goes_on_from_damage_to_damage(tmp_path):
+    log = Log.of(WANDB, RECORDS)
+    damaged = [log.spans[index][0][0] for index in (2, 3)]
+    log.file[damaged[0]] ^= 1
+    log.file[damaged[1] + 6] = 9  # With a right checksum: this is not the same damage.
+    log.seal(damaged[1])
+    path = tmp_path / "run-1.wandb"
+    path.write_bytes(log.file)
+    store = scanned(path)
+    assert [store.scan_data(), store.scan_data()] == RECORDS[:2]
+    for begin in damaged:
+        with pytest.raises(wandb.DamagedError) as caught:
+            store.scan_data()
+        assert caught.value.offset == store.get_offset() == begin
+    assert list(iter(store.scan_data, None)) == RECORDS[4:]
+    store.close()
+
+
 @pytest.mark.parametrize("cut", [3, 40_000, 80_000])
 def test_wandb_torn_tail_is_read_once_it_is_whole(cut, tmp_path):
     path = tmp_path / "run-1.wandb"
