@@ -9,10 +9,13 @@ mod error;
 mod event;
 mod exclusive;
 mod follow;
+mod operation;
 mod pack;
 mod reader;
 mod source;
 mod verbs;
+mod version_edit;
+mod write_batch;
 mod writer;
 
 use pyo3::prelude::*;
@@ -28,11 +31,17 @@ mod native {
     #[pymodule_export]
     use crate::follow::{Follower, FollowerRecords, NotYet};
     #[pymodule_export]
+    use crate::operation::Operation;
+    #[pymodule_export]
     use crate::pack::Pack;
     #[pymodule_export]
     use crate::reader::Reader;
     #[pymodule_export]
     use crate::verbs::{BitFlip, Report, Stat, salvage, stat, verify};
+    #[pymodule_export]
+    use crate::version_edit::VersionEdit;
+    #[pymodule_export]
+    use crate::write_batch::WriteBatch;
     #[pymodule_export]
     use crate::writer::Writer;
     #[pymodule_export]
