@@ -48,10 +48,18 @@ def complain(message: object) -> None:
 # What a verb reads -----------------------------------------------------------------------------
 
 
+def names_file(action: argparse.Action) -> None:
+    """Says that an argument is a file, for the completion scripts of shtab, which asks `complete`."""
+    if "shtab" in sys.modules:
+        action.complete = sys.modules["shtab"].FILE  # type: ignore[attr-defined]
+
+
 def add_source_arguments(parser: argparse.ArgumentParser) -> None:
     """The sources of a verb that takes several."""
-    parser.add_argument(
-        "sources", nargs="+", metavar="SOURCE", help="a log; a pattern such as '*.log' for several; - for stdin"
+    names_file(
+        parser.add_argument(
+            "sources", nargs="+", metavar="SOURCE", help="a log; a pattern such as '*.log' for several; - for stdin"
+        )
     )
 
 

@@ -9,7 +9,7 @@ import argparse
 import sys
 
 import cordwood
-from cordwood.cli._common import Status, add_dialect_argument, complain, parse_len, print_json
+from cordwood.cli._common import Status, add_dialect_argument, complain, names_file, parse_len, print_json
 from cordwood.cli._records import add_output_arguments, joined, record_to_json
 
 EXAMPLES = """\
@@ -20,7 +20,7 @@ EXAMPLES = """\
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What `follow` takes."""
-    parser.add_argument("source", metavar="SOURCE", help="the log, a file")
+    names_file(parser.add_argument("source", metavar="SOURCE", help="the log, a file"))
     add_output_arguments(parser)
     add_dialect_argument(parser, "how the log is laid out; found out by its content if not given")
     parser.add_argument(
