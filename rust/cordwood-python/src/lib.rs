@@ -9,6 +9,7 @@ mod error;
 mod event;
 mod exclusive;
 mod follow;
+mod fragments;
 mod pack;
 mod reader;
 mod source;
@@ -27,6 +28,8 @@ mod native {
     use crate::event::{End, Record, SkippedRegion};
     #[pymodule_export]
     use crate::follow::{Follower, FollowerRecords, NotYet};
+    #[pymodule_export]
+    use crate::fragments::{Fragment, Fragments, Runs, fragments, runs};
     #[pymodule_export]
     use crate::pack::Pack;
     #[pymodule_export]
