@@ -864,7 +864,7 @@ class Runs:
     """The iterator that `runs` returns."""
 
     def __iter__(self) -> Self: ...
-    def __next__(self) -> tuple[int, int, str, str | None, int]: ...
+    def __next__(self) -> tuple[int, int, str, str | None, str | None, int]: ...
 
 def fragments(source: Source, *, dialect: Dialect | str | None = None) -> Iterator[Fragment]:
     """Takes a log apart: gives every fragment, and every stretch that is none, with what is wrong with it.
@@ -892,8 +892,11 @@ def fragments(source: Source, *, dialect: Dialect | str | None = None) -> Iterat
     [(0, 'full', None), (10, 'full', None)]
     """
 
-def runs(source: Source, *, dialect: Dialect | str | None = None) -> Iterator[tuple[int, int, str, str | None, int]]:
+def runs(
+    source: Source, *, dialect: Dialect | str | None = None
+) -> Iterator[tuple[int, int, str, str | None, str | None, int]]:
     """Gives `fragments` with neighbours of one block that have the same name and the same reason as one.
 
-    For pictures of long logs. Each is the offset, the end offset, the name, the reason and the number of fragments.
+    For pictures of long logs. Each is the offset, the end offset, the name, the reason, its severity and the number of
+    fragments.
     """

@@ -161,11 +161,11 @@ pub(crate) fn runs(source: &Bound<'_, PyAny>, dialect: Option<&Bound<'_, PyAny>>
     Ok(Runs(Exclusive::new((Batches::open(source, dialect)?, None))))
 }
 
-/// Iterates over runs: offset, end offset, name, reason, number of fragments. A run does not cross the end of a block.
+/// Iterates over runs: offset, end offset, name, reason, severity, number of fragments. A run does not cross the end of a block.
 #[pyclass(frozen, module = "cordwood._native")]
 pub(crate) struct Runs(Exclusive<(Batches, Option<verbs::Fragment>)>);
 
-type Run = (u64, u64, &'static str, Option<&'static str>, u64);
+type Run = (u64, u64, &'static str, Option<&'static str>, Option<&'static str>, u64);
 
 #[pymethods]
 impl Runs {
@@ -195,7 +195,8 @@ impl Runs {
             end = next.end_offset;
             count += 1;
         }
-        Ok(Some((first.offset, end, first.name.as_str(), reason, count)))
+        let severity = first.reason.map(|reason| reason.severity().as_str());
+        Ok(Some((first.offset, end, first.name.as_str(), reason, severity, count)))
     }
 }
 
