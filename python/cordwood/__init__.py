@@ -38,6 +38,7 @@ from cordwood._native import (
     verify,
 )
 from cordwood._open import follow, open  # noqa: A004 - as in gzip, bz2 and lzma
+from cordwood._splits import Split, plan_splits
 from cordwood.errors import (
     CordwoodError,
     CorruptionError,
@@ -72,6 +73,7 @@ __all__ = [
     "Report",
     "Severity",
     "SkippedRegion",
+    "Split",
     "Stat",
     "TornTailError",
     "WaitReason",
@@ -83,6 +85,7 @@ __all__ = [
     "fragments",
     "mask",
     "open",
+    "plan_splits",
     "salvage",
     "stat",
     "unmask",

@@ -6,7 +6,7 @@ use std::thread;
 
 use cordwood::{
     BLOCK_LEN, BitFlip, Encoder, End, Error, Event, FRAGMENT_LEN_MAX, FragmentPart, HEADER_LEN, Header, OnCorruption,
-    ReadOptions, Reader, Reason, Severity, SkippedRegion, TRAILER_LEN_MAX, verbs,
+    ReadOptions, Reader, Reason, Severity, SkippedRegion, TRAILER_LEN_MAX, Writer, verbs,
 };
 
 const POLICIES: [OnCorruption; 4] = [
@@ -463,6 +463,14 @@ fn stat_adds_up() -> Result<(), Error> {
             assert_eq!(stat.first_count, stat.last_count);
         }
     }
+    // A file that ends with its block: a record of which only an empty first fragment is there, and a trailer.
+    let mut writer = Writer::new(Vec::new());
+    writer.append(&[0; BLOCK_LEN - 7 - 8])?;
+    writer.append(b"torn")?;
+    let bytes = &writer.into_inner()?[..BLOCK_LEN];
+    let stat = verbs::stat(&mut Reader::from_slice(bytes, ReadOptions::default()))?;
+    assert_eq!((stat.record_count, stat.skipped_len, stat.trailer_len), (1, 7, 1));
+
     let stat = verbs::stat(&mut Reader::from_slice(&log.bytes, ReadOptions::default()))?;
     assert_eq!(stat.record_count, log.records.len() as u64);
     assert_eq!(
