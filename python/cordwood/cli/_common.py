@@ -8,8 +8,10 @@ import glob
 import json
 import os
 import re
+import shutil
 import sys
-from collections.abc import Callable, Iterable
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
 from enum import IntEnum
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
@@ -117,6 +119,23 @@ def parse_len(text: str) -> int:
 def opened(name: str) -> Source:
     """What a reader takes for a source that the user named."""
     return sys.stdin.buffer if name == "-" else name
+
+
+@contextlib.contextmanager
+def readable_twice(name: str) -> Iterator[Source]:
+    """A source that can be read twice: of a pipe, a copy in a temporary file."""
+    with contextlib.ExitStack() as stack:
+        if name == "-":
+            piped: IO[bytes] | None = None if sys.stdin.buffer.seekable() else sys.stdin.buffer
+        else:
+            piped = stack.enter_context(Path(name).open("rb")) if Path(name).is_fifo() else None
+        if piped is None:
+            yield opened(name)
+            return
+        copy = stack.enter_context(tempfile.TemporaryFile())
+        shutil.copyfileobj(piped, copy)
+        copy.seek(0)
+        yield copy
 
 
 def counted(count: int, noun: str) -> str:

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import IntEnum
 
+from cordwood.cli._common import counted
+
 BLOCK_LEN = 32_768
 
 Run = tuple[int, int, str, str | None, str | None, int]
@@ -27,12 +29,16 @@ class Look(IntEnum):
     """What is left of an older log."""
     TORN = 5
     """The incomplete end."""
-    DAMAGE = 6
-    """Damage, and what is lost by it."""
+    LOST = 6
+    """Sound fragments of a record of which others are missing."""
+    DAMAGE = 7
+    """Bytes that are not what was written."""
 
 
-SHOWN_FIRST = (Look.DAMAGE, Look.TORN)
+SHOWN_FIRST = (Look.DAMAGE, Look.LOST, Look.TORN)
 """However few bytes of a cell they are. Of the others, the one with the most bytes is shown."""
+
+_LOST = ("missing_start", "missing_end", "interrupted_record")
 
 TITLES = {
     Look.WHOLE: "whole records",
@@ -41,7 +47,8 @@ TITLES = {
     Look.ZEROS: "zeros, never written",
     Look.STALE: "left over from an older log",
     Look.TORN: "torn tail",
-    Look.DAMAGE: "damage, and what it costs",
+    Look.LOST: "lost with it: of records in parts",
+    Look.DAMAGE: "damage",
 }
 
 
@@ -58,7 +65,7 @@ class Region:
 def look_of(name: str, reason: str | None, severity: str | None) -> Look:
     """What a fragment looks like."""
     if severity == "corruption":
-        return Look.DAMAGE
+        return Look.LOST if reason in _LOST else Look.DAMAGE
     if severity == "torn_tail":
         return Look.TORN
     if reason == "stale":
@@ -142,7 +149,7 @@ class Cells:
     @property
     def is_damaged(self) -> bool:
         """Whether there is damage. A torn tail is none."""
-        return self.totals[Look.DAMAGE] > 0
+        return self.totals[Look.DAMAGE] + self.totals[Look.LOST] > 0
 
 
 def shown(sums: list[int]) -> Look:
@@ -161,11 +168,6 @@ def size(length: int) -> str:
     return f"{length:,} bytes" if length != 1 else "1 byte"
 
 
-def counted(count: int, noun: str) -> str:
-    """A number of things."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
-
-
 def summary(cells: Cells, dialect: str) -> str:
     """One line about the log."""
     parts = [size(cells.file_len), counted(cells.block_count, "block"), counted(cells.fragment_count, "fragment")]
@@ -175,10 +177,12 @@ def summary(cells: Cells, dialect: str) -> str:
 
 def verdict(cells: Cells) -> str:
     """One line about its state."""
-    damaged, torn = cells.totals[Look.DAMAGE], cells.totals[Look.TORN]
+    damaged, lost, torn = (cells.totals[look] for look in SHOWN_FIRST)
     said: list[str] = []
     if damaged:
-        said.append(f"{size(damaged)} damaged or lost by damage ({damaged / cells.file_len:.2%})")
+        said.append(f"{counted(damaged, 'byte')} damaged")
+    if lost:
+        said.append(f"{counted(lost, 'byte')} lost with it")
     if torn:
-        said.append(f"{size(torn)} of torn tail")
-    return "; ".join(said) or "no damage"
+        said.append(f"{counted(torn, 'byte')} of a torn tail")
+    return ", ".join(said) or "no damage"

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
-from cordwood.cli._map_cells import BLOCK_LEN, TITLES, Cells, Look, counted, size, summary, verdict
+from cordwood.cli._common import counted
+from cordwood.cli._map_cells import BLOCK_LEN, SHOWN_FIRST, TITLES, Cells, Look, size, summary, verdict
 
 ROW_COUNT_MAX = 64
 COLUMNS = 128
@@ -29,6 +30,7 @@ _CLASSES = {
     Look.ZEROS: "zeros",
     Look.STALE: "stale",
     Look.TORN: "torn",
+    Look.LOST: "lost",
     Look.DAMAGE: "damage",
 }
 
@@ -42,8 +44,8 @@ text { fill: #1c2430; }
 .m { font: 12px ui-monospace, Menlo, Consolas, "DejaVu Sans Mono", monospace; }
 .bar { fill: #eef1f4; }
 .whole { fill: #0072b2; } .part { fill: #56b4e9; } .other { fill: #6b7580; } .zeros { fill: #d3d9df; }
-.stale { fill: #cc79a7; } .torn { fill: #e69f00; } .damage { fill: #d55e00; }
-.mark, .bad { fill: #d55e00; } .mark2 { fill: #e69f00; }
+.stale { fill: #cc79a7; } .torn { fill: #f0e442; } .lost { fill: #f3b27a; } .damage { fill: #d55e00; }
+.mark { fill: #d55e00; } .bad { fill: #b84a00; font-weight: 600; } .mark2 { fill: #e69f00; }
 .hatch { stroke: #fff; stroke-width: 2; }
 rect:hover { stroke: #1c2430; stroke-width: 1.5; }
 @media (prefers-color-scheme: dark) {
@@ -52,7 +54,7 @@ rect:hover { stroke: #1c2430; stroke-width: 1.5; }
   .q, .n { fill: #9aa7b4; }
   .bar { fill: #20262d; }
   .whole { fill: #2b8ccb; } .part { fill: #7cc7f2; } .other { fill: #8a95a1; } .zeros { fill: #3a434d; }
-  .stale { fill: #d48fb6; } .torn { fill: #f0b429; } .damage { fill: #f26d1f; }
+  .stale { fill: #d48fb6; } .torn { fill: #f0e442; } .lost { fill: #b5764a; } .damage { fill: #ff6a13; }
   .mark, .bad { fill: #f58549; } .mark2 { fill: #f0b429; }
   .hatch { stroke: #14181d; }
   rect:hover { stroke: #e8edf2; }
@@ -104,7 +106,8 @@ def draw(cells: Cells, boxes: Iterable[Box], *, title: str, dialect: str, row_le
     has_more = cells.region_count > len(shown)
     height = list_top + (20 * (len(shown) + 1 + has_more) + 12 if shown else 0)
     width = _LEFT + _WIDTH + _RIGHT
-    marks = {Look.DAMAGE: "mark", Look.TORN: "mark2"}
+    marks = {Look.DAMAGE: "mark", Look.LOST: "mark", Look.TORN: "mark2"}
+    state = "bad" if cells.is_damaged else "q"
     out = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}">',
         f"<title>{_text(title)}: {verdict(cells)}</title>",
@@ -113,8 +116,7 @@ def draw(cells: Cells, boxes: Iterable[Box], *, title: str, dialect: str, row_le
         '<path class="hatch" d="M0 0V6" opacity=".55"/></pattern></defs>',
         f'<text x="16" y="30" class="h">{_text(title)}</text>',
         f'<text x="16" y="50" class="q">{summary(cells, dialect)}; a row is {rows}, {size(row_len)}</text>',
-        f'<text x="16" y="69"{' class="bad" font-weight="600"' if cells.is_damaged else ' class="q"'}>'
-        f"{verdict(cells)}</text>",
+        f'<text x="16" y="69" class="{state}">{verdict(cells)}</text>',
     ]
     for row in range(row_count):
         y = _TOP + row * _ROW
@@ -159,7 +161,7 @@ def _box(box: Box, row_len: int) -> Iterator[str]:
         width = (end - begin) * _WIDTH / row_len
         # A gap tells one fragment from the next, where there is room for it.
         width = width - 0.8 if width > 2.4 else width
-        if box.look in (Look.DAMAGE, Look.TORN):
+        if box.look in SHOWN_FIRST:
             width = max(width, 2.5)
         place = f'x="{_number(x)}" y="{_TOP + row * _ROW}" width="{_number(width)}" height="{_BAR}"'
         title = f"<title>{_text(box.title)}</title>"
@@ -182,4 +184,4 @@ def _number(value: float) -> str:
 
 def _text(text: str) -> str:
     """Text for XML, which has no way to write most control characters."""
-    return escape("".join(character if character.isprintable() else "?" for character in text))
+    return escape("".join(character if character.isprintable() or character == "\n" else "?" for character in text))

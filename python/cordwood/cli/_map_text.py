@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from cordwood.cli._map_cells import BLOCK_LEN, TITLES, Cells, Look, Region, counted, size, summary, verdict
+from cordwood.cli._common import counted
+from cordwood.cli._map_cells import BLOCK_LEN, SHOWN_FIRST, TITLES, Cells, Look, Region, size, summary, verdict
 
 ROW_COUNT_MAX = 64
 REGIONS_MAX = 20
@@ -14,6 +15,7 @@ _UNICODE = {
     Look.ZEROS: "·",
     Look.STALE: "░",
     Look.TORN: "~",
+    Look.LOST: "x",
     Look.DAMAGE: "!",
 }
 _ASCII = {
@@ -23,6 +25,7 @@ _ASCII = {
     Look.ZEROS: ".",
     Look.STALE: ":",
     Look.TORN: "~",
+    Look.LOST: "x",
     Look.DAMAGE: "!",
 }
 # Parts of a cell in eighths, for the last one of a log.
@@ -36,6 +39,7 @@ _STYLES = {
     Look.ZEROS: "38;5;244",
     Look.STALE: "38;5;175",
     Look.TORN: "1;38;5;232;48;5;214",
+    Look.LOST: "38;5;232;48;5;216",
     Look.DAMAGE: "1;38;5;231;48;5;166",
 }
 
@@ -65,7 +69,7 @@ def draw(cells: Cells, *, title: str, dialect: str, columns: int, color: bool, u
         filled = cells.file_len % cells.cell_len
         if unicode and begin + columns >= len(looks) and filled and row[-1] is Look.WHOLE:
             drawn[-1] = _EIGHTHS[max(1, filled * 8 // cells.cell_len)]
-        mark = " !" if Look.DAMAGE in row else " ~" if Look.TORN in row else ""
+        mark = next((f" {marks[look]}" for look in SHOWN_FIRST if look in row), "")
         label = f"{begin * cells.cell_len:>{_LABEL_LEN - 1},} "
         lines.append(label + _colored(row, drawn, color=color) + mark)
     lines += ["", *_legend(cells, marks, color=color)]
