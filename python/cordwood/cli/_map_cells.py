@@ -44,10 +44,10 @@ TITLES = {
     Look.WHOLE: "whole records",
     Look.PART: "parts of longer records",
     Look.OTHER: "headers, trailers, the engine's own",
-    Look.ZEROS: "zeros, never written",
+    Look.ZEROS: "zeros",
     Look.STALE: "left over from an older log",
     Look.TORN: "torn tail",
-    Look.LOST: "lost with it: of records in parts",
+    Look.LOST: "lost with it: other parts of its records",
     Look.DAMAGE: "damage",
 }
 
@@ -166,6 +166,13 @@ def size(length: int) -> str:
         if length >= unit and length % unit == 0:
             return f"{length // unit:,} {name}"
     return f"{length:,} bytes" if length != 1 else "1 byte"
+
+
+def rows(row_len: int) -> str:
+    """How much of a log a row is."""
+    if row_len < BLOCK_LEN:
+        return size(row_len)
+    return f"{counted(row_len // BLOCK_LEN, 'block')} ({size(row_len)})"
 
 
 def summary(cells: Cells, dialect: str) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
 from cordwood.cli._common import counted
-from cordwood.cli._map_cells import BLOCK_LEN, SHOWN_FIRST, TITLES, Cells, Look, size, summary, verdict
+from cordwood.cli._map_cells import SHOWN_FIRST, TITLES, Cells, Look, rows, summary, verdict
 
 ROW_COUNT_MAX = 64
 COLUMNS = 128
@@ -53,7 +53,7 @@ rect:hover { stroke: #1c2430; stroke-width: 1.5; }
   text { fill: #e8edf2; }
   .q, .n { fill: #9aa7b4; }
   .bar { fill: #20262d; }
-  .whole { fill: #2b8ccb; } .part { fill: #7cc7f2; } .other { fill: #8a95a1; } .zeros { fill: #3a434d; }
+  .whole { fill: #2b8ccb; } .part { fill: #7cc7f2; } .other { fill: #8a95a1; } .zeros { fill: #4a5561; }
   .stale { fill: #d48fb6; } .torn { fill: #f0e442; } .lost { fill: #b5764a; } .damage { fill: #ff6a13; }
   .mark, .bad { fill: #f58549; } .mark2 { fill: #f0b429; }
   .hatch { stroke: #14181d; }
@@ -73,38 +73,27 @@ class Box:
 
 
 def boxes_of_cells(cells: Cells, columns: int) -> Iterator[Box]:
-    """Cells as boxes: those of a row that touch and hold nothing but one look are one."""
-    pending: Box | None = None
-    for index, (sums, look) in enumerate(zip(cells.sums, cells.looks(), strict=True)):
-        begin = index * cells.cell_len
-        end = min(begin + cells.cell_len, cells.file_len)
-        is_mixed = sum(1 for count in sums if count) > 1
-        if pending is not None and not is_mixed and pending.look is look and index % columns and not pending.title:
-            pending = Box(pending.begin, end, look, "")
+    """Cells as boxes: those of a row that touch and have the same look are one."""
+    looks = cells.looks()
+    begin = 0
+    for index in range(1, len(looks) + 1):
+        if index < len(looks) and index % columns and looks[index] is looks[begin]:
             continue
-        if pending is not None:
-            yield _titled(pending)
-        held = ", ".join(f"{TITLES[kind]} {sums[kind]:,}" for kind in Look if sums[kind])
-        pending = Box(begin, end, look, f"{begin:,} to {end:,}: {held}" if is_mixed else "")
-    if pending is not None:
-        yield _titled(pending)
-
-
-def _titled(box: Box) -> Box:
-    title = box.title or f"{box.begin:,} to {box.end:,}: {TITLES[box.look]}"
-    return Box(box.begin, box.end, box.look, title)
+        sums = [sum(column) for column in zip(*cells.sums[begin:index], strict=True)]
+        first, end = begin * cells.cell_len, min(index * cells.cell_len, cells.file_len)
+        held = "\n".join(f"{TITLES[look]}: {sums[look]:,} bytes" for look in reversed(Look) if sums[look])
+        yield Box(first, end, looks[begin], f"{first:,} to {end:,}\n{held}")
+        begin = index
 
 
 def draw(cells: Cells, boxes: Iterable[Box], *, title: str, dialect: str, row_len: int) -> str:
     """The document. A row shows `row_len` bytes."""
     row_count = max(-(-cells.file_len // row_len), 1)
-    rows = "one block" if row_len == BLOCK_LEN else counted(row_len // BLOCK_LEN, "block")
-    legend_top = _TOP + row_count * _ROW + 26
-    looks = [look for look in Look if cells.totals[look]]
+    below = _TOP + row_count * _ROW + 26
+    looks = [look for look in reversed(Look) if cells.totals[look]]
     shown = cells.regions[:REGIONS_MAX]
-    list_top = legend_top + 24 * len(looks) + 20
     has_more = cells.region_count > len(shown)
-    height = list_top + (20 * (len(shown) + 1 + has_more) + 12 if shown else 0)
+    height = below + max(24 * len(looks), 20 * (len(shown) + 1 + has_more) if shown else 0) + 12
     width = _LEFT + _WIDTH + _RIGHT
     marks = {Look.DAMAGE: "mark", Look.LOST: "mark", Look.TORN: "mark2"}
     state = "bad" if cells.is_damaged else "q"
@@ -115,7 +104,7 @@ def draw(cells: Cells, boxes: Iterable[Box], *, title: str, dialect: str, row_le
         '<defs><pattern id="h" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">',
         '<path class="hatch" d="M0 0V6" opacity=".55"/></pattern></defs>',
         f'<text x="16" y="30" class="h">{_text(title)}</text>',
-        f'<text x="16" y="50" class="q">{summary(cells, dialect)}; a row is {rows}, {size(row_len)}</text>',
+        f'<text x="16" y="50" class="q">{summary(cells, dialect)}; a row is {rows(row_len)}</text>',
         f'<text x="16" y="69" class="{state}">{verdict(cells)}</text>',
     ]
     for row in range(row_count):
@@ -133,21 +122,18 @@ def draw(cells: Cells, boxes: Iterable[Box], *, title: str, dialect: str, row_le
         x, y = _LEFT + _WIDTH + 6, _TOP + row * _ROW + _BAR / 2
         out.append(f'<path class="{marks[look]}" d="M{x} {y}l11 -6v12z"/>')
     for index, look in enumerate(looks):
-        y = legend_top + 24 * index
+        y = below + 24 * index
         out += _swatch(look, y)
         out.append(f'<text x="{_LEFT + 28}" y="{y + 12}">{TITLES[look]}</text>')
-        out.append(f'<text x="{_LEFT + 420}" y="{y + 12}" class="m" text-anchor="end">{cells.totals[look]:,} bytes</text>')
+        out.append(f'<text x="{_LEFT + 410}" y="{y + 12}" class="m" text-anchor="end">{cells.totals[look]:,} bytes</text>')
     if shown:
-        out.append(f'<text x="{_LEFT}" y="{list_top + 8}" class="q">Damaged regions: offset, bytes, reason</text>')
+        out.append(_listed(below, "offset", "bytes", "reason", "q"))
     for index, region in enumerate(shown):
-        y = list_top + 8 + 20 * (index + 1)
-        out.append(f'<text x="{_LEFT + 130}" y="{y}" class="m" text-anchor="end">{region.begin:,}</text>')
-        out.append(f'<text x="{_LEFT + 250}" y="{y}" class="m" text-anchor="end">{region.end - region.begin:,}</text>')
-        out.append(f'<text x="{_LEFT + 274}" y="{y}" class="m">{region.reason}</text>')
+        y = below + 20 * (index + 1)
+        out.append(_listed(y, f"{region.begin:,}", f"{region.end - region.begin:,}", region.reason, "m"))
     if has_more:
-        y = list_top + 8 + 20 * (len(shown) + 1)
         more = counted(cells.region_count - len(shown), "region")
-        out.append(f'<text x="{_LEFT + 274}" y="{y}" class="q">and {more} more: cordwood chunks lists them</text>')
+        out.append(_listed(below + 20 * (len(shown) + 1), "", "", f"and {more} more", "q"))
     return "\n".join([*out, "</svg>", ""])
 
 
@@ -169,6 +155,16 @@ def _box(box: Box, row_len: int) -> Iterator[str]:
         if box.look is Look.DAMAGE and width > 4:
             yield f'<rect fill="url(#h)" pointer-events="none" {place}/>'
         begin = end
+
+
+def _listed(y: int, offset: str, length: str, reason: str, style: str) -> str:
+    """One line of the list of regions."""
+    x = _LEFT + 500
+    return (
+        f'<text x="{x + 130}" y="{y + 12}" class="{style}" text-anchor="end">{offset}</text>'
+        f'<text x="{x + 250}" y="{y + 12}" class="{style}" text-anchor="end">{length}</text>'
+        f'<text x="{x + 274}" y="{y + 12}" class="{style}">{reason}</text>'
+    )
 
 
 def _swatch(look: Look, y: int) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cordwood.cli._common import counted
-from cordwood.cli._map_cells import BLOCK_LEN, SHOWN_FIRST, TITLES, Cells, Look, Region, size, summary, verdict
+from cordwood.cli._map_cells import SHOWN_FIRST, TITLES, Cells, Look, Region, rows, size, summary, verdict
 
 ROW_COUNT_MAX = 64
 REGIONS_MAX = 20
@@ -58,10 +58,7 @@ def draw(cells: Cells, *, title: str, dialect: str, columns: int, color: bool, u
     marks = _UNICODE if unicode else _ASCII
     row_len = cells.cell_len * columns
     lines = [_fit(title, unicode=unicode), summary(cells, dialect)]
-    rows = "one block" if row_len == BLOCK_LEN else counted(row_len // BLOCK_LEN, "block")
-    if row_len < BLOCK_LEN:
-        rows = size(row_len)
-    lines += [f"a row is {rows}, a character {size(cells.cell_len)}", ""]
+    lines += [f"a row is {rows(row_len)}, a character {size(cells.cell_len)}", ""]
     looks = cells.looks()
     for begin in range(0, len(looks), columns):
         row = looks[begin : begin + columns]
@@ -94,8 +91,8 @@ def _colored(row: list[Look], drawn: list[str], *, color: bool) -> str:
 
 def _legend(cells: Cells, marks: dict[Look, str], *, color: bool) -> list[str]:
     return [
-        f"  {_colored([look], [marks[look]], color=color)}  {TITLES[look]:<36} {cells.totals[look]:>17,} bytes"
-        for look in Look
+        f"  {_colored([look], [marks[look]], color=color)}  {TITLES[look]:<42} {cells.totals[look]:>15,} bytes"
+        for look in reversed(Look)
         if cells.totals[look]
     ]
 

@@ -79,7 +79,7 @@ def _print_text(name: str, source: Source, dialect: cordwood.Dialect) -> Cells:
 
 def _write_svg(name: str, source: Source, dialect: cordwood.Dialect, destination: str) -> Cells:
     cells, row_len = _cells(source, dialect, _map_svg.COLUMNS, _map_svg.ROW_COUNT_MAX)
-    boxes = _fragment_boxes(source, dialect) if row_len <= BLOCK_LEN else None
+    boxes = _fragment_boxes(source, dialect)
     if boxes is None:
         boxes = list(_map_svg.boxes_of_cells(cells, _map_svg.COLUMNS))
     text = _map_svg.draw(cells, boxes, title=Path(shown(name)).name, dialect=dialect.name, row_len=row_len)
@@ -106,7 +106,7 @@ def _cells(source: Source, dialect: cordwood.Dialect, columns: int, row_count_ma
 
 
 def _fragment_boxes(source: Source, dialect: cordwood.Dialect) -> list[_map_svg.Box] | None:
-    """Each fragment by itself, unless there are too many."""
+    """Each fragment by itself; `None` if there are too many."""
     boxes = [
         _map_svg.Box(
             fragment.offset,
