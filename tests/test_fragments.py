@@ -23,7 +23,9 @@ NAMES = {1: "full", 2: "first", 3: "middle", 4: "last"}
 
 lens = st.lists(st.one_of(st.integers(0, 300), st.integers(0, 9_000), st.integers(30_000, 70_000)), max_size=12)
 damages = st.lists(
-    st.tuples(st.sampled_from(["flip", "zero", "fill", "cut", "append"]), st.integers(0, 1 << 20), st.binary(max_size=40)),
+    st.tuples(
+        st.sampled_from(["flip", "zero", "fill", "cut", "append"]), st.integers(0, 1 << 20), st.binary(max_size=40)
+    ),
     max_size=4,
 )
 

@@ -122,20 +122,28 @@ def opened(name: str) -> Source:
 
 
 @contextlib.contextmanager
-def readable_twice(name: str) -> Iterator[Source]:
-    """A source that can be read twice: of a pipe, a copy in a temporary file."""
+def readable_twice(name: str) -> Iterator[Callable[[], Source]]:
+    """A source that can be read several times, also at a time: what is yielded gives it, at its beginning.
+
+    Of a pipe, it is a copy in a temporary file.
+    """
     with contextlib.ExitStack() as stack:
-        if name == "-":
-            piped: IO[bytes] | None = None if sys.stdin.buffer.seekable() else sys.stdin.buffer
-        else:
-            piped = stack.enter_context(Path(name).open("rb")) if Path(name).is_fifo() else None
-        if piped is None:
-            yield opened(name)
+        if name != "-" and not Path(name).is_fifo():
+            yield lambda: name
             return
-        copy = stack.enter_context(tempfile.TemporaryFile())
-        shutil.copyfileobj(piped, copy)
-        copy.seek(0)
-        yield copy
+        file: IO[bytes] = sys.stdin.buffer if name == "-" else stack.enter_context(Path(name).open("rb"))
+        if not file.seekable():
+            copy = stack.enter_context(tempfile.TemporaryFile())
+            shutil.copyfileobj(file, copy)
+            copy.seek(0)
+            file = copy
+        begin = file.tell()
+
+        def rewound() -> Source:
+            file.seek(begin)
+            return file
+
+        yield rewound
 
 
 def counted(count: int, noun: str) -> str:

@@ -111,7 +111,9 @@ def draw(cells: Cells, boxes: Iterable[Box], *, title: str, dialect: str, row_le
         y = _TOP + row * _ROW
         out.append(f'<text x="{_LEFT - 8}" y="{y + 12}" class="n" text-anchor="end">{row * row_len:,}</text>')
         length = min(cells.file_len - row * row_len, row_len)
-        out.append(f'<rect class="bar" x="{_LEFT}" y="{y}" width="{_number(length * _WIDTH / row_len)}" height="{_BAR}"/>')
+        out.append(
+            f'<rect class="bar" x="{_LEFT}" y="{y}" width="{_number(length * _WIDTH / row_len)}" height="{_BAR}"/>'
+        )
     marked: dict[int, Look] = {}
     for box in boxes:
         out += _box(box, row_len)
@@ -125,7 +127,9 @@ def draw(cells: Cells, boxes: Iterable[Box], *, title: str, dialect: str, row_le
         y = below + 24 * index
         out += _swatch(look, y)
         out.append(f'<text x="{_LEFT + 28}" y="{y + 12}">{TITLES[look]}</text>')
-        out.append(f'<text x="{_LEFT + 410}" y="{y + 12}" class="m" text-anchor="end">{cells.totals[look]:,} bytes</text>')
+        out.append(
+            f'<text x="{_LEFT + 410}" y="{y + 12}" class="m" text-anchor="end">{cells.totals[look]:,} bytes</text>'
+        )
     if shown:
         out.append(_listed(below, "offset", "bytes", "reason", "q"))
     for index, region in enumerate(shown):

@@ -69,10 +69,11 @@ def draw(cells: Cells, *, title: str, dialect: str, columns: int, color: bool, u
         mark = next((f" {marks[look]}" for look in SHOWN_FIRST if look in row), "")
         label = f"{begin * cells.cell_len:>{_LABEL_LEN - 1},} "
         lines.append(label + _colored(row, drawn, color=color) + mark)
-    lines += ["", *_legend(cells, marks, color=color)]
+    if looks:
+        lines += ["", *_legend(cells, marks, color=color), ""]
     if cells.regions:
-        lines += ["", *_regions(cells)]
-    return [*lines, "", verdict(cells)]
+        lines += [*_regions(cells), ""]
+    return [*lines, verdict(cells)]
 
 
 def _colored(row: list[Look], drawn: list[str], *, color: bool) -> str:

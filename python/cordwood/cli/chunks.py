@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> Status:
             print(f"{shown(name)}:")
             print(HEADING)
         with readable_twice(name) as source:
-            for fragment in cordwood.fragments(source, dialect=options.dialect):
+            for fragment in cordwood.fragments(source(), dialect=options.dialect):
                 if options.json:
                     _print_fields(name, fragment)
                 else:
@@ -60,11 +60,11 @@ def run(options: argparse.Namespace) -> Status:
 def _line(fragment: cordwood.Fragment) -> str:
     kind = "-" if fragment.kind is None else fragment.kind
     payload = "-" if fragment.payload_len is None else fragment.payload_len
-    reason = f" {fragment.reason}" if fragment.reason else ""
-    return (
+    line = (
         f"{fragment.offset:>12} {fragment.block:>6} {len(fragment):>6} {kind:>4} {fragment.name:17} {payload:>7} "
-        f"{_crc(fragment.stored)} {_crc(fragment.computed)}{reason}\n"
+        f"{_crc(fragment.stored)} {_crc(fragment.computed)} {fragment.reason or ''}"
     )
+    return line.rstrip() + "\n"
 
 
 def _crc(crc: int | None) -> str:

@@ -10,6 +10,7 @@ import argparse
 import os
 import shutil
 import sys
+from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -52,7 +53,7 @@ def run(options: argparse.Namespace) -> Status:
 
     def draw(name: str) -> Status:
         with readable_twice(name) as source:
-            dialect = cordwood.Reader(source, dialect=options.dialect).dialect
+            dialect = cordwood.Reader(source(), dialect=options.dialect).dialect
             if options.svg is None:
                 cells = _print_text(name, source, dialect)
             else:
@@ -62,7 +63,7 @@ def run(options: argparse.Namespace) -> Status:
     return for_each_source([options.source], draw)
 
 
-def _print_text(name: str, source: Source, dialect: cordwood.Dialect) -> Cells:
+def _print_text(name: str, source: Callable[[], Source], dialect: cordwood.Dialect) -> Cells:
     columns = _map_text.cells_per_row(shutil.get_terminal_size().columns)
     cells, _ = _cells(source, dialect, columns, _map_text.ROW_COUNT_MAX)
     lines = _map_text.draw(
@@ -77,7 +78,7 @@ def _print_text(name: str, source: Source, dialect: cordwood.Dialect) -> Cells:
     return cells
 
 
-def _write_svg(name: str, source: Source, dialect: cordwood.Dialect, destination: str) -> Cells:
+def _write_svg(name: str, source: Callable[[], Source], dialect: cordwood.Dialect, destination: str) -> Cells:
     cells, row_len = _cells(source, dialect, _map_svg.COLUMNS, _map_svg.ROW_COUNT_MAX)
     boxes = _fragment_boxes(source, dialect)
     if boxes is None:
@@ -92,11 +93,13 @@ def _write_svg(name: str, source: Source, dialect: cordwood.Dialect, destination
     return cells
 
 
-def _cells(source: Source, dialect: cordwood.Dialect, columns: int, row_count_max: int) -> tuple[Cells, int]:
+def _cells(
+    source: Callable[[], Source], dialect: cordwood.Dialect, columns: int, row_count_max: int
+) -> tuple[Cells, int]:
     """The cells of a log, and how many bytes a row of them is: one block, more if there are many, less if it is short."""
 
     def of(cell_len: int) -> Cells:
-        return Cells.of(runs(source, dialect=dialect), cell_len=cell_len, count_max=columns * row_count_max)
+        return Cells.of(runs(source(), dialect=dialect), cell_len=cell_len, count_max=columns * row_count_max)
 
     cells = of(BLOCK_LEN // columns)
     if cells.file_len <= BLOCK_LEN // 2:
@@ -105,7 +108,7 @@ def _cells(source: Source, dialect: cordwood.Dialect, columns: int, row_count_ma
     return cells, cells.cell_len * columns
 
 
-def _fragment_boxes(source: Source, dialect: cordwood.Dialect) -> list[_map_svg.Box] | None:
+def _fragment_boxes(source: Callable[[], Source], dialect: cordwood.Dialect) -> list[_map_svg.Box] | None:
     """Each fragment by itself; `None` if there are too many."""
     boxes = [
         _map_svg.Box(
@@ -114,7 +117,7 @@ def _fragment_boxes(source: Source, dialect: cordwood.Dialect) -> list[_map_svg.
             look_of(fragment.name, fragment.reason, fragment.severity),
             _title(fragment),
         )
-        for fragment in islice(cordwood.fragments(source, dialect=dialect), _map_svg.FRAGMENTS_MAX + 1)
+        for fragment in islice(cordwood.fragments(source(), dialect=dialect), _map_svg.FRAGMENTS_MAX + 1)
     ]
     return boxes if len(boxes) <= _map_svg.FRAGMENTS_MAX else None
 
