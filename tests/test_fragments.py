@@ -10,13 +10,14 @@ import zlib
 from itertools import pairwise
 from pathlib import Path
 
-import cordwood
 import pytest
 import reference
-from cordwood._native import runs
 from crc32c import crc32c
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+import cordwood
+from cordwood._native import runs
 
 BLOCK_LEN = 32_768
 NAMES = {1: "full", 2: "first", 3: "middle", 4: "last"}
@@ -36,16 +37,16 @@ def damaged(file, damages):
         if what == "append":
             file += data
         elif file:
-            at %= len(file)
+            begin = at % len(file)
             if what == "flip":
-                file[at] ^= 1 << (len(data) % 8)
+                file[begin] ^= 1 << (len(data) % 8)
             elif what == "zero":
-                count = min(len(data) * 500, len(file) - at)
-                file[at : at + count] = bytes(count)
+                count = min(len(data) * 500, len(file) - begin)
+                file[begin : begin + count] = bytes(count)
             elif what == "fill":
-                file[at : at + len(data)] = data[: len(file) - at]
+                file[begin : begin + len(data)] = data[: len(file) - begin]
             else:
-                del file[at:]
+                del file[begin:]
     return bytes(file)
 
 

@@ -822,7 +822,7 @@ class Fragment:
         """File offset of the first byte."""
     @property
     def end_offset(self) -> int:
-        """File offset behind the last byte. Behind damage: where the next fragment was found, whatever the header says."""
+        """File offset behind the last byte. Behind damage that is where the next fragment was found."""
     @property
     def block(self) -> int:
         """Which block it lies in, counted from 0."""
@@ -882,9 +882,9 @@ class Runs:
 def fragments(source: Source, *, dialect: Dialect | str | None = None) -> Iterator[Fragment]:
     """Takes a log apart: gives every fragment, and every stretch that is none, with what is wrong with it.
 
-    They tile the file: each begins where the one before it ends, and none crosses the end of a block. Damage is no error
-    here. What the policy `"salvage"` of `Reader` returns or skips decides: in a region that it skips, each fragment
-    carries the region's reason. Memory does not grow with the log.
+    They tile the file: each begins where the one before it ends, and none crosses the end of a block. Damage is no
+    error here. What the policy `"salvage"` of `Reader` returns or skips decides: in a region that it skips, each
+    fragment carries the region's reason. Memory does not grow with the log.
 
     Args:
         source: What `Reader` takes, if it can be read twice: a path of a file, a buffer, or an object with `read` and

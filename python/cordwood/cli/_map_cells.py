@@ -15,7 +15,7 @@ Run = tuple[int, int, str, str | None, str | None, int]
 
 
 class Look(IntEnum):
-    """What bytes look like in a picture. Where a cell holds several, the first of `SHOWN_FIRST` that it has is shown."""
+    """What bytes look like in a picture."""
 
     WHOLE = 0
     """Records of one fragment."""

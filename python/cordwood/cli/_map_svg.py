@@ -121,8 +121,8 @@ def draw(cells: Cells, boxes: Iterable[Box], *, title: str, dialect: str, row_le
             for row in range(box.begin // row_len, (box.end - 1) // row_len + 1):
                 marked[row] = max(box.look, marked.get(row, box.look))
     for row, look in marked.items():
-        x, y = _LEFT + _WIDTH + 6, _TOP + row * _ROW + _BAR / 2
-        out.append(f'<path class="{marks[look]}" d="M{x} {y}l11 -6v12z"/>')
+        x, middle = _LEFT + _WIDTH + 6, _number(_TOP + row * _ROW + _BAR / 2)
+        out.append(f'<path class="{marks[look]}" d="M{x} {middle}l11 -6v12z"/>')
     for index, look in enumerate(looks):
         y = below + 24 * index
         out += _swatch(look, y)

@@ -26,7 +26,7 @@ EXAMPLES = """\
   cordwood chunks --json *.log | jq -c 'select(.severity == "corruption")'
 """
 
-HEADING = f"{'offset':>12} {'block':>6} {'bytes':>6} {'type':>4} {'name':17} {'payload':>7} {'stored':8} {'computed':8} reason"
+HEADING = "      offset  block  bytes type name              payload stored   computed reason"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

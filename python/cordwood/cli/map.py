@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--svg",
         metavar="FILE",
-        help="write the picture to this file, for a browser or a page; - for stdout. Resting on a fragment tells what it is",
+        help="write the picture to this file, for a browser, where each fragment says what it is; - for stdout",
     )
 
 
@@ -96,7 +96,7 @@ def _write_svg(name: str, source: Callable[[], Source], dialect: cordwood.Dialec
 def _cells(
     source: Callable[[], Source], dialect: cordwood.Dialect, columns: int, row_count_max: int
 ) -> tuple[Cells, int]:
-    """The cells of a log, and how many bytes a row of them is: one block, more if there are many, less if it is short."""
+    """The cells of a log, and how many bytes a row of them is: a block; more of a long log, less of a short one."""
 
     def of(cell_len: int) -> Cells:
         return Cells.of(runs(source(), dialect=dialect), cell_len=cell_len, count_max=columns * row_count_max)
