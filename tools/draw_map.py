@@ -1,7 +1,7 @@
 """Draws `docs/map.svg`: the picture that `cordwood map --svg` makes of a damaged log, always the same.
 
-    python tools/draw_map.py            writes it
-    python tools/draw_map.py --check    fails if it is not what the command makes now
+python tools/draw_map.py            writes it
+python tools/draw_map.py --check    fails if it is not what the command makes now
 """
 
 import io

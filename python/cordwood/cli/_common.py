@@ -7,10 +7,8 @@ import contextlib
 import glob
 import os
 import re
-import shutil
 import sys
-import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from enum import IntEnum
 from typing import IO, TYPE_CHECKING, Any, Self
 
@@ -117,31 +115,6 @@ def parse_len(text: str) -> int:
 def opened(name: str) -> Source:
     """What a reader takes for a source that the user named."""
     return sys.stdin.buffer if name == "-" else name
-
-
-@contextlib.contextmanager
-def readable_twice(name: str) -> Iterator[Callable[[], Source]]:
-    """A source that can be read several times, also at a time: what is yielded gives it, at its beginning.
-
-    Of a pipe, it is a copy in a temporary file.
-    """
-    with contextlib.ExitStack() as stack:
-        if name != "-" and not Path(name).is_fifo():
-            yield lambda: name
-            return
-        file: IO[bytes] = sys.stdin.buffer if name == "-" else stack.enter_context(Path(name).open("rb"))
-        if not file.seekable():
-            copy = stack.enter_context(tempfile.TemporaryFile())
-            shutil.copyfileobj(file, copy)
-            copy.seek(0)
-            file = copy
-        begin = file.tell()
-
-        def rewound() -> Source:
-            file.seek(begin)
-            return file
-
-        yield rewound
 
 
 def counted(count: int, noun: str) -> str:

@@ -17,9 +17,9 @@ from cordwood.cli._common import (
     add_source_arguments,
     for_each_source,
     print_json,
-    readable_twice,
     shown,
 )
+from cordwood.cli._twice import readable_twice
 
 EXAMPLES = """\
   cordwood chunks 000003.log | less

@@ -23,10 +23,10 @@ from cordwood.cli._common import (
     add_dialect_argument,
     complain,
     for_each_source,
-    readable_twice,
     shown,
 )
 from cordwood.cli._map_cells import BLOCK_LEN, Cells, look_of, verdict
+from cordwood.cli._twice import readable_twice
 
 if TYPE_CHECKING:
     from cordwood.typing import Source
