@@ -6,7 +6,7 @@ import contextlib
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @contextlib.contextmanager
-def readable_twice(name: str) -> Iterator[Callable[[], Source]]:
+def readable_twice(name: str) -> Generator[Callable[[], Source]]:
     """A source that can be read several times, also at a time: what is yielded gives it, at its beginning.
 
     Of a pipe, it is a copy in a temporary file.

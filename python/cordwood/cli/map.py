@@ -50,8 +50,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Status:
     """Draws the source."""
+    drawn: list[str] = []
 
     def draw(name: str) -> Status:
+        if options.svg is not None:
+            _check_destination(name, options.svg, drawn)
+            drawn.append(name)
         with readable_twice(name) as source:
             dialect = cordwood.Reader(source(), dialect=options.dialect).dialect
             if options.svg is None:
@@ -61,6 +65,14 @@ def run(options: argparse.Namespace) -> Status:
         return Status.DAMAGE if cells.is_damaged else Status.CLEAN
 
     return for_each_source([options.source], draw)
+
+
+def _check_destination(name: str, destination: str, drawn: list[str]) -> None:
+    if drawn:
+        raise ValueError(f"--svg takes one log; {drawn[0]} is drawn, {name} is not")
+    is_there = "-" not in (name, destination) and Path(name).exists() and Path(destination).exists()
+    if is_there and Path(destination).samefile(name):
+        raise ValueError(f"{destination} is the log itself: it would be lost")
 
 
 def _print_text(name: str, source: Callable[[], Source], dialect: cordwood.Dialect) -> Cells:

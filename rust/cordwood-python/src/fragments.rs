@@ -16,7 +16,7 @@ use crate::exclusive::Exclusive;
 use crate::source::{Input, Opened, open, unsupported};
 
 /// Fragments that are found at a time, with the interpreter released.
-const BATCH_MAX: usize = 1024;
+const BATCH_MAX: usize = 512;
 
 /// A fragment, or a stretch of a block that is none.
 #[pyclass(frozen, module = "cordwood", eq, hash)]
