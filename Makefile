@@ -74,7 +74,7 @@ types: $(VENV)/test.stamp install  ## Check the stubs against the module, and th
 
 # Fuzzing ---------------------------------------------------------------------------------------
 
-FUZZ_TARGETS := decode round_trip append_damage stream_slice checksum
+FUZZ_TARGETS := decode round_trip append_damage stream_slice checksum payload
 FUZZ_SECONDS := 60
 CARGO_FUZZ   := target/tools/bin/cargo-fuzz
 

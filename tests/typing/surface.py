@@ -24,6 +24,16 @@ from cordwood import (
     Stat,
     Writer,
 )
+from cordwood.payload import (
+    Operation,
+    OperationKind,
+    PayloadError,
+    PayloadReason,
+    VersionEdit,
+    WriteBatch,
+    version_edit,
+    write_batch,
+)
 
 with cordwood.open("example.log") as reader:
     assert_type(reader, Reader)
@@ -183,3 +193,25 @@ for fragment in cordwood.fragments(b"", dialect="leveldb"):
     assert_type((fragment.offset, fragment.end_offset, fragment.block, len(fragment)), tuple[int, int, int, int])
     assert_type((fragment.name, fragment.reason), tuple[FragmentName, Reason | None])
     assert_type((fragment.kind, fragment.payload_len, fragment.computed), tuple[int | None, int | None, int | None])
+
+batch = WriteBatch(b"", engine="pebble")
+assert_type(WriteBatch.build(1, [Operation(OperationKind.PUT, key=b"k", value=bytearray())]), WriteBatch)
+assert_type((batch.sequence, batch.count, len(batch), bytes(batch)), tuple[int, int, int, bytes])
+for operation in batch:
+    assert_type(operation, Operation)
+    assert_type((operation.kind, operation.sequence, operation.key), tuple[OperationKind, int | None, bytes | None])
+assert_type(write_batch.to_dict(b""), dict[str, object])
+assert_type(version_edit.to_dict(b""), dict[str, object])
+for field in VersionEdit(b"").fields:
+    assert_type(field.kind, version_edit.FieldKind)
+    match field.value:
+        case version_edit.NewFile() as table:
+            assert_type((table.level, table.smallest.user_key), tuple[int, bytes])
+        case version_edit.DeletedFile(level, file_number):
+            assert_type((level, file_number), tuple[int, int])
+        case _:
+            pass
+try:
+    batch.to_dict()
+except PayloadError as error:
+    assert_type((error.offset, error.length, error.reason), tuple[int, int, PayloadReason])

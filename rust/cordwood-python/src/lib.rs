@@ -10,10 +10,13 @@ mod event;
 mod exclusive;
 mod follow;
 mod fragments;
+mod operation;
 mod pack;
 mod reader;
 mod source;
 mod verbs;
+mod version_edit;
+mod write_batch;
 mod writer;
 
 use pyo3::prelude::*;
@@ -31,11 +34,17 @@ mod native {
     #[pymodule_export]
     use crate::fragments::{Fragment, Fragments, Runs, fragments, runs};
     #[pymodule_export]
+    use crate::operation::Operation;
+    #[pymodule_export]
     use crate::pack::Pack;
     #[pymodule_export]
     use crate::reader::Reader;
     #[pymodule_export]
     use crate::verbs::{BitFlip, Report, Stat, salvage, stat, verify};
+    #[pymodule_export]
+    use crate::version_edit::VersionEdit;
+    #[pymodule_export]
+    use crate::write_batch::WriteBatch;
     #[pymodule_export]
     use crate::writer::Writer;
     #[pymodule_export]

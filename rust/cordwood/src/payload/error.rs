@@ -1,0 +1,88 @@
+//! What is wrong with a payload, and where.
+
+use std::fmt;
+
+/// What is wrong with the bytes of a record, and where in them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct PayloadError {
+    /// Where in the payload, in bytes: the beginning of what could not be read. Of an error in encoding: how much had been written.
+    pub offset: usize,
+    /// Bytes concerned, from `offset` on.
+    pub len: usize,
+    /// What is wrong with them.
+    pub reason: PayloadReason,
+}
+
+/// Why a payload cannot be decoded, or encoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum PayloadReason {
+    /// The payload, or the field that holds it, ends inside a number or a string.
+    Truncated,
+    /// A variable-length number that goes on behind its 5 bytes (32 bits) or 10 bytes (64 bits).
+    BadVarint,
+    /// An engine would read it, and none writes it so: a number with more bytes or bits than it needs, a column family 0 that is spelt
+    /// out, a truth value other than 0 and 1, a value that stands twice.
+    NonCanonical,
+    /// A tag that the engine does not know, or one that does not stand in such a record.
+    UnknownTag {
+        /// The tag.
+        tag: u32,
+    },
+    /// A field that is not as long as its content needs.
+    BadLength,
+    /// An internal key without room for the 8 bytes of its sequence number and its type.
+    BadKey,
+    /// The batch has another number of operations than its header states.
+    WrongCount {
+        /// What the header states.
+        stated: u32,
+        /// How many operations that count there are.
+        found: u64,
+    },
+    /// To be encoded: a string of more than 2^32 - 1 bytes, a sequence number of more than 56 bits, or that many operations.
+    TooLarge,
+}
+
+impl PayloadReason {
+    /// A stable name, such as `"truncated"`: part of the interface, the same in Python.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            PayloadReason::Truncated => "truncated",
+            PayloadReason::BadVarint => "bad_varint",
+            PayloadReason::NonCanonical => "non_canonical",
+            PayloadReason::UnknownTag { .. } => "unknown_tag",
+            PayloadReason::BadLength => "bad_length",
+            PayloadReason::BadKey => "bad_key",
+            PayloadReason::WrongCount { .. } => "wrong_count",
+            PayloadReason::TooLarge => "too_large",
+        }
+    }
+}
+
+impl fmt::Display for PayloadReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PayloadReason::Truncated => write!(f, "the payload ends inside a number or a string"),
+            PayloadReason::BadVarint => write!(f, "a variable-length number that does not end"),
+            PayloadReason::NonCanonical => write!(f, "a value that is not written as the engines write it"),
+            PayloadReason::UnknownTag { tag } => write!(f, "tag {tag} is not known, or does not belong here"),
+            PayloadReason::BadLength => write!(f, "a field that is not as long as its content needs"),
+            PayloadReason::BadKey => write!(f, "an internal key that is shorter than 8 bytes"),
+            PayloadReason::WrongCount { stated, found } => {
+                write!(f, "the header states {stated} operations, there are {found}")
+            }
+            PayloadReason::TooLarge => write!(f, "more than the format has room for"),
+        }
+    }
+}
+
+impl fmt::Display for PayloadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let PayloadError { offset, len, reason } = self;
+        write!(f, "{reason} ({len} bytes at offset {offset} of the payload)")
+    }
+}
+
+impl std::error::Error for PayloadError {}

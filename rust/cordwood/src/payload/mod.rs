@@ -1,0 +1,36 @@
+//! What the engines keep in the records of their logs: [`WriteBatch`] in a write-ahead log, [`VersionEdit`] in a MANIFEST.
+//!
+//! This is a layer of its own on top of the log format: it takes the bytes of one record, does no I/O and borrows what it returns.
+//! Nothing else in this crate looks into a record.
+//!
+//! ```
+//! use cordwood::payload::{Engine, Operation, WriteBatch};
+//!
+//! let record = b"\x07\0\0\0\0\0\0\0\x02\0\0\0\x01\x03key\x05value\0\x03old";
+//! let batch = WriteBatch::new(record, Engine::RocksDb)?;
+//! assert_eq!((batch.sequence(), batch.count()), (7, 2));
+//! let operations: Vec<Operation<'_>> = batch.operations().collect::<Result<_, _>>()?;
+//! assert_eq!(operations[0], Operation::Put { column_family: 0, key: b"key", value: b"value" });
+//! assert_eq!(operations[1], Operation::Delete { column_family: 0, key: b"old" });
+//! assert_eq!(WriteBatch::encode(7, &operations, Engine::RocksDb)?, record);
+//! # Ok::<(), cordwood::payload::PayloadError>(())
+//! ```
+//!
+//! # One spelling for each content
+//!
+//! What decodes here, encodes to the same bytes. An engine would also read a number that is padded with zeros, a column family 0 that is
+//! spelt out, or bytes behind the number in a field; none of them writes that, and it could not be written back. So it is an error,
+//! [`PayloadReason::NonCanonical`] or [`PayloadReason::BadLength`], and not a record that looks like another one.
+
+mod error;
+mod new_file;
+mod operation;
+mod version_edit;
+mod wire;
+mod write_batch;
+
+pub use error::{PayloadError, PayloadReason};
+pub use new_file::{CustomField, InternalKey, NewFile, NewFileForm};
+pub use operation::{Engine, Operation};
+pub use version_edit::{BlobFileAddition, BlobFileGarbage, Field, Fields, VersionEdit, WalAddition};
+pub use write_batch::{Operations, WriteBatch};

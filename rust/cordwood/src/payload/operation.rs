@@ -1,0 +1,332 @@
+//! One operation of a write batch, and its tag.
+
+use super::error::{PayloadError, PayloadReason};
+use super::wire::{Cursor, put_string, put_string_of, put_varint};
+
+/// Whose operations a batch holds. The tags 19 and 21 to 24 mean one thing in RocksDB and another in Pebble.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Engine {
+    /// RocksDB, and with it LevelDB, whose two tags it has kept.
+    #[default]
+    RocksDb,
+    /// Pebble. It knows no column families and no transactions, but range keys.
+    Pebble,
+}
+
+/// An operation of a [`WriteBatch`](super::WriteBatch). `docs/payload.md` has the tags and the names that the engines give them.
+///
+/// `column_family` is the number of the column family, 0 for the default one and wherever there are none. LevelDB writes only
+/// [`Put`](Operation::Put) and [`Delete`](Operation::Delete).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "the variants say what their fields are")]
+pub enum Operation<'a> {
+    /// The key has this value from now on.
+    Put {
+        column_family: u32,
+        key: &'a [u8],
+        value: &'a [u8],
+    },
+    /// The key has no value any more.
+    Delete { column_family: u32, key: &'a [u8] },
+    /// The database's merge operator is to combine this with the value that the key has.
+    Merge {
+        column_family: u32,
+        key: &'a [u8],
+        value: &'a [u8],
+    },
+    /// Data for those who read the log; the database passes it over.
+    LogData { value: &'a [u8] },
+    /// Deletes a key that was put once.
+    SingleDelete { column_family: u32, key: &'a [u8] },
+    /// Deletes the keys from `key` on, up to and without `end_key`.
+    DeleteRange {
+        column_family: u32,
+        key: &'a [u8],
+        end_key: &'a [u8],
+    },
+    /// RocksDB: the value of the key is in a blob file; `value` says where.
+    PutBlobIndex {
+        column_family: u32,
+        key: &'a [u8],
+        value: &'a [u8],
+    },
+    /// RocksDB: the key has these columns; `value` is their serialization.
+    PutEntity {
+        column_family: u32,
+        key: &'a [u8],
+        value: &'a [u8],
+    },
+    /// RocksDB: a put of data that was written at this Unix time, in seconds.
+    TimedPut {
+        column_family: u32,
+        key: &'a [u8],
+        value: &'a [u8],
+        write_unix_time: u64,
+    },
+    /// RocksDB: nothing; it separates parts of a batch, or keeps room for a `Begin`.
+    Noop,
+    /// RocksDB: what follows, up to [`EndPrepare`](Operation::EndPrepare), counts only once the transaction is committed.
+    BeginPrepare,
+    /// RocksDB: the same with the write policy `WritePrepared`: the operations are written to the database at once.
+    BeginPersistedPrepare,
+    /// RocksDB: the same with the write policy `WriteUnprepared`: the transaction may go on in further batches.
+    BeginUnprepare,
+    /// RocksDB: the end of what a transaction with this name prepares.
+    EndPrepare { xid: &'a [u8] },
+    /// RocksDB: the transaction is committed.
+    Commit { xid: &'a [u8] },
+    /// RocksDB: the transaction is committed, with this timestamp for its keys.
+    CommitWithTimestamp { timestamp: &'a [u8], xid: &'a [u8] },
+    /// RocksDB: the transaction is given up.
+    Rollback { xid: &'a [u8] },
+    /// Pebble: a delete; `value` is a varint, how long key and value were that it deletes.
+    DeleteSized { key: &'a [u8], value: &'a [u8] },
+    /// Pebble: range keys from `key` on; `value` is the end key as a string, then suffixes and values as strings.
+    RangeKeySet { key: &'a [u8], value: &'a [u8] },
+    /// Pebble: takes range keys back; `value` is the end key as a string, then suffixes as strings.
+    RangeKeyUnset { key: &'a [u8], value: &'a [u8] },
+    /// Pebble: deletes all range keys from `key` on, up to and without `end_key`.
+    RangeKeyDelete { key: &'a [u8], end_key: &'a [u8] },
+    /// Pebble: takes a table in; `key` is a varint, the number of its file. Such a batch holds only these and [`Excise`](Operation::Excise).
+    IngestSst { key: &'a [u8] },
+    /// Pebble: the same for a table with blob files; `value` is their count and their numbers as varints.
+    IngestSstWithBlobs { key: &'a [u8], value: &'a [u8] },
+    /// Pebble: deletes everything from `key` on, up to and without `end_key`, when a table is taken in.
+    Excise { key: &'a [u8], end_key: &'a [u8] },
+}
+
+impl<'a> Operation<'a> {
+    /// A stable name, such as `"put"`: part of the interface, the same in Python.
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Operation::Put { .. } => "put",
+            Operation::Delete { .. } => "delete",
+            Operation::Merge { .. } => "merge",
+            Operation::LogData { .. } => "log_data",
+            Operation::SingleDelete { .. } => "single_delete",
+            Operation::DeleteRange { .. } => "delete_range",
+            Operation::PutBlobIndex { .. } => "put_blob_index",
+            Operation::PutEntity { .. } => "put_entity",
+            Operation::TimedPut { .. } => "timed_put",
+            Operation::Noop => "noop",
+            Operation::BeginPrepare => "begin_prepare",
+            Operation::BeginPersistedPrepare => "begin_persisted_prepare",
+            Operation::BeginUnprepare => "begin_unprepare",
+            Operation::EndPrepare { .. } => "end_prepare",
+            Operation::Commit { .. } => "commit",
+            Operation::CommitWithTimestamp { .. } => "commit_with_timestamp",
+            Operation::Rollback { .. } => "rollback",
+            Operation::DeleteSized { .. } => "delete_sized",
+            Operation::RangeKeySet { .. } => "range_key_set",
+            Operation::RangeKeyUnset { .. } => "range_key_unset",
+            Operation::RangeKeyDelete { .. } => "range_key_delete",
+            Operation::IngestSst { .. } => "ingest_sst",
+            Operation::IngestSstWithBlobs { .. } => "ingest_sst_with_blobs",
+            Operation::Excise { .. } => "excise",
+        }
+    }
+
+    /// Whether the operation counts in the batch's header, and takes a sequence number.
+    ///
+    /// Log data and the marks of transactions do not (`WriteBatchInternal::Iterate` of RocksDB's `db/write_batch.cc`, `Batch.LogData` of
+    /// Pebble's `batch.go`).
+    pub const fn is_counted(&self) -> bool {
+        !matches!(
+            self,
+            Operation::LogData { .. }
+                | Operation::Noop
+                | Operation::BeginPrepare
+                | Operation::BeginPersistedPrepare
+                | Operation::BeginUnprepare
+                | Operation::EndPrepare { .. }
+                | Operation::Commit { .. }
+                | Operation::CommitWithTimestamp { .. }
+                | Operation::Rollback { .. }
+        )
+    }
+
+    /// Reads the operation at the cursor: `ReadRecordFromWriteBatch` of RocksDB's `db/write_batch.cc`, `Reader.Next` of Pebble's
+    /// `batchrepr/reader.go`.
+    pub(super) fn decode(cursor: &mut Cursor<'a>, engine: Engine) -> Result<Self, PayloadError> {
+        use Engine::{Pebble, RocksDb};
+        let begin = cursor.offset();
+        let tag = cursor.byte()?;
+        let column_family = match (engine, tag) {
+            (RocksDb, 0x04 | 0x05 | 0x06 | 0x08 | 0x0e | 0x10 | 0x17 | 0x19) => match cursor.varint32()? {
+                0 => return Err(cursor.error(begin, PayloadReason::NonCanonical)),
+                column_family => column_family,
+            },
+            _ => 0,
+        };
+        let mut string = || cursor.string();
+        Ok(match (engine, tag) {
+            (_, 0x00) | (RocksDb, 0x04) => Operation::Delete {
+                column_family,
+                key: string()?,
+            },
+            (_, 0x01) | (RocksDb, 0x05) => Operation::Put {
+                column_family,
+                key: string()?,
+                value: string()?,
+            },
+            (_, 0x02) | (RocksDb, 0x06) => Operation::Merge {
+                column_family,
+                key: string()?,
+                value: string()?,
+            },
+            (_, 0x03) => Operation::LogData { value: string()? },
+            (_, 0x07) | (RocksDb, 0x08) => Operation::SingleDelete {
+                column_family,
+                key: string()?,
+            },
+            (RocksDb, 0x09) => Operation::BeginPrepare,
+            (RocksDb, 0x0a) => Operation::EndPrepare { xid: string()? },
+            (RocksDb, 0x0b) => Operation::Commit { xid: string()? },
+            (RocksDb, 0x0c) => Operation::Rollback { xid: string()? },
+            (RocksDb, 0x0d) => Operation::Noop,
+            (_, 0x0f) | (RocksDb, 0x0e) => Operation::DeleteRange {
+                column_family,
+                key: string()?,
+                end_key: string()?,
+            },
+            (RocksDb, 0x10 | 0x11) => Operation::PutBlobIndex {
+                column_family,
+                key: string()?,
+                value: string()?,
+            },
+            (RocksDb, 0x12) => Operation::BeginPersistedPrepare,
+            (RocksDb, 0x13) => Operation::BeginUnprepare,
+            (RocksDb, 0x15) => Operation::CommitWithTimestamp {
+                timestamp: string()?,
+                xid: string()?,
+            },
+            (RocksDb, 0x16 | 0x17) => Operation::PutEntity {
+                column_family,
+                key: string()?,
+                value: string()?,
+            },
+            (RocksDb, 0x18 | 0x19) => {
+                let key = string()?;
+                let value_begin = cursor.offset();
+                // `ParsePackedValueWithWriteTime` of `db/seqno_to_time_mapping.cc`: the time stands behind the value, as a fixed64.
+                let Some((value, time)) = cursor.string()?.split_last_chunk() else {
+                    return Err(cursor.error(value_begin, PayloadReason::BadLength));
+                };
+                Operation::TimedPut {
+                    column_family,
+                    key,
+                    value,
+                    write_unix_time: u64::from_le_bytes(*time),
+                }
+            }
+            (Pebble, 19) => Operation::RangeKeyDelete {
+                key: string()?,
+                end_key: string()?,
+            },
+            (Pebble, 20) => Operation::RangeKeyUnset {
+                key: string()?,
+                value: string()?,
+            },
+            (Pebble, 21) => Operation::RangeKeySet {
+                key: string()?,
+                value: string()?,
+            },
+            (Pebble, 22) => Operation::IngestSst { key: string()? },
+            (Pebble, 23) => Operation::DeleteSized {
+                key: string()?,
+                value: string()?,
+            },
+            (Pebble, 24) => Operation::Excise {
+                key: string()?,
+                end_key: string()?,
+            },
+            (Pebble, 26) => Operation::IngestSstWithBlobs {
+                key: string()?,
+                value: string()?,
+            },
+            _ => return Err(cursor.error(begin, PayloadReason::UnknownTag { tag: tag.into() })),
+        })
+    }
+
+    /// Writes the operation behind `out`, as the engine would: without a column family if it is the default one.
+    pub(super) fn encode(&self, out: &mut Vec<u8>, engine: Engine) -> Result<(), PayloadError> {
+        use Engine::{Pebble, RocksDb};
+        // Who knows it (`None`: both); its tags, without and with a column family; which family; its strings.
+        type Row<'a> = (Option<Engine>, u8, u8, u32, [Option<&'a [u8]>; 2]);
+        let (knows, tag, tag_with_family, column_family, strings): Row<'_> = match *self {
+            Operation::Delete { column_family, key } => (None, 0x00, 0x04, column_family, [Some(key), None]),
+            Operation::Put {
+                column_family,
+                key,
+                value,
+            } => (None, 0x01, 0x05, column_family, [Some(key), Some(value)]),
+            Operation::Merge {
+                column_family,
+                key,
+                value,
+            } => (None, 0x02, 0x06, column_family, [Some(key), Some(value)]),
+            Operation::LogData { value } => (None, 0x03, 0, 0, [Some(value), None]),
+            Operation::SingleDelete { column_family, key } => (None, 0x07, 0x08, column_family, [Some(key), None]),
+            Operation::BeginPrepare => (Some(RocksDb), 0x09, 0, 0, [None, None]),
+            Operation::EndPrepare { xid } => (Some(RocksDb), 0x0a, 0, 0, [Some(xid), None]),
+            Operation::Commit { xid } => (Some(RocksDb), 0x0b, 0, 0, [Some(xid), None]),
+            Operation::Rollback { xid } => (Some(RocksDb), 0x0c, 0, 0, [Some(xid), None]),
+            Operation::Noop => (Some(RocksDb), 0x0d, 0, 0, [None, None]),
+            Operation::DeleteRange {
+                column_family,
+                key,
+                end_key,
+            } => (None, 0x0f, 0x0e, column_family, [Some(key), Some(end_key)]),
+            Operation::PutBlobIndex {
+                column_family,
+                key,
+                value,
+            } => (Some(RocksDb), 0x11, 0x10, column_family, [Some(key), Some(value)]),
+            Operation::BeginPersistedPrepare => (Some(RocksDb), 0x12, 0, 0, [None, None]),
+            Operation::BeginUnprepare => (Some(RocksDb), 0x13, 0, 0, [None, None]),
+            Operation::CommitWithTimestamp { timestamp, xid } => {
+                (Some(RocksDb), 0x15, 0, 0, [Some(timestamp), Some(xid)])
+            }
+            Operation::PutEntity {
+                column_family,
+                key,
+                value,
+            } => (Some(RocksDb), 0x16, 0x17, column_family, [Some(key), Some(value)]),
+            // The value and the time are one string, which is written below.
+            Operation::TimedPut { column_family, key, .. } => {
+                (Some(RocksDb), 0x18, 0x19, column_family, [Some(key), None])
+            }
+            Operation::RangeKeyDelete { key, end_key } => (Some(Pebble), 19, 0, 0, [Some(key), Some(end_key)]),
+            Operation::RangeKeyUnset { key, value } => (Some(Pebble), 20, 0, 0, [Some(key), Some(value)]),
+            Operation::RangeKeySet { key, value } => (Some(Pebble), 21, 0, 0, [Some(key), Some(value)]),
+            Operation::IngestSst { key } => (Some(Pebble), 22, 0, 0, [Some(key), None]),
+            Operation::DeleteSized { key, value } => (Some(Pebble), 23, 0, 0, [Some(key), Some(value)]),
+            Operation::Excise { key, end_key } => (Some(Pebble), 24, 0, 0, [Some(key), Some(end_key)]),
+            Operation::IngestSstWithBlobs { key, value } => (Some(Pebble), 26, 0, 0, [Some(key), Some(value)]),
+        };
+        let tag = if column_family == 0 { tag } else { tag_with_family };
+        if knows.is_some_and(|knows| knows != engine) || (column_family != 0 && engine == Pebble) {
+            return Err(PayloadError {
+                offset: out.len(),
+                len: 1,
+                reason: PayloadReason::UnknownTag { tag: tag.into() },
+            });
+        }
+        out.push(tag);
+        if column_family != 0 {
+            put_varint(out, column_family.into());
+        }
+        for string in strings.into_iter().flatten() {
+            put_string(out, string)?;
+        }
+        if let Operation::TimedPut {
+            value, write_unix_time, ..
+        } = self
+        {
+            put_string_of(out, &[value, &write_unix_time.to_le_bytes()])?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,274 @@
+//! Numbers and strings as LevelDB's `util/coding.h` writes them: a cursor to read them, and functions to write them.
+
+use super::error::{PayloadError, PayloadReason};
+
+/// Reads a payload from front to back. After an error, where it stands is of no use.
+#[derive(Debug, Clone)]
+pub(super) struct Cursor<'a> {
+    /// The payload up to where this cursor has to stop. From its beginning, so that an offset in it is one in the payload.
+    payload: &'a [u8],
+    offset: usize,
+}
+
+impl<'a> Cursor<'a> {
+    pub(super) fn new(payload: &'a [u8], offset: usize) -> Self {
+        Cursor { payload, offset }
+    }
+
+    pub(super) fn offset(&self) -> usize {
+        self.offset
+    }
+
+    pub(super) fn is_at_end(&self) -> bool {
+        self.offset >= self.payload.len()
+    }
+
+    fn rest(&self) -> &'a [u8] {
+        self.payload.get(self.offset..).unwrap_or_default()
+    }
+
+    /// What is wrong with the bytes from `begin` to here.
+    pub(super) fn error(&self, begin: usize, reason: PayloadReason) -> PayloadError {
+        PayloadError {
+            offset: begin,
+            len: self.offset.saturating_sub(begin),
+            reason,
+        }
+    }
+
+    /// What is wrong with the bytes from here on.
+    fn error_here(&self, reason: PayloadReason) -> PayloadError {
+        PayloadError {
+            offset: self.offset,
+            len: self.rest().len(),
+            reason,
+        }
+    }
+
+    fn bytes(&mut self, len: usize) -> Result<&'a [u8], PayloadError> {
+        let (bytes, _) = self
+            .rest()
+            .split_at_checked(len)
+            .ok_or_else(|| self.error_here(PayloadReason::Truncated))?;
+        self.offset += len;
+        Ok(bytes)
+    }
+
+    fn array<const LEN: usize>(&mut self) -> Result<[u8; LEN], PayloadError> {
+        let (array, _) = self
+            .rest()
+            .split_first_chunk()
+            .ok_or_else(|| self.error_here(PayloadReason::Truncated))?;
+        self.offset += LEN;
+        Ok(*array)
+    }
+
+    pub(super) fn byte(&mut self) -> Result<u8, PayloadError> {
+        self.array().map(|[byte]| byte)
+    }
+
+    /// A byte that is 0 or 1.
+    pub(super) fn bool(&mut self) -> Result<bool, PayloadError> {
+        let begin = self.offset;
+        match self.byte()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(self.error(begin, PayloadReason::NonCanonical)),
+        }
+    }
+
+    /// `GetFixed32`: 4 bytes, little-endian.
+    pub(super) fn fixed32(&mut self) -> Result<u32, PayloadError> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    /// `GetFixed64`: 8 bytes, little-endian.
+    pub(super) fn fixed64(&mut self) -> Result<u64, PayloadError> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    /// `GetVarint32`: 7 bits a byte, the lowest first; the high bit says that more follow. At most 5 bytes.
+    pub(super) fn varint32(&mut self) -> Result<u32, PayloadError> {
+        let begin = self.offset;
+        let value = self.varint(5)?;
+        // The engines drop the bits that do not fit.
+        u32::try_from(value).map_err(|_| self.error(begin, PayloadReason::NonCanonical))
+    }
+
+    /// `GetVarint64`: the same with at most 10 bytes.
+    pub(super) fn varint64(&mut self) -> Result<u64, PayloadError> {
+        self.varint(10)
+    }
+
+    fn varint(&mut self, len_max: usize) -> Result<u64, PayloadError> {
+        let mut value = 0;
+        for (index, &byte) in self.rest().iter().take(len_max).enumerate() {
+            let bits = u64::from(byte & 0x7f);
+            let shift = 7 * index;
+            value |= bits << shift;
+            if byte & 0x80 != 0 {
+                continue;
+            }
+            let begin = self.offset;
+            self.offset += index + 1;
+            let is_padded = byte == 0 && index > 0;
+            if is_padded || (bits << shift) >> shift != bits {
+                return Err(self.error(begin, PayloadReason::NonCanonical));
+            }
+            return Ok(value);
+        }
+        if self.rest().len() < len_max {
+            return Err(self.error_here(PayloadReason::Truncated));
+        }
+        let begin = self.offset;
+        self.offset += len_max;
+        Err(self.error(begin, PayloadReason::BadVarint))
+    }
+
+    /// `GetLengthPrefixedSlice`: the length as a varint32, then so many bytes. Nothing is allocated for them.
+    pub(super) fn string(&mut self) -> Result<&'a [u8], PayloadError> {
+        let begin = self.offset;
+        let len = self.varint32()? as usize;
+        self.bytes(len).map_err(|error| PayloadError {
+            offset: begin,
+            len: self.payload.len() - begin,
+            ..error
+        })
+    }
+
+    /// A cursor over the inside of such a string.
+    pub(super) fn nested(&mut self) -> Result<Cursor<'a>, PayloadError> {
+        let len = self.string()?.len();
+        let payload = self.payload.get(..self.offset).unwrap_or_default();
+        Ok(Cursor::new(payload, self.offset - len))
+    }
+
+    /// The one value in such a string. It has to take all of it.
+    pub(super) fn nested_value<T>(
+        &mut self,
+        read: impl FnOnce(&mut Cursor<'a>) -> Result<T, PayloadError>,
+    ) -> Result<T, PayloadError> {
+        let mut inside = self.nested()?;
+        let value = read(&mut inside)?;
+        if inside.is_at_end() {
+            Ok(value)
+        } else {
+            Err(inside.error_here(PayloadReason::BadLength))
+        }
+    }
+}
+
+pub(super) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+pub(super) fn put_string(out: &mut Vec<u8>, string: &[u8]) -> Result<(), PayloadError> {
+    put_string_of(out, &[string])
+}
+
+/// One string of several pieces.
+pub(super) fn put_string_of(out: &mut Vec<u8>, pieces: &[&[u8]]) -> Result<(), PayloadError> {
+    let len: usize = pieces.iter().map(|piece| piece.len()).sum();
+    let prefix = u32::try_from(len).map_err(|_| too_large(out, len))?;
+    put_varint(out, prefix.into());
+    for piece in pieces {
+        out.extend_from_slice(piece);
+    }
+    Ok(())
+}
+
+/// A number in a string of its own.
+pub(super) fn put_nested_varint(out: &mut Vec<u8>, value: u64) {
+    let mut inside = Vec::new();
+    put_varint(&mut inside, value);
+    out.push(inside.len() as u8); // 10 at most.
+    out.extend(inside);
+}
+
+/// Something of `len` bytes that cannot be written behind `out`.
+pub(super) fn too_large(out: &[u8], len: usize) -> PayloadError {
+    PayloadError {
+        offset: out.len(),
+        len,
+        reason: PayloadReason::TooLarge,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reason<T: std::fmt::Debug>(result: Result<T, PayloadError>) -> (usize, usize, &'static str) {
+        let error = result.unwrap_err();
+        (error.offset, error.len, error.reason.as_str())
+    }
+
+    #[test]
+    fn varints_of_every_length() {
+        for shift in 0..64 {
+            for value in [1_u64 << shift, (1 << shift) - 1, u64::MAX >> shift] {
+                let mut out = Vec::new();
+                put_varint(&mut out, value);
+                let mut cursor = Cursor::new(&out, 0);
+                assert_eq!(cursor.varint64(), Ok(value));
+                assert!(cursor.is_at_end());
+                assert_eq!(
+                    Cursor::new(&out, 0).varint32().ok(),
+                    u32::try_from(value).ok(),
+                    "{value}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn known_varints() {
+        // 300 is the example of the format's own documentation; the others are the largest of each kind.
+        assert_eq!(Cursor::new(b"\xac\x02", 0).varint32(), Ok(300));
+        assert_eq!(Cursor::new(b"\xff\xff\xff\xff\x0f", 0).varint32(), Ok(u32::MAX));
+        let largest = b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01";
+        assert_eq!(Cursor::new(largest, 0).varint64(), Ok(u64::MAX));
+    }
+
+    #[test]
+    fn varints_that_end_too_soon_or_not_at_all() {
+        assert_eq!(reason(Cursor::new(b"", 0).varint32()), (0, 0, "truncated"));
+        assert_eq!(reason(Cursor::new(b".\x80\x80", 1).varint32()), (1, 2, "truncated"));
+        assert_eq!(reason(Cursor::new(&[0xff; 6], 0).varint32()), (0, 5, "bad_varint"));
+        assert_eq!(reason(Cursor::new(&[0xff; 11], 0).varint64()), (0, 10, "bad_varint"));
+    }
+
+    #[test]
+    fn varints_with_more_than_they_need() {
+        assert_eq!(reason(Cursor::new(b"\x80\x00", 0).varint32()), (0, 2, "non_canonical"));
+        assert_eq!(
+            reason(Cursor::new(b"\xac\x82\x00", 0).varint64()),
+            (0, 3, "non_canonical")
+        );
+        let wide = b"\xff\xff\xff\xff\x1f";
+        assert_eq!(reason(Cursor::new(wide, 0).varint32()), (0, 5, "non_canonical"));
+        let wide = b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02";
+        assert_eq!(reason(Cursor::new(wide, 0).varint64()), (0, 10, "non_canonical"));
+    }
+
+    #[test]
+    fn strings_and_what_is_nested_in_them() {
+        let mut cursor = Cursor::new(b"\x03abc\x00\x02\x07\x08", 0);
+        assert_eq!(cursor.string(), Ok(b"abc".as_slice()));
+        assert_eq!(cursor.string(), Ok(b"".as_slice()));
+        assert_eq!(reason(cursor.nested_value(Cursor::byte)), (7, 1, "bad_length"));
+        assert_eq!(reason(Cursor::new(b"\x03ab", 0).string()), (0, 3, "truncated"));
+        assert_eq!(
+            reason(Cursor::new(b"\xff\xff\xff\xff\x0fab", 0).string()),
+            (0, 7, "truncated")
+        );
+        assert_eq!(
+            reason(Cursor::new(b"\x01\x02", 0).nested_value(Cursor::fixed64)),
+            (1, 1, "truncated")
+        );
+    }
+}

@@ -1,0 +1,168 @@
+//! The record of a write-ahead log: a batch of operations.
+
+use super::error::{PayloadError, PayloadReason};
+use super::operation::{Engine, Operation};
+use super::wire::{Cursor, too_large};
+
+/// The record of a write-ahead log of LevelDB, RocksDB or Pebble: operations that take effect all together.
+///
+/// It begins with 12 bytes: the sequence number as a fixed64 and the count as a fixed32 (`db/write_batch.cc` in LevelDB and RocksDB,
+/// `batchrepr/reader.go` in Pebble). The operations follow, and are read when [`operations`](WriteBatch::operations) comes to them.
+///
+/// ```
+/// use cordwood::payload::{Engine, Operation, WriteBatch};
+///
+/// let operations = [
+///     Operation::Put { column_family: 0, key: b"a", value: b"1" },
+///     Operation::DeleteRange { column_family: 3, key: b"b", end_key: b"d" },
+/// ];
+/// let record = WriteBatch::encode(100, &operations, Engine::RocksDb)?;
+/// let batch = WriteBatch::new(&record, Engine::RocksDb)?;
+/// assert_eq!((batch.sequence(), batch.count()), (100, 2));
+/// assert!(batch.operations().eq(operations.map(Ok)));
+/// # Ok::<(), cordwood::payload::PayloadError>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WriteBatch<'a> {
+    record: &'a [u8],
+    engine: Engine,
+    sequence: u64,
+    count: u32,
+}
+
+impl<'a> WriteBatch<'a> {
+    /// Bytes of the header: the record offset of the first operation.
+    pub const HEADER_LEN: usize = 12;
+
+    /// Reads the header of a record.
+    ///
+    /// # Errors
+    ///
+    /// [`Truncated`](PayloadReason::Truncated) if the record is shorter than that.
+    pub fn new(record: &'a [u8], engine: Engine) -> Result<Self, PayloadError> {
+        let mut cursor = Cursor::new(record, 0);
+        Ok(WriteBatch {
+            record,
+            engine,
+            sequence: cursor.fixed64()?,
+            count: cursor.fixed32()?,
+        })
+    }
+
+    /// The sequence number of the first operation. Each that [counts](Operation::is_counted) has one more than the one before it.
+    ///
+    /// RocksDB's write policies `WritePrepared` and `WriteUnprepared` give one number to all operations of a batch.
+    pub fn sequence(&self) -> u64 {
+        self.sequence
+    }
+
+    /// How many operations that [count](Operation::is_counted) the header states.
+    pub fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// The operations, in order.
+    pub fn operations(&self) -> Operations<'a> {
+        Operations {
+            batch: *self,
+            offset: Self::HEADER_LEN,
+            found: 0,
+        }
+    }
+
+    /// The operation at an offset in the record, and the offset behind it. `None` if the record ends there.
+    ///
+    /// [`operations`](WriteBatch::operations) does the same over and over. This is for whoever cannot keep a borrow of the record from one
+    /// step to the next.
+    ///
+    /// # Errors
+    ///
+    /// There is no operation at `offset`.
+    pub fn operation_at(&self, offset: usize) -> Result<Option<(Operation<'a>, usize)>, PayloadError> {
+        let mut cursor = Cursor::new(self.record, offset);
+        if cursor.is_at_end() {
+            return Ok(None);
+        }
+        let operation = Operation::decode(&mut cursor, self.engine)?;
+        Ok(Some((operation, cursor.offset())))
+    }
+
+    /// What is to be done at the end of the record: compares the count in the header with how many operations that count were found.
+    ///
+    /// # Errors
+    ///
+    /// [`WrongCount`](PayloadReason::WrongCount) if they differ. LevelDB and RocksDB then refuse the batch.
+    pub fn check_count(&self, found: u64) -> Result<(), PayloadError> {
+        if found == u64::from(self.count) {
+            return Ok(());
+        }
+        Err(PayloadError {
+            offset: 8,
+            len: 4,
+            reason: PayloadReason::WrongCount {
+                stated: self.count,
+                found,
+            },
+        })
+    }
+
+    /// The record with these operations. The count is theirs.
+    ///
+    /// # Errors
+    ///
+    /// [`UnknownTag`](PayloadReason::UnknownTag) for an operation that `engine` does not know, [`TooLarge`](PayloadReason::TooLarge) for a
+    /// string, or a number of operations, of 2^32 and more.
+    pub fn encode<'b>(
+        sequence: u64,
+        operations: impl IntoIterator<Item = &'b Operation<'b>>,
+        engine: Engine,
+    ) -> Result<Vec<u8>, PayloadError> {
+        let mut record = sequence.to_le_bytes().to_vec();
+        record.extend([0; 4]);
+        let mut count = 0_u32;
+        for operation in operations {
+            if operation.is_counted() {
+                count = count.checked_add(1).ok_or_else(|| too_large(&record, 0))?;
+            }
+            operation.encode(&mut record, engine)?;
+        }
+        record[8..Self::HEADER_LEN].copy_from_slice(&count.to_le_bytes());
+        Ok(record)
+    }
+}
+
+/// The operations of a batch. Ends at the first error; a [wrong count](PayloadReason::WrongCount) is an error behind the last operation.
+#[derive(Debug, Clone)]
+pub struct Operations<'a> {
+    batch: WriteBatch<'a>,
+    offset: usize,
+    found: u64,
+}
+
+impl<'a> Iterator for Operations<'a> {
+    type Item = Result<Operation<'a>, PayloadError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        // Behind the end, and behind an error.
+        if self.offset == usize::MAX {
+            return None;
+        }
+        match self.batch.operation_at(self.offset) {
+            Ok(Some((operation, end_offset))) => {
+                self.offset = end_offset;
+                self.found += u64::from(operation.is_counted());
+                Some(Ok(operation))
+            }
+            Ok(None) => {
+                self.offset = usize::MAX;
+                self.batch.check_count(self.found).err().map(Err)
+            }
+            Err(error) => {
+                self.offset = usize::MAX;
+                Some(Err(error))
+            }
+        }
+    }
+}
+
+impl std::iter::FusedIterator for Operations<'_> {}
