@@ -23,6 +23,7 @@ from cordwood.cli._common import (
     add_dialect_argument,
     complain,
     for_each_source,
+    names_file,
     shown,
 )
 from cordwood.cli._map_cells import BLOCK_LEN, Cells, look_of, verdict
@@ -39,12 +40,14 @@ EXAMPLES = """\
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What `map` takes."""
-    parser.add_argument("source", metavar="SOURCE", help="a log; - for stdin")
+    names_file(parser.add_argument("source", metavar="SOURCE", help="a log; - for stdin"))
     add_dialect_argument(parser, "how the log is laid out; found out by its content if not given")
-    parser.add_argument(
-        "--svg",
-        metavar="FILE",
-        help="write the picture to this file, for a browser, where each fragment says what it is; - for stdout",
+    names_file(
+        parser.add_argument(
+            "--svg",
+            metavar="FILE",
+            help="write the picture to this file, for a browser, where each fragment says what it is; - for stdout",
+        )
     )
 
 
