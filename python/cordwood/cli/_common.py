@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import glob
 import os
 import re
@@ -166,11 +167,16 @@ def _attempt(name: str, work: Callable[[str], Status]) -> Status:
 # What a verb tells -----------------------------------------------------------------------------
 
 
-def print_json(value: object, file: IO[bytes] | None = None) -> None:
-    """One line of JSON, in UTF-8, on stdout or elsewhere. A path that is no text is escaped."""
+@functools.cache
+def _json_encoder() -> Callable[[object], str]:
     import json  # Where it is not asked for, it is not paid for.
 
-    line = json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n"
+    return json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+def print_json(value: object, file: IO[bytes] | None = None) -> None:
+    """One line of JSON, in UTF-8, on stdout or elsewhere. A path that is no text is escaped."""
+    line = _json_encoder()(value) + "\n"
     (file or sys.stdout.buffer).write(line.encode("utf-8", "backslashreplace"))
 
 
