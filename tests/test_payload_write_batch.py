@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import random
 import shutil
 from pathlib import Path
@@ -368,10 +369,12 @@ def test_a_damaged_batch_gives_what_is_in_front_of_the_damage():
     assert next(operations) == Operation("put", key=b"a", value=b"1")
     with pytest.raises(PayloadError) as caught:
         next(operations)
-    error = caught.value
-    assert isinstance(error, cordwood.CordwoodError)
-    assert isinstance(error, ValueError)
-    assert (error.path, error.offset, error.length, error.reason) == (None, 18, 1, "truncated")
+    assert isinstance(caught.value, cordwood.CordwoodError)
+    assert isinstance(caught.value, ValueError)
+    attributes = (None, 18, 1, "truncated")
+    for error in (caught.value, pickle.loads(pickle.dumps(caught.value))):  # noqa: S301 - our own bytes
+        assert (error.path, error.offset, error.length, error.reason) == attributes
+        assert str(error).endswith("(1 bytes at offset 18 of the payload)")
     assert list(operations) == []
     for use in (len, list, WriteBatch.to_dict):
         with pytest.raises(PayloadError):

@@ -9,7 +9,7 @@
 [b'one', b'two']
 
 `open` is the way in; it returns a `Reader` or a `Writer`. `follow` reads a log while it is written.
-`verify`, `salvage` and `stat` are for whole logs. The format, what
+`verify`, `salvage`, `stat` and `fragments` are for whole logs. The format, what
 damage does and what each error means are described in the documentation.
 """
 
@@ -18,6 +18,7 @@ from cordwood._native import (
     Dialect,
     End,
     Follower,
+    Fragment,
     NotYet,
     Pack,
     Reader,
@@ -29,6 +30,7 @@ from cordwood._native import (
     __version__,
     crc32c,
     detect,
+    fragments,
     mask,
     salvage,
     stat,
@@ -36,6 +38,7 @@ from cordwood._native import (
     verify,
 )
 from cordwood._open import follow, open  # noqa: A004 - as in gzip, bz2 and lzma
+from cordwood._splits import Split, plan_splits
 from cordwood.errors import (
     CordwoodError,
     CorruptionError,
@@ -45,7 +48,7 @@ from cordwood.errors import (
     RecordTooLargeError,
     TornTailError,
 )
-from cordwood.types import EndKind, FragmentPart, Reason, Severity, WaitReason
+from cordwood.types import EndKind, FragmentName, FragmentPart, Reason, Severity, WaitReason
 
 __all__ = [
     "BitFlip",
@@ -56,6 +59,8 @@ __all__ = [
     "End",
     "EndKind",
     "Follower",
+    "Fragment",
+    "FragmentName",
     "FragmentPart",
     "LogRotatedError",
     "LogTruncatedError",
@@ -68,6 +73,7 @@ __all__ = [
     "Report",
     "Severity",
     "SkippedRegion",
+    "Split",
     "Stat",
     "TornTailError",
     "WaitReason",
@@ -76,8 +82,10 @@ __all__ = [
     "crc32c",
     "detect",
     "follow",
+    "fragments",
     "mask",
     "open",
+    "plan_splits",
     "salvage",
     "stat",
     "unmask",

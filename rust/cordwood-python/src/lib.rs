@@ -9,6 +9,8 @@ mod error;
 mod event;
 mod exclusive;
 mod follow;
+mod fragments;
+mod operation;
 mod pack;
 mod reader;
 mod source;
@@ -30,6 +32,10 @@ mod native {
     #[pymodule_export]
     use crate::follow::{Follower, FollowerRecords, NotYet};
     #[pymodule_export]
+    use crate::fragments::{Fragment, Fragments, Runs, fragments, runs};
+    #[pymodule_export]
+    use crate::operation::Operation;
+    #[pymodule_export]
     use crate::pack::Pack;
     #[pymodule_export]
     use crate::reader::Reader;
@@ -38,7 +44,7 @@ mod native {
     #[pymodule_export]
     use crate::version_edit::VersionEdit;
     #[pymodule_export]
-    use crate::write_batch::{Operation, WriteBatch};
+    use crate::write_batch::WriteBatch;
     #[pymodule_export]
     use crate::writer::Writer;
     #[pymodule_export]
