@@ -24,10 +24,9 @@ On an undamaged log it gives what dfindexeddb gives, but for the first of the de
   record.
 * **checksums**: Checksums are verified. dfindexeddb does not, and hands out damaged data as good. (One that is 0
   ends the block for it.)
-* **goes-on**: Damage is passed over and told to the logger `cordwood`. `GetWriteBatches` and
-  `GetParsedInternalKeys` return all sound records, also those behind damage in the same block (the policy
-  `"salvage"`); `GetPhysicalRecords` goes on at the next block. dfindexeddb raises a `DecoderError`, `ParserError`
-  or `ValueError` at much of it, and what is behind is lost.
+* **goes-on**: Damage is passed over and told to the logger `cordwood`. All that is sound is returned, also what is
+  behind damage in the same block (the policy `"salvage"`). dfindexeddb raises a `DecoderError`, `ParserError` or
+  `ValueError` at much of it, and what is behind is lost.
 * **torn-tail**: What a crash has left of a last record ends the iteration. dfindexeddb raises a `DecoderError`.
 * **joined**: A record without its first or last fragment is not returned. dfindexeddb joins what there is.
 * **not-a-batch**: A record that is no batch, and in a batch what is neither a put nor a delete, is passed over and
@@ -40,7 +39,6 @@ from __future__ import annotations
 
 import enum
 import logging
-import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
@@ -68,6 +66,9 @@ class LogFilePhysicalRecordType(enum.IntEnum):
     FIRST = 2
     MIDDLE = 3
     LAST = 4
+
+
+_TYPES = frozenset(LogFilePhysicalRecordType)
 
 
 class InternalRecordType(enum.IntEnum):
@@ -123,25 +124,24 @@ class Block:
     BLOCK_SIZE: ClassVar[int] = 32768
 
     def GetPhysicalRecords(self) -> Iterator[PhysicalRecord]:  # noqa: N802
-        """The fragments of the block, up to damage, of which the logger is told."""
-        at = 0
-        while (contents_at := at + PhysicalRecord.PHYSICAL_HEADER_LENGTH) <= len(self.data):
-            checksum, length, kind = struct.unpack_from("<IHB", self.data, at)
-            contents = self.data[contents_at : contents_at + length]
-            if len(contents) < length and len(self.data) < self.BLOCK_SIZE:
-                return  # A torn tail.
-            if not (checksum or length or kind) and not any(self.data[at:]):
-                return  # Preallocated.
-            if (
-                len(contents) < length
-                or not LogFilePhysicalRecordType.FULL <= kind <= LogFilePhysicalRecordType.LAST
-                or cordwood.mask(cordwood.crc32c(contents, cordwood.crc32c(bytes([kind])))) != checksum
-            ):
-                _logger.warning("the block at offset %d is damaged at offset %d in it", self.offset, at)
-                return
-            record_type = LogFilePhysicalRecordType(kind)
-            yield PhysicalRecord(self.offset, at, checksum, length, record_type, contents, contents_at)
-            at = contents_at + length
+        """The sound fragments of the block. The logger is told of damage."""
+        for found in cordwood.fragments(self.data, dialect="leveldb"):
+            stored, length = found.stored, found.payload_len
+            if found.kind in _TYPES and stored is not None and length is not None and stored == found.computed:
+                contents_offset = found.end_offset - length
+                yield PhysicalRecord(
+                    base_offset=self.offset,
+                    offset=found.offset,
+                    checksum=cordwood.mask(stored),
+                    length=length,
+                    record_type=LogFilePhysicalRecordType(found.kind),
+                    contents=self.data[contents_offset : found.end_offset],
+                    contents_offset=contents_offset,
+                )
+            elif found.severity == cordwood.Severity.CORRUPTION:
+                _logger.warning(
+                    "the block at offset %d: %s at offset %d in it", self.offset, found.reason, found.offset
+                )
 
 
 class FileReader:
