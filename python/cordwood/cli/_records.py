@@ -126,9 +126,10 @@ def records_from(stream: IO[bytes], form: str) -> Iterator[list[bytes]]:
 
 
 def _delimited(stream: IO[bytes], delimiter: bytes) -> Iterator[list[bytes]]:
+    read_some: Callable[[int], bytes] = stream.read1  # type: ignore[attr-defined]  # A buffered stream has it.
     begun: list[bytes] = []
     begun_len = 0
-    while chunk := stream.read1(_CHUNK_LEN):  # type: ignore[attr-defined]  # A buffered stream has it.
+    while chunk := read_some(_CHUNK_LEN):
         first, *others = chunk.split(delimiter)
         begun.append(first)
         begun_len += len(first)
