@@ -12,16 +12,17 @@ import pytest
 import cordwood
 
 PACKAGE = Path(cordwood.__file__).parent
-README = Path(__file__).parents[1] / "README.md"
+ROOT = Path(__file__).parents[1]
+PAGES = ["README.md", "docs/payload.md"]
 
 
 def docstrings():
     """Those of the sources and of the stub: the compiled module has none of its own."""
-    for path in sorted(PACKAGE.glob("*.py*")):
+    for path in sorted(PACKAGE.rglob("*.py*")):
         if path.suffix in (".py", ".pyi"):
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
                 if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
-                    name = f"{path.name}: {getattr(node, 'name', 'module')}"
+                    name = f"{path.relative_to(PACKAGE).as_posix()}: {getattr(node, 'name', 'module')}"
                     yield name, ast.get_docstring(node) or ""
 
 
@@ -43,14 +44,15 @@ def test_example(name, text, tmp_path, monkeypatch):
     assert result.failed == 0, report.getvalue()
 
 
-def test_the_readme_prints_what_it_says(tmp_path, monkeypatch):
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_prints_what_it_says(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    text = README.read_text(encoding="utf-8")
+    text = (ROOT / page).read_text(encoding="utf-8")
     found = re.findall(r"```python\n(.*?)```.*?```text\n(.*?)```", text, re.DOTALL)
     assert len(found) == text.count("```python\n")
     names = {}  # An example goes on where the one before it ended.
     for code, expected in found:
         printed = io.StringIO()
         with redirect_stdout(printed):
-            exec(code, names)  # noqa: S102 - the README's own code
+            exec(code, names)  # noqa: S102 - the page's own code
         assert printed.getvalue() == expected

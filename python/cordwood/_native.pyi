@@ -5,6 +5,8 @@ from typing import ClassVar, Literal, Self, final
 
 from _typeshed import ReadableBuffer
 
+from cordwood.payload.version_edit import Field
+from cordwood.payload.write_batch import OperationKind
 from cordwood.types import EndKind, FragmentPart, Reason, Severity, WaitReason
 from cordwood.typing import Sink, Source
 
@@ -15,12 +17,15 @@ __all__ = [
     "Follower",
     "FollowerRecords",
     "NotYet",
+    "Operation",
     "Pack",
     "Reader",
     "Record",
     "Report",
     "SkippedRegion",
     "Stat",
+    "VersionEdit",
+    "WriteBatch",
     "Writer",
     "__version__",
     "crc32c",
@@ -642,6 +647,191 @@ class Stat:
         """How the records ended."""
     __hash__: ClassVar[None]  # type: ignore[assignment]
     def __eq__(self, other: object, /) -> bool: ...
+
+@final
+class WriteBatch:
+    """The record of a write-ahead log of LevelDB, RocksDB or Pebble: operations that take effect all together.
+
+    Iterating gives the operations. They are read as they are asked for: a batch that is damaged gives those in front of
+    the damage, then raises. What can be read can be written: `bytes` of what `build` makes of them is the record.
+
+    Args:
+        record: The record. Only its header is looked at yet.
+        engine: `"rocksdb"`, of which LevelDB knows the first two tags, or `"pebble"`. Five tags mean one thing in the one
+            and another in the other. Default: `"rocksdb"`.
+
+    Raises:
+        PayloadError: The record is shorter than the header of a batch.
+        TypeError: `record` is not bytes-like.
+        ValueError: There is no such engine.
+
+    >>> from cordwood.payload import Operation, WriteBatch
+    >>> batch = WriteBatch.build(100, [Operation("put", key=b"k", value=b"v"), Operation("delete", key=b"old")])
+    >>> bytes(batch).hex(" ", -4)
+    '64000000 00000000 02000000 01016b01 7600036f 6c64'
+    >>> for operation in WriteBatch(bytes(batch)):
+    ...     print(operation.sequence, operation)
+    100 Operation('put', key=b'k', value=b'v')
+    101 Operation('delete', key=b'old')
+    """
+
+    def __new__(cls, record: ReadableBuffer, *, engine: str = "rocksdb") -> Self: ...
+    @staticmethod
+    def build(sequence: int, operations: Iterable[Operation], *, engine: str = "rocksdb") -> WriteBatch:
+        """A batch of these operations. The count in its header is that of those that count.
+
+        Args:
+            sequence: The sequence number of the first operation.
+            operations: The operations, in order. Their own sequence numbers are of no account.
+            engine: As for the class.
+
+        Raises:
+            PayloadError: The engine does not know one of the operations, or something is too large.
+            OverflowError: `sequence` is not a number of 64 bits.
+        """
+    @property
+    def sequence(self) -> int:
+        """The sequence number of the first operation."""
+    @property
+    def count(self) -> int:
+        """How many operations the header states. Log data and the marks of transactions do not count."""
+    @property
+    def engine(self) -> str:
+        """`"rocksdb"` or `"pebble"`."""
+    def to_dict(self) -> dict[str, object]:
+        """The batch as JSON has it: `sequence`, `count`, and `operations` with the attributes that each has.
+
+        Bytes become text if they are UTF-8, and `{"base64": "..."}` if they are not.
+
+        Raises:
+            PayloadError: The batch is damaged.
+        """
+    def __len__(self) -> int:
+        """How many operations there are.
+
+        Raises:
+            PayloadError: The batch is damaged.
+        """
+    def __bool__(self) -> bool:
+        """Whether there are any operations."""
+    def __iter__(self) -> Iterator[Operation]:
+        """The operations, in order.
+
+        Raises:
+            PayloadError: What stands at `offset` is no operation; or, behind the last one, the header states another count.
+        """
+    def __bytes__(self) -> bytes:
+        """The record."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+
+@final
+class Operation:
+    """An operation of a `WriteBatch`.
+
+    An attribute is `None` if operations of this kind do not have it. Two operations are equal if they say the same, whatever
+    their sequence numbers are. One that was read from a record keeps that record in memory.
+
+    Args:
+        kind: An `OperationKind`, or its name. It decides which of the others are to be given: all that it has.
+        column_family: The number of the column family. Default: 0, the default one.
+        key: See below.
+        end_key: See below.
+        value: See below.
+        xid: See below.
+        timestamp: See below.
+        write_unix_time: See below.
+
+    Raises:
+        TypeError: Something that this kind has is missing, or there is something that it has not.
+        ValueError: There is no such kind.
+
+    >>> from cordwood.payload import Operation
+    >>> operation = Operation("delete_range", key=b"a", end_key=b"c", column_family=3)
+    >>> operation.column_family, operation.key, operation.end_key, operation.value
+    (3, b'a', b'c', None)
+    """
+
+    def __new__(
+        cls,
+        kind: str,
+        *,
+        column_family: int | None = None,
+        key: ReadableBuffer | None = None,
+        end_key: ReadableBuffer | None = None,
+        value: ReadableBuffer | None = None,
+        xid: ReadableBuffer | None = None,
+        timestamp: ReadableBuffer | None = None,
+        write_unix_time: int | None = None,
+    ) -> Self: ...
+    @property
+    def kind(self) -> OperationKind:
+        """What it does."""
+    @property
+    def sequence(self) -> int | None:
+        """The sequence number: that of the batch, and one more for each operation before it that counts.
+
+        `None` if it does not count, or was not read from a batch. RocksDB's write policies WritePrepared and
+        WriteUnprepared give one number to all operations of a batch; the record does not say so.
+        """
+    @property
+    def column_family(self) -> int | None:
+        """The number of the column family, 0 for the default one."""
+    @property
+    def key(self) -> bytes | None:
+        """The key; of a range, the first one."""
+    @property
+    def end_key(self) -> bytes | None:
+        """The key behind the last one of a range."""
+    @property
+    def value(self) -> bytes | None:
+        """The value; of log data, the data. What the engine wraps in it is not unwrapped."""
+    @property
+    def xid(self) -> bytes | None:
+        """The name of a transaction."""
+    @property
+    def timestamp(self) -> bytes | None:
+        """The timestamp of a commit."""
+    @property
+    def write_unix_time(self) -> int | None:
+        """When the value was written, in seconds since 1970."""
+    __match_args__ = ("kind",)
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+
+@final
+class VersionEdit:
+    """The record of a MANIFEST of LevelDB or RocksDB: what changes from one version of the database to the next.
+
+    Args:
+        record: The record. All of it is looked at.
+
+    Raises:
+        PayloadError: The record is no version edit. Tags that only Pebble knows are unknown here.
+        TypeError: `record` is not bytes-like.
+
+    >>> from cordwood.payload import VersionEdit
+    >>> edit = VersionEdit(b"\\x01\\x1aleveldb.BytewiseComparator\\x02\\x04\\x06\\x01\\x05")
+    >>> for kind, tag, value in edit.fields:
+    ...     print(kind, tag, value)
+    comparator 1 b'leveldb.BytewiseComparator'
+    log_number 2 4
+    deleted_file 6 DeletedFile(level=1, file_number=5)
+    """
+
+    def __new__(cls, record: ReadableBuffer) -> Self: ...
+    @property
+    def fields(self) -> list[Field]:
+        """The fields, in the order in which they stand."""
+    def to_dict(self) -> dict[str, object]:
+        """The edit as JSON has it: `fields`, each with `kind`, `tag` and `value`.
+
+        Bytes become text if they are UTF-8, and `{"base64": "..."}` if they are not; `None` is left out.
+        """
+    def __bytes__(self) -> bytes:
+        """The fields, encoded again: the record, byte for byte."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
 
 def verify(
     source: Source,

@@ -5,6 +5,7 @@
     ├── DialectError           a file of another format, which is no log
     ├── LogRotatedError        the path of a log that is followed names another file now
     ├── LogTruncatedError      a log that is followed was cut
+    ├── PayloadError           a record that does not hold what it was taken for; a `ValueError`, too
     ├── RecordTooLargeError    a record longer than `record_len_max`
     └── TornTailError          a log that ends in an incomplete record was to be appended to
 
@@ -16,7 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cordwood.types import Reason
+    from cordwood.types import PayloadReason, Reason
 
 
 class CordwoodError(Exception):
@@ -110,6 +111,25 @@ class TornTailError(_RegionError):
 
     Records written behind such an end would be lost to every reader up to the next block.
     """
+
+
+class PayloadError(CordwoodError, ValueError):
+    """A record that does not hold what it was taken for, or something that such a record cannot hold.
+
+    Attributes:
+        path: `None`. A payload is the bytes of one record, which may come from anywhere.
+        offset: Where in the record, in bytes: the beginning of what could not be read. Not a file offset.
+        length: Bytes concerned, from `offset` on.
+        reason: What is wrong with them.
+    """
+
+    length: int
+    reason: PayloadReason
+
+    def __init__(self, message: str, *, offset: int, length: int, reason: PayloadReason) -> None:
+        super().__init__(message, path=None, offset=offset)
+        self.length = length
+        self.reason = reason
 
 
 class _ChangedError(CordwoodError):

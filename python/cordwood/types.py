@@ -1,8 +1,8 @@
-"""The closed sets of words that `SkippedRegion`, `End` and `NotYet` use. Each is a string, and stable."""
+"""The closed sets of words that `SkippedRegion`, `End`, `NotYet` and `PayloadError` use. Each is a string, and stable."""
 
 from enum import StrEnum
 
-__all__ = ["EndKind", "FragmentPart", "Reason", "Severity", "WaitReason"]
+__all__ = ["EndKind", "FragmentPart", "PayloadReason", "Reason", "Severity", "WaitReason"]
 
 
 class Reason(StrEnum):
@@ -110,3 +110,24 @@ class FragmentPart(StrEnum):
     """How far the file had been synced, bytes 11 to 18, where fragments say so."""
     PAYLOAD = "payload"
     """What follows the header."""
+
+
+class PayloadReason(StrEnum):
+    """Why a record does not hold what it was taken for."""
+
+    TRUNCATED = "truncated"
+    """The record, or the field that holds it, ends inside a number or a string."""
+    BAD_VARINT = "bad_varint"
+    """A variable-length number that does not end."""
+    NON_CANONICAL = "non_canonical"
+    """An engine would read it, and none writes it so: a number with more bytes than it needs, for one."""
+    UNKNOWN_TAG = "unknown_tag"
+    """A tag that the engine does not know, or one that does not stand in such a record."""
+    BAD_LENGTH = "bad_length"
+    """A field that is not as long as its content needs."""
+    BAD_KEY = "bad_key"
+    """An internal key without room for its sequence number and its type."""
+    WRONG_COUNT = "wrong_count"
+    """The batch has another number of operations than its header states."""
+    TOO_LARGE = "too_large"
+    """More than the format has room for."""

@@ -6,6 +6,7 @@ use std::path::Path;
 use pyo3::PyTypeInfo;
 use pyo3::exceptions::{PyBlockingIOError, PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
 
 use crate::event::reason_object;
@@ -17,6 +18,7 @@ mod classes {
     import_exception!(cordwood.errors, DialectError);
     import_exception!(cordwood.errors, LogRotatedError);
     import_exception!(cordwood.errors, LogTruncatedError);
+    import_exception!(cordwood.errors, PayloadError);
     import_exception!(cordwood.errors, RecordTooLargeError);
     import_exception!(cordwood.errors, TornTailError);
 }
@@ -83,6 +85,20 @@ pub(crate) fn log_changed(py: Python<'_>, is_rotated: bool, path: &Path, offset:
         class.call((message,), Some(&attributes))
     };
     attributes().map_or_else(|error| error, PyErr::from_value)
+}
+
+/// The exception for a payload that cannot be decoded or encoded.
+pub(crate) fn payload_error(py: Python<'_>, error: cordwood::payload::PayloadError) -> PyErr {
+    static REASON: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    let raised = || {
+        let attributes = PyDict::new(py);
+        attributes.set_item("offset", error.offset)?;
+        attributes.set_item("length", error.len)?;
+        let reason = REASON.import(py, "cordwood.types", "PayloadReason")?;
+        attributes.set_item("reason", reason.call1((error.reason.as_str(),))?)?;
+        classes::PayloadError::type_object(py).call((error.to_string(),), Some(&attributes))
+    };
+    raised().map_or_else(|error| error, PyErr::from_value)
 }
 
 fn about_region(

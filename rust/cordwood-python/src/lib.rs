@@ -13,6 +13,8 @@ mod pack;
 mod reader;
 mod source;
 mod verbs;
+mod version_edit;
+mod write_batch;
 mod writer;
 
 use pyo3::prelude::*;
@@ -33,6 +35,10 @@ mod native {
     use crate::reader::Reader;
     #[pymodule_export]
     use crate::verbs::{BitFlip, Report, Stat, salvage, stat, verify};
+    #[pymodule_export]
+    use crate::version_edit::VersionEdit;
+    #[pymodule_export]
+    use crate::write_batch::{Operation, WriteBatch};
     #[pymodule_export]
     use crate::writer::Writer;
     #[pymodule_export]

@@ -33,7 +33,7 @@ fn operations(engine: Engine) -> Vec<(&'static [u8], Operation<'static>, bool, &
             true,
             "merge",
         ),
-        (b"\x03\x03val", Operation::LogData { data: value }, false, "log_data"),
+        (b"\x03\x03val", Operation::LogData { value }, false, "log_data"),
         (
             b"\x07\x01k",
             Operation::SingleDelete { column_family, key },

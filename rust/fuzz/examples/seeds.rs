@@ -21,10 +21,10 @@ fn main() -> io::Result<()> {
         zeros(Options::arbitrary) + zeros(Steps::arbitrary),
     )?;
     write(folder, "append_damage", 2 * zeros(Session::arbitrary))?;
-    for target in ["round_trip", "checksum", "payload"] {
+    for target in ["round_trip", "checksum"] {
         write_noise(&folder.join(target))?;
     }
-    Ok(())
+    write_payloads(&folder.join("payload"))
 }
 
 /// How many zeros something is made of if there are only zeros: the defaults, or nothing.
@@ -55,6 +55,21 @@ fn write_noise(folder: &Path) -> io::Result<()> {
         )?;
     }
     Ok(())
+}
+
+/// A record of each kind, behind the four bytes that say which it is.
+fn write_payloads(folder: &Path) -> io::Result<()> {
+    fs::create_dir_all(folder)?;
+    let batch = b"\x07\0\0\0\0\0\0\0\x02\0\0\0\x01\x03key\x05value\0\x03old".as_slice();
+    let edit = b"\x01\x03cmp\x02\x04\x06\x01\x05\x67\x01\x06\x07\x08\x01\0\0\0\0\0\0\0\x08\x01\0\0\0\0\0\0\0\x01\x02\x0d\x01\x03\x01";
+    for (name, kind, record) in [
+        ("rocksdb", 0_u32, batch),
+        ("pebble", 1 << 31, batch),
+        ("version-edit", u32::MAX, edit),
+    ] {
+        fs::write(folder.join(name), [&kind.to_le_bytes(), record].concat())?;
+    }
+    write_noise(folder)
 }
 
 /// Small logs: whole, torn and damaged. Those of several blocks are left to the scripts, which make them of a few bytes.

@@ -37,7 +37,7 @@ pub enum Operation<'a> {
         value: &'a [u8],
     },
     /// Data for those who read the log; the database passes it over.
-    LogData { data: &'a [u8] },
+    LogData { value: &'a [u8] },
     /// Deletes a key that was put once.
     SingleDelete { column_family: u32, key: &'a [u8] },
     /// Deletes the keys from `key` on, up to and without `end_key`.
@@ -176,7 +176,7 @@ impl<'a> Operation<'a> {
                 key: string()?,
                 value: string()?,
             },
-            (_, 0x03) => Operation::LogData { data: string()? },
+            (_, 0x03) => Operation::LogData { value: string()? },
             (_, 0x07) | (RocksDb, 0x08) => Operation::SingleDelete {
                 column_family,
                 key: string()?,
@@ -272,7 +272,7 @@ impl<'a> Operation<'a> {
                 key,
                 value,
             } => (None, 0x02, 0x06, column_family, [Some(key), Some(value)]),
-            Operation::LogData { data } => (None, 0x03, 0, 0, [Some(data), None]),
+            Operation::LogData { value } => (None, 0x03, 0, 0, [Some(value), None]),
             Operation::SingleDelete { column_family, key } => (None, 0x07, 0x08, column_family, [Some(key), None]),
             Operation::BeginPrepare => (Some(RocksDb), 0x09, 0, 0, [None, None]),
             Operation::EndPrepare { xid } => (Some(RocksDb), 0x0a, 0, 0, [Some(xid), None]),

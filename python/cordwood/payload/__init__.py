@@ -1,0 +1,19 @@
+"""What programs keep in the records of their logs.
+
+>>> from cordwood.payload import WriteBatch
+>>> batch = WriteBatch(bytes.fromhex("0700000000000000 02000000 01036b65790576616c7565 00036f6c64"))
+>>> for operation in batch:
+...     print(operation.sequence, operation.kind, operation.key, operation.value)
+7 put b'key' b'value'
+8 delete b'old' None
+
+`WriteBatch` is a record of a write-ahead log of LevelDB, RocksDB or Pebble, `VersionEdit` one of a MANIFEST.
+Each kind of payload has a module of its own with a function `to_dict`.
+"""
+
+from cordwood.errors import PayloadError
+from cordwood.payload.version_edit import VersionEdit
+from cordwood.payload.write_batch import Operation, OperationKind, WriteBatch
+from cordwood.types import PayloadReason
+
+__all__ = ["Operation", "OperationKind", "PayloadError", "PayloadReason", "VersionEdit", "WriteBatch"]

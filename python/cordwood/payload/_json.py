@@ -1,0 +1,26 @@
+"""Bytes and tuples as JSON has them."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+
+
+def jsonable(value: object) -> object:
+    """The same without what JSON does not know.
+
+    Bytes become text if they are UTF-8, and `{"base64": "..."}` if they are not. A tuple with names becomes an object,
+    without what is `None` in it; any other tuple becomes a list.
+    """
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            return {"base64": b64encode(value).decode("ascii")}
+    if isinstance(value, str):
+        return str(value)  # Of an enum, the word alone.
+    if isinstance(value, tuple):
+        names: tuple[str, ...] | None = getattr(value, "_fields", None)
+        if names is None:
+            return [jsonable(item) for item in value]
+        return {name: jsonable(item) for name, item in zip(names, value, strict=True) if item is not None}
+    return value

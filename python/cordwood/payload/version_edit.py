@@ -1,0 +1,237 @@
+"""The records of MANIFESTs: LevelDB's and RocksDB's version edits."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple, TypeAlias
+
+from cordwood._native import VersionEdit
+from cordwood.payload._json import jsonable
+
+__all__ = [
+    "BlobFileAddition",
+    "BlobFileGarbage",
+    "CompactPointer",
+    "CustomField",
+    "CustomFieldKind",
+    "DeletedFile",
+    "Field",
+    "FieldKind",
+    "InternalKey",
+    "NewFile",
+    "Value",
+    "VersionEdit",
+    "WalAddition",
+    "to_dict",
+]
+
+
+class FieldKind(StrEnum):
+    """What a field of a version edit says, and what its value is. `docs/payload.md` has the tags."""
+
+    COMPARATOR = "comparator"
+    """The name of the comparator that orders the keys: `bytes`."""
+    LOG_NUMBER = "log_number"
+    """Logs with smaller numbers are not needed: `int`."""
+    NEXT_FILE_NUMBER = "next_file_number"
+    """The number that the next file gets: `int`."""
+    LAST_SEQUENCE = "last_sequence"
+    """The last sequence number that was given: `int`."""
+    COMPACT_POINTER = "compact_pointer"
+    """Where the next compaction of a level begins: `CompactPointer`."""
+    DELETED_FILE = "deleted_file"
+    """A table is not in a level any more: `DeletedFile`."""
+    NEW_FILE = "new_file"
+    """A table is in a level now: `NewFile`."""
+    PREV_LOG_NUMBER = "prev_log_number"
+    """One older log that is needed: `int`, always 0 since 2011."""
+    MIN_LOG_NUMBER_TO_KEEP = "min_log_number_to_keep"
+    """Logs with smaller numbers are not needed by any column family: `int`."""
+    COLUMN_FAMILY = "column_family"
+    """Which column family the edit is about, if not the default one: `int`."""
+    COLUMN_FAMILY_ADD = "column_family_add"
+    """The column family is new, and this is its name: `bytes`."""
+    COLUMN_FAMILY_DROP = "column_family_drop"
+    """The column family is dropped: `None`."""
+    MAX_COLUMN_FAMILY = "max_column_family"
+    """The largest number that a column family has had: `int`."""
+    IN_ATOMIC_GROUP = "in_atomic_group"
+    """The edit takes effect together with so many that follow: `int`."""
+    BLOB_FILE_ADDITION = "blob_file_addition"
+    """There is a new blob file: `BlobFileAddition`."""
+    BLOB_FILE_GARBAGE = "blob_file_garbage"
+    """Some of a blob file is garbage: `BlobFileGarbage`."""
+    DB_ID = "db_id"
+    """What identifies the database: `bytes`."""
+    WAL_ADDITION = "wal_addition"
+    """There is a write-ahead log, or it has been synced: `WalAddition`."""
+    WAL_DELETION = "wal_deletion"
+    """Write-ahead logs with smaller numbers are gone: `int`."""
+    FULL_HISTORY_TS_LOW = "full_history_ts_low"
+    """Older user-defined timestamps than this one are not needed: `bytes`."""
+    PERSIST_USER_DEFINED_TIMESTAMPS = "persist_user_defined_timestamps"
+    """Whether user-defined timestamps are kept in files: `bool`."""
+    SUBCOMPACTION_PROGRESS = "subcompaction_progress"
+    """How far a compaction has come that can be taken up again: `bytes`, not decoded."""
+    LAST_COMPACTED_MANIFEST_FILE_SIZE = "last_compacted_manifest_file_size"
+    """How long the MANIFEST was when it was written anew, in bytes: `int`."""
+    IGNORABLE = "ignorable"
+    """A field of a later RocksDB that may be passed over: `bytes`."""
+
+
+class CustomFieldKind(StrEnum):
+    """What a further field of a new file says, and what its value is. Spelt as in RocksDB."""
+
+    NEED_COMPACTION = "need_compaction"
+    """The file is marked for compaction: `bool`."""
+    MIN_LOG_NUMBER_TO_KEEP = "min_log_number_to_keep"
+    """Logs with smaller numbers are not needed; it concerns the database: `int`."""
+    OLDEST_BLOB_FILE_NUMBER = "oldest_blob_file_number"
+    """The smallest number of a blob file that the table refers to: `int`."""
+    OLDEST_ANCESTER_TIME = "oldest_ancester_time"
+    """Unix time of the oldest data, in seconds; 0 if it is not known: `int`."""
+    FILE_CREATION_TIME = "file_creation_time"
+    """Unix time, in seconds, when the file was made; 0 if it is not known: `int`."""
+    FILE_CHECKSUM = "file_checksum"
+    """The checksum of the whole file: `bytes`."""
+    FILE_CHECKSUM_FUNC_NAME = "file_checksum_func_name"
+    """The name of the function for that: `bytes`."""
+    TEMPERATURE = "temperature"
+    """The temperature of the storage: `int`."""
+    MIN_TIMESTAMP = "min_timestamp"
+    """The smallest user-defined timestamp in the file: `bytes`."""
+    MAX_TIMESTAMP = "max_timestamp"
+    """The largest one: `bytes`."""
+    UNIQUE_ID = "unique_id"
+    """The file's unique number, 16 or 24 bytes: `bytes`."""
+    EPOCH_NUMBER = "epoch_number"
+    """The order in which files were flushed or taken in: `int`."""
+    COMPENSATED_RANGE_DELETION_SIZE = "compensated_range_deletion_size"
+    """Bytes that range deletions in the file cover, as estimated: `int`."""
+    TAIL_SIZE = "tail_size"
+    """Bytes of the file behind its data blocks: `int`."""
+    USER_DEFINED_TIMESTAMPS_PERSISTED = "user_defined_timestamps_persisted"
+    """Whether user-defined timestamps are kept in the file: `bool`."""
+    FILE_OPEN_METADATA = "file_open_metadata"
+    """What helps to open the file faster: `bytes`."""
+    PATH_ID = "path_id"
+    """The number of the folder among RocksDB's `db_paths`: `int`."""
+    IGNORABLE = "ignorable"
+    """A field of a later version that may be passed over: `bytes`."""
+
+
+class InternalKey(NamedTuple):
+    """A key as the tables of a database have it."""
+
+    user_key: bytes
+    """The key that the user of the database knows."""
+    sequence: int
+    """The sequence number, of 56 bits."""
+    value_type: int
+    """The type of the entry, an operation's tag: 0 for a delete, 1 for a put."""
+
+
+class CompactPointer(NamedTuple):
+    """Where the next compaction of a level begins."""
+
+    level: int
+    key: InternalKey
+
+
+class DeletedFile(NamedTuple):
+    """A table that is not in a level any more."""
+
+    level: int
+    file_number: int
+
+
+class CustomField(NamedTuple):
+    """A further field of a new file or of a blob file."""
+
+    kind: CustomFieldKind
+    tag: int
+    value: int | bytes
+
+
+class NewFile(NamedTuple):
+    """A table that is in a level now."""
+
+    level: int
+    file_number: int
+    """The number in the file's name."""
+    file_len: int
+    """The length of the file, in bytes."""
+    smallest: InternalKey
+    largest: InternalKey
+    smallest_sequence: int | None
+    """The smallest sequence number in it; LevelDB does not say."""
+    largest_sequence: int | None
+    path_id: int
+    """The number of the folder among RocksDB's `db_paths`."""
+    custom_fields: tuple[CustomField, ...]
+    """What else RocksDB says of it."""
+
+
+class BlobFileAddition(NamedTuple):
+    """A blob file that RocksDB has written."""
+
+    file_number: int
+    blob_count: int
+    blob_len: int
+    """How many bytes its values take."""
+    checksum_method: bytes
+    checksum: bytes
+    custom_fields: tuple[CustomField, ...]
+
+
+class BlobFileGarbage(NamedTuple):
+    """Values of a blob file that nothing refers to any more."""
+
+    file_number: int
+    blob_count: int
+    blob_len: int
+    """How many bytes they take."""
+    custom_fields: tuple[CustomField, ...]
+
+
+class WalAddition(NamedTuple):
+    """A write-ahead log that RocksDB keeps track of."""
+
+    log_number: int
+    synced_len: int | None
+    """How many bytes of it are synced, if it says so."""
+
+
+Value: TypeAlias = (
+    int | bytes | CompactPointer | DeletedFile | NewFile | BlobFileAddition | BlobFileGarbage | WalAddition | None
+)
+"""What a field holds; `FieldKind` says which has what."""
+
+
+class Field(NamedTuple):
+    """A field of a version edit."""
+
+    kind: FieldKind
+    tag: int
+    """The number in front of it. Some kinds have several: the engines have changed how they write them."""
+    value: Value
+
+
+def to_dict(record: bytes) -> dict[str, object]:
+    """A version edit as JSON has it: what `VersionEdit.to_dict` returns.
+
+    Args:
+        record: The record of a MANIFEST.
+
+    Raises:
+        PayloadError: The record is no version edit.
+
+    >>> from cordwood.payload import version_edit
+    >>> version_edit.to_dict(b"\\x02\\x04\\x06\\x01\\x05")["fields"]
+    [{'kind': 'log_number', 'tag': 2, 'value': 4}, {'kind': 'deleted_file', 'tag': 6, 'value': {'level': 1, 'file_number': 5}}]
+    """  # noqa: E501 - what is printed is one line
+    return VersionEdit(record).to_dict()
+
+
+def _to_dict(edit: VersionEdit) -> dict[str, object]:
+    return {"fields": [jsonable(field) for field in edit.fields]}

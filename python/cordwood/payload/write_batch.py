@@ -1,0 +1,99 @@
+"""The records of write-ahead logs: LevelDB's, RocksDB's and Pebble's write batches."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from cordwood._native import Operation, WriteBatch
+from cordwood.payload._json import jsonable
+
+__all__ = ["Operation", "OperationKind", "WriteBatch", "to_dict"]
+
+
+class OperationKind(StrEnum):
+    """What an operation does. `docs/payload.md` has the tags, and which attributes each kind has."""
+
+    PUT = "put"
+    """The key has this value from now on."""
+    DELETE = "delete"
+    """The key has no value any more."""
+    MERGE = "merge"
+    """The database's merge operator is to combine this with the value that the key has."""
+    LOG_DATA = "log_data"
+    """Data for those who read the log; the database passes it over."""
+    SINGLE_DELETE = "single_delete"
+    """Deletes a key that was put once."""
+    DELETE_RANGE = "delete_range"
+    """Deletes the keys from `key` on, up to and without `end_key`."""
+    PUT_BLOB_INDEX = "put_blob_index"
+    """The value of the key is in a blob file."""
+    PUT_ENTITY = "put_entity"
+    """The key has columns."""
+    TIMED_PUT = "timed_put"
+    """A put of data that was written at an earlier time."""
+    NOOP = "noop"
+    """Nothing."""
+    BEGIN_PREPARE = "begin_prepare"
+    """What follows counts only once the transaction is committed."""
+    BEGIN_PERSISTED_PREPARE = "begin_persisted_prepare"
+    """The same with RocksDB's write policy WritePrepared."""
+    BEGIN_UNPREPARE = "begin_unprepare"
+    """The same with RocksDB's write policy WriteUnprepared."""
+    END_PREPARE = "end_prepare"
+    """The end of what a transaction prepares."""
+    COMMIT = "commit"
+    """The transaction is committed."""
+    COMMIT_WITH_TIMESTAMP = "commit_with_timestamp"
+    """The transaction is committed, with a timestamp for its keys."""
+    ROLLBACK = "rollback"
+    """The transaction is given up."""
+    DELETE_SIZED = "delete_sized"
+    """Pebble: a delete that says how much it deletes."""
+    RANGE_KEY_SET = "range_key_set"
+    """Pebble: sets range keys."""
+    RANGE_KEY_UNSET = "range_key_unset"
+    """Pebble: takes range keys back."""
+    RANGE_KEY_DELETE = "range_key_delete"
+    """Pebble: deletes all range keys of a range."""
+    INGEST_SST = "ingest_sst"
+    """Pebble: takes a table in."""
+    INGEST_SST_WITH_BLOBS = "ingest_sst_with_blobs"
+    """Pebble: takes a table with blob files in."""
+    EXCISE = "excise"
+    """Pebble: deletes everything in a range, when a table is taken in."""
+
+
+_ATTRIBUTES = ("sequence", "column_family", "key", "end_key", "value", "xid", "timestamp", "write_unix_time")
+
+
+def to_dict(record: bytes, *, engine: str = "rocksdb") -> dict[str, object]:
+    """A write batch as JSON has it: what `WriteBatch.to_dict` returns.
+
+    Args:
+        record: The record of a log.
+        engine: As for `WriteBatch`.
+
+    Raises:
+        PayloadError: The record is no write batch.
+
+    >>> from cordwood.payload import write_batch
+    >>> write_batch.to_dict(bytes.fromhex("0700000000000000 01000000 01036b6579 02fffe"))
+    {'sequence': 7, 'count': 1, 'operations': [{'kind': 'put', 'sequence': 7, 'column_family': 0, 'key': 'key', 'value': {'base64': '//4='}}]}
+    """  # noqa: E501 - what is printed is one line
+    return WriteBatch(record, engine=engine).to_dict()
+
+
+def _to_dict(batch: WriteBatch) -> dict[str, object]:
+    return {
+        "sequence": batch.sequence,
+        "count": batch.count,
+        "operations": [_operation(operation) for operation in batch],
+    }
+
+
+def _operation(operation: Operation) -> dict[str, object]:
+    values = {name: getattr(operation, name) for name in _ATTRIBUTES}
+    return {
+        "kind": str(operation.kind),
+        **{name: jsonable(value) for name, value in values.items() if value is not None},
+    }

@@ -1,0 +1,214 @@
+//! The class `VersionEdit`. What its fields hold are tuples with names, written in Python: `cordwood.payload.version_edit`.
+
+use cordwood::payload::{self, CustomField, Field, InternalKey, NewFile, NewFileForm};
+use pyo3::call::PyCallArgs;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyTuple};
+
+use crate::error::payload_error;
+use crate::write_batch::kept;
+
+/// The record of a MANIFEST.
+#[pyclass(frozen, module = "cordwood.payload")]
+pub(crate) struct VersionEdit {
+    record: Py<PyBytes>,
+}
+
+impl VersionEdit {
+    fn core<'a>(&'a self, py: Python<'a>) -> PyResult<Vec<Field<'a>>> {
+        let fields = payload::VersionEdit::new(self.record.as_bytes(py)).fields();
+        fields
+            .collect::<Result<_, _>>()
+            .map_err(|error| payload_error(py, error))
+    }
+}
+
+#[pymethods]
+impl VersionEdit {
+    #[new]
+    fn new(record: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let edit = VersionEdit {
+            record: kept(record)?.unbind(),
+        };
+        edit.core(record.py())?;
+        Ok(edit)
+    }
+
+    #[getter]
+    fn fields<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let module = Module(py.import("cordwood.payload.version_edit")?);
+        self.core(py)?.iter().map(|field| module.field(field)).collect()
+    }
+
+    fn to_dict<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let module = py.import("cordwood.payload.version_edit")?;
+        module.getattr(intern!(py, "_to_dict"))?.call1((slf,))
+    }
+
+    /// Encoded anew, so that whoever compares it with the record sees that nothing was lost.
+    fn __bytes__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let record = payload::VersionEdit::encode(&self.core(py)?).map_err(|error| payload_error(py, error))?;
+        Ok(PyBytes::new(py, &record))
+    }
+
+    fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> bool {
+        other
+            .cast::<VersionEdit>()
+            .is_ok_and(|other| self.record.as_bytes(py) == other.get().record.as_bytes(py))
+    }
+
+    fn __hash__(&self, py: Python<'_>) -> PyResult<isize> {
+        self.record.bind(py).hash()
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let kinds: Vec<&str> = self.core(py)?.iter().map(Field::as_str).collect();
+        Ok(format!("<cordwood.payload.VersionEdit: {}>", kinds.join(", ")))
+    }
+}
+
+/// `cordwood.payload.version_edit`, for its classes.
+struct Module<'py>(Bound<'py, PyModule>);
+
+impl<'py> Module<'py> {
+    fn make(&self, class: &str, values: impl PyCallArgs<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.0.getattr(class)?.call1(values)
+    }
+
+    fn field(&self, field: &Field<'_>) -> PyResult<Bound<'py, PyAny>> {
+        let py = self.0.py();
+        let kind = self.make("FieldKind", (field.as_str(),))?;
+        let value = match field {
+            Field::LogNumber(number)
+            | Field::NextFileNumber(number)
+            | Field::LastSequence(number)
+            | Field::PrevLogNumber(number)
+            | Field::MinLogNumberToKeep(number)
+            | Field::WalDeletion { log_number: number, .. }
+            | Field::LastCompactedManifestFileSize(number) => number.into_pyobject(py)?.into_any(),
+            Field::ColumnFamily(number) | Field::MaxColumnFamily(number) | Field::InAtomicGroup(number) => {
+                number.into_pyobject(py)?.into_any()
+            }
+            Field::Comparator(bytes)
+            | Field::ColumnFamilyAdd(bytes)
+            | Field::DbId(bytes)
+            | Field::FullHistoryTsLow(bytes)
+            | Field::SubcompactionProgress(bytes)
+            | Field::Ignorable { value: bytes, .. } => PyBytes::new(py, bytes).into_any(),
+            Field::PersistUserDefinedTimestamps(is_set) => is_set.into_pyobject(py)?.to_owned().into_any(),
+            Field::CompactPointer { level, key } => self.make("CompactPointer", (level, self.key(key)?))?,
+            Field::DeletedFile { level, file_number } => self.make("DeletedFile", (level, file_number))?,
+            Field::NewFile(file) => self.new_file(file)?,
+            Field::BlobFileAddition(blob) => self.make(
+                "BlobFileAddition",
+                (
+                    blob.file_number,
+                    blob.blob_count,
+                    blob.blob_len,
+                    PyBytes::new(py, blob.checksum_method),
+                    PyBytes::new(py, blob.checksum),
+                    self.blob_fields(&blob.custom_fields)?,
+                ),
+            )?,
+            Field::BlobFileGarbage(blob) => self.make(
+                "BlobFileGarbage",
+                (
+                    blob.file_number,
+                    blob.blob_count,
+                    blob.blob_len,
+                    self.blob_fields(&blob.custom_fields)?,
+                ),
+            )?,
+            Field::WalAddition(wal) => self.make("WalAddition", (wal.log_number, wal.synced_len))?,
+            // A column family that is dropped: the tag says it all.
+            _ => py.None().into_bound(py),
+        };
+        self.make("Field", (kind, field.tag(), value))
+    }
+
+    fn key(&self, key: &InternalKey<'_>) -> PyResult<Bound<'py, PyAny>> {
+        let user_key = PyBytes::new(self.0.py(), key.user_key);
+        self.make("InternalKey", (user_key, key.sequence, key.value_type))
+    }
+
+    fn new_file(&self, file: &NewFile<'_>) -> PyResult<Bound<'py, PyAny>> {
+        let (sequences, path_id, custom_fields) = match &file.form {
+            NewFileForm::NewFile => (None, 0, &[][..]),
+            NewFileForm::NewFile2 {
+                smallest_sequence,
+                largest_sequence,
+            } => (Some((*smallest_sequence, *largest_sequence)), 0, &[][..]),
+            NewFileForm::NewFile3 {
+                path_id,
+                smallest_sequence,
+                largest_sequence,
+            } => (Some((*smallest_sequence, *largest_sequence)), *path_id, &[][..]),
+            NewFileForm::NewFile4 {
+                smallest_sequence,
+                largest_sequence,
+                custom_fields,
+            } => {
+                // The last one counts, as it does in RocksDB.
+                let path_id = custom_fields.iter().rev().find_map(|field| match field {
+                    CustomField::PathId(path_id) => Some(u32::from(*path_id)),
+                    _ => None,
+                });
+                let sequences = (*smallest_sequence, *largest_sequence);
+                (Some(sequences), path_id.unwrap_or(0), custom_fields.as_slice())
+            }
+        };
+        let custom_fields = custom_fields.iter().map(|field| self.custom_field(field));
+        let custom_fields = custom_fields.collect::<PyResult<Vec<_>>>()?;
+        self.make(
+            "NewFile",
+            (
+                file.level,
+                file.file_number,
+                file.file_len,
+                self.key(&file.smallest)?,
+                self.key(&file.largest)?,
+                sequences.map(|(smallest, _)| smallest),
+                sequences.map(|(_, largest)| largest),
+                path_id,
+                PyTuple::new(self.0.py(), custom_fields)?,
+            ),
+        )
+    }
+
+    fn custom_field(&self, field: &CustomField<'_>) -> PyResult<Bound<'py, PyAny>> {
+        let py = self.0.py();
+        let value = match *field {
+            CustomField::MinLogNumberToKeep(number)
+            | CustomField::OldestBlobFileNumber(number)
+            | CustomField::OldestAncesterTime(number)
+            | CustomField::FileCreationTime(number)
+            | CustomField::EpochNumber(number)
+            | CustomField::CompensatedRangeDeletionSize(number)
+            | CustomField::TailSize(number) => number.into_pyobject(py)?.into_any(),
+            CustomField::Temperature(byte) | CustomField::PathId(byte) => byte.into_pyobject(py)?.into_any(),
+            CustomField::NeedCompaction(is_set) | CustomField::UserDefinedTimestampsPersisted(is_set) => {
+                is_set.into_pyobject(py)?.to_owned().into_any()
+            }
+            CustomField::FileChecksum(bytes)
+            | CustomField::FileChecksumFuncName(bytes)
+            | CustomField::MinTimestamp(bytes)
+            | CustomField::MaxTimestamp(bytes)
+            | CustomField::UniqueId(bytes)
+            | CustomField::FileOpenMetadata(bytes)
+            | CustomField::Ignorable { value: bytes, .. } => PyBytes::new(py, bytes).into_any(),
+            // Those that a later core adds.
+            _ => py.None().into_bound(py),
+        };
+        let kind = self.make("CustomFieldKind", (field.as_str(),))?;
+        self.make("CustomField", (kind, field.tag(), value))
+    }
+
+    fn blob_fields(&self, fields: &[(u32, &[u8])]) -> PyResult<Bound<'py, PyTuple>> {
+        let fields = fields
+            .iter()
+            .map(|&(tag, value)| self.custom_field(&CustomField::Ignorable { tag, value }));
+        PyTuple::new(self.0.py(), fields.collect::<PyResult<Vec<_>>>()?)
+    }
+}
