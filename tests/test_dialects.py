@@ -208,7 +208,7 @@ def test_an_offline_run_of_wandb(tmp_path):
     folder = str(tmp_path)
     environment = os.environ | {"WANDB_MODE": "offline", "WANDB_DIR": folder, "WANDB_SILENT": "true", "HOME": folder}
     command = [sys.executable, "-c", RUN]
-    done = subprocess.run(command, env=environment, capture_output=True, check=False, timeout=120)  # noqa: S603
+    done = subprocess.run(command, env=environment, capture_output=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr.decode()
     [path] = tmp_path.glob("wandb/offline-run-*/*.wandb")
     with cordwood.open(path) as reader:

@@ -26,7 +26,7 @@ def path(tmp_path):
 
 
 def run(*command):
-    return subprocess.run(command, capture_output=True, check=False, timeout=300)  # noqa: S603 - no word from outside
+    return subprocess.run(command, capture_output=True, check=False, timeout=300)
 
 
 def python(*arguments):

@@ -36,6 +36,7 @@ from cordwood._native import (
     verify,
 )
 from cordwood._open import follow, open  # noqa: A004 - as in gzip, bz2 and lzma
+from cordwood._splits import Split, plan_splits
 from cordwood.errors import (
     CordwoodError,
     CorruptionError,
@@ -68,6 +69,7 @@ __all__ = [
     "Report",
     "Severity",
     "SkippedRegion",
+    "Split",
     "Stat",
     "TornTailError",
     "WaitReason",
@@ -78,6 +80,7 @@ __all__ = [
     "follow",
     "mask",
     "open",
+    "plan_splits",
     "salvage",
     "stat",
     "unmask",

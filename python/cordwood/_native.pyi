@@ -1,4 +1,4 @@
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from os import PathLike
 from types import TracebackType
 from typing import ClassVar, Literal, Self, final
@@ -558,6 +558,9 @@ class Report:
     """What is in a log, and what is wrong with it."""
 
     @property
+    def dialect(self) -> Dialect:
+        """How the log is laid out, with its log number if it has one."""
+    @property
     def ok(self) -> bool:
         """Whether no damage was found: no region of severity `"corruption"`. A torn tail is no damage."""
     @property
@@ -603,6 +606,9 @@ class Stat:
     `payload_len`, seven bytes of header for each fragment, `trailer_len` and `skipped_len` add up to `file_len`.
     """
 
+    @property
+    def dialect(self) -> Dialect:
+        """How the log is laid out, with its log number if it has one."""
     @property
     def record_count(self) -> int:
         """Records that were returned."""
@@ -843,6 +849,7 @@ def verify(
     end: int | None = None,
     verify_checksums: bool = True,
     record_len_max: int = 1073741824,
+    progress: Callable[[int], object] | None = None,
 ) -> Report:
     """Reads a log to its end, and reports what is in it and what is wrong with it. Damage is no error here.
 
@@ -857,6 +864,8 @@ def verify(
         end: As for `Reader`.
         verify_checksums: As for `Reader`.
         record_len_max: As for `Reader`.
+        progress: Called with the number of bytes of each read, up to a few MiB, by the thread that has read them. If
+            it raises, so does this function. Default: `None`.
 
     Raises:
         OSError: The source cannot be opened or read.
@@ -877,6 +886,7 @@ def salvage(
     *,
     dialect: Dialect | str | None = None,
     record_len_max: int = 1073741824,
+    progress: Callable[[int], object] | None = None,
 ) -> Report:
     """Reads a log with the policy `"salvage"`, and writes all its records to a new log.
 
@@ -888,6 +898,7 @@ def salvage(
         destination: The path of the new log. It must not exist. It is in the same dialect.
         dialect: As for `Reader`.
         record_len_max: As for `Reader`.
+        progress: As for `verify`.
 
     Returns:
         The report about `source`.
@@ -916,6 +927,7 @@ def stat(
     dialect: Dialect | str | None = None,
     verify_checksums: bool = True,
     record_len_max: int = 1073741824,
+    progress: Callable[[int], object] | None = None,
 ) -> Stat:
     """Reads a log to its end, and counts what is in it. Damage is no error here.
 
@@ -925,6 +937,7 @@ def stat(
         dialect: As for `Reader`.
         verify_checksums: As for `Reader`.
         record_len_max: As for `Reader`.
+        progress: As for `verify`.
 
     Raises:
         OSError: The source cannot be opened or read.

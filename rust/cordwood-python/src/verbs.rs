@@ -10,37 +10,47 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
 
-use crate::dialect::dialect_of;
+use crate::dialect::{Dialect, dialect_of};
 use crate::error::{os_error, to_python};
 use crate::event::{End, SkippedRegion, listed, reason_object, severity_object};
 use crate::reader::threads_of;
 use crate::source::{Input, Opened, open, open_reader, path_of};
 
-/// Looks for Ctrl-C at each read: the work is done with the interpreter released. In a thread that is not Python's main one there is nothing to see.
-struct Interruptible(Box<dyn Input>);
+/// A source that looks for Ctrl-C at each read, since the work is done with the interpreter released, and tells how far it has come. In a thread that is
+/// not Python's main one there is no Ctrl-C to see.
+struct Watched {
+    input: Box<dyn Input>,
+    /// Called with the number of bytes of each read.
+    progress: Option<Py<PyAny>>,
+}
 
-impl Read for Interruptible {
+impl Read for Watched {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         Python::attach(|py| py.check_signals())?;
-        self.0.read(buffer)
+        let len = self.input.read(buffer)?;
+        if let Some(progress) = &self.progress {
+            Python::attach(|py| progress.call1(py, (len,)))?;
+        }
+        Ok(len)
     }
 }
 
-impl Seek for Interruptible {
+impl Seek for Watched {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        self.0.seek(to)
+        self.input.seek(to)
     }
 }
 
-fn interruptible(source: StreamSource<Box<dyn Input>>) -> StreamSource<Interruptible> {
-    source.map(Interruptible)
+fn watched(source: StreamSource<Box<dyn Input>>, progress: Option<&Bound<'_, PyAny>>) -> StreamSource<Watched> {
+    let progress = progress.map(|progress| progress.clone().unbind());
+    source.map(|input| Watched { input, progress })
 }
 
 /// Reads a log to its end, and reports what is in it and what is wrong with it.
 #[pyfunction]
 #[pyo3(signature = (
     source, *, threads = 1, dialect = None, on_corruption = "skip", start = 0, end = None, verify_checksums = true,
-    record_len_max = 1_073_741_824
+    record_len_max = 1_073_741_824, progress = None
 ))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of the Python function")]
 pub(crate) fn verify(
@@ -52,6 +62,7 @@ pub(crate) fn verify(
     end: Option<u64>,
     verify_checksums: bool,
     record_len_max: u64,
+    progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Report> {
     let py = source.py();
     let on_corruption = match on_corruption {
@@ -70,21 +81,22 @@ pub(crate) fn verify(
         .with_verify_checksums(verify_checksums)
         .with_record_len_max(record_len_max);
     options.dialect = dialect_of(dialect)?;
-    let (readers, path) = readers(source, options, threads)?;
+    let (readers, path) = readers(source, options, threads, progress)?;
     let report = py.detach(|| verbs::verify_ranges(readers));
     report
         .map(Report)
         .map_err(|error| to_python(py, error, path.as_deref()))
 }
 
-type InterruptibleReader = cordwood::Reader<StreamSource<Interruptible>>;
+type WatchedReader = cordwood::Reader<StreamSource<Watched>>;
 
 /// A reader for each of `threads` parts of `source`, or one for all of it if its length is not known; and its path, if it has one.
 fn readers(
     source: &Bound<'_, PyAny>,
     options: ReadOptions,
     threads: usize,
-) -> PyResult<(Vec<InterruptibleReader>, Option<PathBuf>)> {
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<(Vec<WatchedReader>, Option<PathBuf>)> {
     let threads = threads_of(threads)?;
     let py = source.py();
     let (mut whole, mut options) = open_reader(source, options)?;
@@ -95,20 +107,24 @@ fn readers(
     }
     let ranges = verbs::split_ranges(&options, whole.file_len(), threads);
     if ranges.len() == 1 {
-        return Ok((vec![whole.map_source(interruptible)], path));
+        return Ok((vec![whole.map_source(|source| watched(source, progress))], path));
     }
-    let open_range = |range: ReadOptions| Ok(open_reader(source, range)?.0.map_source(interruptible));
+    let open_range = |range: ReadOptions| {
+        let (reader, _) = open_reader(source, range)?;
+        Ok(reader.map_source(|source| watched(source, progress)))
+    };
     Ok((ranges.into_iter().map(open_range).collect::<PyResult<_>>()?, path))
 }
 
 /// Writes what can be read of a damaged log to a new one.
 #[pyfunction]
-#[pyo3(signature = (source, destination, *, dialect = None, record_len_max = 1_073_741_824))]
+#[pyo3(signature = (source, destination, *, dialect = None, record_len_max = 1_073_741_824, progress = None))]
 pub(crate) fn salvage(
     source: &Bound<'_, PyAny>,
     destination: &Bound<'_, PyAny>,
     dialect: Option<&Bound<'_, PyAny>>,
     record_len_max: u64,
+    progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Report> {
     let py = source.py();
     let Some(destination) = path_of(destination)? else {
@@ -120,7 +136,8 @@ pub(crate) fn salvage(
     let mut options = ReadOptions::default().with_record_len_max(record_len_max);
     options.dialect = dialect_of(dialect)?;
     let Opened { source, path } = open(source, 0)?;
-    let report = py.detach(|| verbs::salvage_source(interruptible(source), &destination, &options));
+    let source = watched(source, progress);
+    let report = py.detach(|| verbs::salvage_source(source, &destination, &options));
     report.map(Report).map_err(|error| match error {
         // It concerns the destination.
         cordwood::Error::Io {
@@ -133,20 +150,23 @@ pub(crate) fn salvage(
 
 /// Counts what is in a log.
 #[pyfunction]
-#[pyo3(signature = (source, *, threads = 1, dialect = None, verify_checksums = true, record_len_max = 1_073_741_824))]
+#[pyo3(signature = (
+    source, *, threads = 1, dialect = None, verify_checksums = true, record_len_max = 1_073_741_824, progress = None
+))]
 pub(crate) fn stat(
     source: &Bound<'_, PyAny>,
     threads: usize,
     dialect: Option<&Bound<'_, PyAny>>,
     verify_checksums: bool,
     record_len_max: u64,
+    progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Stat> {
     let py = source.py();
     let mut options = ReadOptions::default()
         .with_verify_checksums(verify_checksums)
         .with_record_len_max(record_len_max);
     options.dialect = dialect_of(dialect)?;
-    let (readers, path) = readers(source, options, threads)?;
+    let (readers, path) = readers(source, options, threads, progress)?;
     let stat = py.detach(|| verbs::stat_ranges(readers));
     stat.map(Stat).map_err(|error| to_python(py, error, path.as_deref()))
 }
@@ -158,6 +178,11 @@ pub(crate) struct Report(verbs::Report);
 
 #[pymethods]
 impl Report {
+    #[getter]
+    fn dialect(&self) -> Dialect {
+        Dialect(self.0.dialect)
+    }
+
     #[getter]
     fn ok(&self) -> bool {
         self.0.is_ok()
@@ -239,6 +264,11 @@ pub(crate) struct Stat(verbs::Stat);
 
 #[pymethods]
 impl Stat {
+    #[getter]
+    fn dialect(&self) -> Dialect {
+        Dialect(self.0.dialect)
+    }
+
     #[getter]
     fn record_count(&self) -> u64 {
         self.0.record_count

@@ -6,7 +6,7 @@ use std::thread;
 
 use cordwood::{
     BLOCK_LEN, BitFlip, Encoder, End, Error, Event, FRAGMENT_LEN_MAX, FragmentPart, HEADER_LEN, Header, OnCorruption,
-    ReadOptions, Reader, Reason, Severity, SkippedRegion, TRAILER_LEN_MAX, verbs,
+    ReadOptions, Reader, Reason, Severity, SkippedRegion, TRAILER_LEN_MAX, Writer, verbs,
 };
 
 const POLICIES: [OnCorruption; 4] = [
@@ -442,6 +442,19 @@ fn parts_of_a_range_report_the_range() -> Result<(), Error> {
             }
         }
     }
+    Ok(())
+}
+
+/// A file that ends with its block: a record of which only an empty first fragment is there, and a trailer.
+#[test]
+fn stat_counts_a_trailer_behind_a_torn_record() -> Result<(), Box<dyn std::error::Error>> {
+    let mut writer = Writer::new(Vec::new());
+    writer.append(&[0; BLOCK_LEN - 7 - 8])?;
+    let mut bytes = writer.into_inner()?;
+    bytes.extend(cordwood::mask(cordwood::crc32c(&[2])).to_le_bytes());
+    bytes.extend([0, 0, 2, 0]);
+    let stat = verbs::stat(&mut Reader::from_slice(&bytes, ReadOptions::default()))?;
+    assert_eq!((stat.record_count, stat.skipped_len, stat.trailer_len), (1, 7, 1));
     Ok(())
 }
 

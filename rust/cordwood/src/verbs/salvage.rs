@@ -85,7 +85,7 @@ fn write_records<S: Source>(reader: &mut Reader<S>, destination: &Path) -> Resul
     // Without the feature no compressed record is read, and none can be written.
     dialect.is_zstd &= cfg!(feature = "zstd");
     let temporary = Temporary::beside(destination).map_err(at(destination))?;
-    let file = File::create_new(&temporary.path).map_err(at(&temporary.path))?;
+    let file = File::create_new(&temporary.path).map_err(at(destination))?;
     let mut writer = Writer::with_dialect(file, 0, dialect);
     let written = report(reader, |record| {
         writer.append(record).map(drop).map_err(at(&temporary.path))

@@ -2,8 +2,9 @@
 
 use super::ranges::{Events, joined_end, on_threads};
 use crate::decode::{End, Step};
+use crate::dialect::Dialect;
 use crate::error::{Error, Severity};
-use crate::format::BLOCK_LEN;
+use crate::format::{BLOCK_LEN, block_left};
 use crate::reader::{Reader, Source};
 
 /// What is in a log, in numbers.
@@ -12,6 +13,8 @@ use crate::reader::{Reader, Source};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stat {
+    /// How the log is laid out, with its log number if it has one.
+    pub dialect: Dialect,
     /// Records that were returned.
     pub record_count: u64,
     /// Bytes of data in the records.
@@ -47,6 +50,7 @@ pub struct Stat {
 impl Stat {
     fn new() -> Self {
         Stat {
+            dialect: Dialect::LEVELDB,
             record_count: 0,
             payload_len: 0,
             stored_len: 0,
@@ -68,6 +72,7 @@ impl Stat {
     /// What is in this range and the one behind it.
     fn joined(self, next: Stat) -> Self {
         Stat {
+            dialect: self.dialect,
             record_count: self.record_count + next.record_count,
             payload_len: self.payload_len + next.payload_len,
             stored_len: self.stored_len + next.stored_len,
@@ -150,9 +155,21 @@ pub fn stat<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
             }
             Ok(Step::NeedMore) => continue,
             Ok(Step::End(end)) => {
-                if let (End::Clean { offset }, Some(position)) = (end, position) {
-                    stat.trailer_len += offset - position;
-                }
+                stat.dialect = reader.dialect()?;
+                stat.trailer_len += match (end, position) {
+                    (End::Clean { offset }, Some(position)) => offset - position,
+                    // A torn record whose first fragment is the last of its block, and empty.
+                    (End::TornTail { .. }, Some(position)) => {
+                        let left = block_left(position);
+                        let rest = reader.file_len().map_or(0, |file_len| file_len - position);
+                        if left <= stat.dialect.trailer_len_max() {
+                            rest.min(left as u64)
+                        } else {
+                            0
+                        }
+                    }
+                    _ => 0,
+                };
                 stat.file_len = reader.file_len();
                 stat.end = end;
                 return Ok(stat);

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::ranges::{Events, joined_end, on_threads, split_ranges};
 use crate::decode::{End, ReadOptions, RecordSpan, Step};
+use crate::dialect::Dialect;
 use crate::error::{Error, Severity};
 use crate::findings::{Finding, Findings};
 use crate::reader::{Reader, SliceSource, Source};
@@ -13,6 +14,8 @@ use crate::reader::{Reader, SliceSource, Source};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Report {
+    /// How the log is laid out, with its log number if it has one.
+    pub dialect: Dialect,
     /// Records that were returned.
     pub record_count: u64,
     /// How many of these begin behind damage in the same block: only under [`OnCorruption::Salvage`](crate::OnCorruption::Salvage).
@@ -30,6 +33,7 @@ pub struct Report {
 impl Report {
     fn new() -> Self {
         Report {
+            dialect: Dialect::LEVELDB,
             record_count: 0,
             salvaged_count: 0,
             payload_len: 0,
@@ -118,6 +122,7 @@ pub(super) fn report<S: Source>(
             }),
             Ok(Step::NeedMore) => {}
             Ok(Step::End(end)) => {
+                report.dialect = reader.dialect()?;
                 report.end = end;
                 report.file_len = reader.file_len();
                 return Ok(report);
@@ -166,7 +171,7 @@ pub fn verify_file(path: impl AsRef<Path>, options: &ReadOptions, threads: NonZe
 /// use cordwood::{ReadOptions, verbs};
 /// let file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo";
 /// let report = verbs::verify_slice(file, &ReadOptions::default(), NonZeroUsize::MIN)?;
-/// assert_eq!(report.record_count, 1);
+/// assert_eq!((report.record_count, report.dialect), (1, cordwood::Dialect::LEVELDB));
 /// # Ok::<(), cordwood::Error>(())
 /// ```
 ///

@@ -1,0 +1,58 @@
+"""`cordwood.plan_splits`: a log cut into byte ranges that workers can read alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from os import PathLike, fspath
+from pathlib import Path
+from typing import NamedTuple
+
+BLOCK_LEN = 1 << 15
+
+
+class Split(NamedTuple):
+    """The bytes `[start, end)` of a log: `cordwood.open(path, start=start, end=end)` gives what begins there."""
+
+    path: str
+    """The file."""
+    start: int
+    """File offset of the first byte, in bytes; the begin of a block."""
+    end: int
+    """File offset behind the last byte. A record that begins before it is finished behind it."""
+
+
+def plan_splits(sources: Iterable[str | PathLike[str]], split_len: int) -> list[Split]:
+    """Cuts logs into byte ranges that workers can read alone, each record in exactly one of them.
+
+    Only the length of each file is looked at. It takes time in proportion to the number of ranges.
+
+    Args:
+        sources: Paths of files.
+        split_len: Bytes in a range, at least 1; rounded up to whole blocks of 32 KiB.
+
+    Returns:
+        The ranges, file by file and in the order of the offsets. Those of a file cover it; an empty file has none.
+
+    Raises:
+        OSError: A file is missing.
+        ValueError: `split_len` is less than 1.
+
+    >>> with cordwood.open("example.log", "w") as writer:
+    ...     writer.extend([b"one" * 20_000, b"two"])
+    2
+    >>> splits = cordwood.plan_splits(["example.log"], 32_768)
+    >>> splits
+    [Split(path='example.log', start=0, end=32768), Split(path='example.log', start=32768, end=60024)]
+    >>> [len(list(cordwood.open(path, start=start, end=end))) for path, start, end in splits]
+    [1, 1]
+    """
+    if split_len < 1:
+        raise ValueError(f"split_len must be at least 1, not {split_len}")
+    split_len += -split_len % BLOCK_LEN
+    splits: list[Split] = []
+    for source in sources:
+        file_len = Path(source).stat().st_size
+        splits += [
+            Split(fspath(source), start, min(start + split_len, file_len)) for start in range(0, file_len, split_len)
+        ]
+    return splits

@@ -1,0 +1,99 @@
+"""The command `cordwood`: what is done with whole logs, at the terminal and in scripts.
+
+Each verb is a module of this package, imported only when it is asked for:
+
+* its docstring is the verb's help: the first line in the list of all verbs, the whole in its own,
+* `EXAMPLES` stands below it,
+* `add_arguments` says what it takes, `run` does the work and returns the exit status.
+
+Data goes to stdout, words go to stderr. The exit statuses are those of `Status`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import io
+import os
+import sys
+from collections.abc import Iterable, Sequence
+
+import cordwood
+from cordwood.cli._common import Status, complain
+
+__all__ = ["VERBS", "main", "make_parser"]
+
+VERBS = ("cat", "stat", "verify", "salvage", "follow", "write", "split", "completion")
+
+EPILOG = """\
+exit status:
+  0  nothing is wrong
+  1  it could not be done: a file is missing, a disk is full
+  2  the command line is wrong
+  3  it was done, and damage was found or data was lost: stderr or the report says what
+
+examples:
+  cordwood verify *.log
+  cordwood cat 000003.log | less
+  cordwood salvage damaged.log clean.log
+"""
+
+
+def make_parser(verbs: Iterable[str] = VERBS) -> argparse.ArgumentParser:
+    """The parser of a command line that knows some of the verbs. Each costs an import."""
+    parser = argparse.ArgumentParser(
+        prog="cordwood",
+        description="Read, check, rescue and write logs in the LevelDB log format.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"cordwood {cordwood.__version__}")
+    subparsers = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
+    for verb in verbs:
+        module = importlib.import_module(f"cordwood.cli.{verb}")
+        description = module.__doc__ or ""
+        subparser = subparsers.add_parser(
+            verb,
+            help=description.partition("\n")[0],
+            description=description,
+            epilog=f"examples:\n{module.EXAMPLES}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        module.add_arguments(subparser)
+        subparser.set_defaults(run=module.run)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command and returns its exit status. A wrong command line raises `SystemExit`, as `--help` does.
+
+    Args:
+        arguments: What stands behind `cordwood` on the command line. Default: `sys.argv[1:]`.
+    """
+    if arguments is None:
+        arguments = sys.argv[1:]
+    # A path need not be text: what cannot be shown is escaped.
+    for stream in sys.stdout, sys.stderr:
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    # One verb is imported, not all: the command starts in a few milliseconds.
+    options = make_parser(arguments[:1] if arguments[:1] and arguments[0] in VERBS else VERBS).parse_args(arguments)
+    try:
+        status: int = options.run(options)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Who read our output has enough, as `head` does. Python flushes stdout once more when it exits: into nothing.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return Status.BROKEN_PIPE
+    except KeyboardInterrupt:
+        return Status.INTERRUPTED
+    except (OSError, cordwood.CordwoodError) as error:
+        complain(error)
+        return Status.FAILURE
+    except ValueError as error:
+        # Options that make no sense together, as an end in front of the start.
+        complain(error)
+        return Status.USAGE
+    return status

@@ -1,0 +1,233 @@
+"""What the verbs share: sources, exit statuses, what is told and how."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import glob
+import json
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable
+from enum import IntEnum
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Self
+
+import cordwood
+
+if TYPE_CHECKING:
+    from cordwood.typing import Source
+
+
+class Status(IntEnum):
+    """The exit statuses."""
+
+    CLEAN = 0
+    """Nothing is wrong."""
+    FAILURE = 1
+    """It could not be done."""
+    USAGE = 2
+    """The command line is wrong. argparse exits with it by itself."""
+    DAMAGE = 3
+    """It was done, and damage was found or data was lost."""
+    INTERRUPTED = 130
+    """Ctrl-C, as a shell tells it: 128 and the number of the signal."""
+    BROKEN_PIPE = 141
+    """Nobody reads stdout any more, as a shell tells it."""
+
+
+def complain(message: object) -> None:
+    """Tells the user something on stderr, an error in its shortest form."""
+    if isinstance(message, OSError) and message.strerror:
+        message = f"{message.filename}: {message.strerror}" if message.filename else message.strerror
+    # On a terminal, what was printed before comes first. If that fails, it is told when it is tried again.
+    with contextlib.suppress(OSError):
+        sys.stdout.flush()
+    print(f"cordwood: {message}", file=sys.stderr)
+
+
+# What a verb reads -----------------------------------------------------------------------------
+
+
+def add_source_arguments(parser: argparse.ArgumentParser) -> None:
+    """The sources of a verb that takes several."""
+    parser.add_argument(
+        "sources", nargs="+", metavar="SOURCE", help="a log; a pattern such as '*.log' for several; - for stdin"
+    )
+
+
+def add_dialect_argument(parser: argparse.ArgumentParser, what: str) -> None:
+    """`--dialect`."""
+    parser.add_argument(
+        "--dialect",
+        choices=("leveldb", "rocksdb", "pebble", "recyclable", "wandb", "wandb_old", "swanlab"),
+        help=what,
+    )
+
+
+def add_reading_arguments(parser: argparse.ArgumentParser) -> None:
+    """How a log is read."""
+    add_dialect_argument(parser, "how the log is laid out; found out by its content if not given")
+    parser.add_argument(
+        "--on-corruption",
+        choices=("skip", "stop", "salvage"),
+        default="skip",
+        help="go on behind damage at the next block, end there, or look for sound records in the same block "
+        "(default: %(default)s)",
+    )
+    parser.add_argument(
+        "--start", type=parse_len, default=0, metavar="OFFSET", help="only what begins at this file offset or behind"
+    )
+    parser.add_argument("--end", type=parse_len, metavar="OFFSET", help="only what begins before this file offset")
+
+
+def add_threads_argument(parser: argparse.ArgumentParser) -> None:
+    """`--threads`."""
+    parser.add_argument(
+        "--threads",
+        type=_thread_count,
+        default=_processors(),
+        metavar="COUNT",
+        help="read in so many threads (default: all)",
+    )
+
+
+def _thread_count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"at least one thread is needed, not {text!r}")
+    return int(text)
+
+
+def _processors() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def parse_len(text: str) -> int:
+    """A number of bytes: `10`, `64k`, `64KiB`, `1G`. The units are powers of 1024."""
+    match = re.fullmatch(r"(\d+)\s*(?:([kmgt])(?:ib)?|b)?", text.strip(), re.ASCII | re.IGNORECASE)
+    if match is None:
+        raise argparse.ArgumentTypeError(f"not a number of bytes: {text!r} (try 4096, 64KiB or 1GiB)")
+    number, unit = match.groups()
+    return int(number) << (10 * (1 + "kmgt".index(unit.lower())) if unit else 0)
+
+
+def opened(name: str) -> Source:
+    """What a reader takes for a source that the user named."""
+    return sys.stdin.buffer if name == "-" else name
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 record`, `2 records`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def shown(name: str) -> str:
+    """The name of a source in messages and reports."""
+    return "<stdin>" if name == "-" else name
+
+
+def for_each_source(names: Iterable[str], work: Callable[[str], Status]) -> Status:
+    """Does the work for each source. One that fails does not stop the others; the status is the worst of all."""
+    statuses = [_attempt(name, work) for name in _expanded(names)]
+    return Status.FAILURE if Status.FAILURE in statuses else max(statuses)
+
+
+def _expanded(names: Iterable[str]) -> Iterable[str]:
+    """The names with patterns replaced by what they match: not every shell does it. A file of that name comes first."""
+    for name in names:
+        is_pattern = name != "-" and glob.has_magic(name) and not os.path.lexists(name)
+        if is_pattern and (matches := sorted(glob.glob(name, recursive=True))):  # noqa: PTH207 - keeps names as given
+            yield from matches
+        else:
+            yield name
+
+
+def _attempt(name: str, work: Callable[[str], Status]) -> Status:
+    try:
+        return work(name)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        complain(error)
+    except cordwood.CordwoodError as error:
+        complain(error if error.path else f"{shown(name)}: {error}")
+    return Status.FAILURE
+
+
+# What a verb tells -----------------------------------------------------------------------------
+
+
+def print_json(value: object, file: IO[bytes] | None = None) -> None:
+    """One line of JSON, in UTF-8, on stdout or elsewhere. A path that is no text is escaped."""
+    line = json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n"
+    (file or sys.stdout.buffer).write(line.encode("utf-8", "backslashreplace"))
+
+
+def region_fields(region: cordwood.SkippedRegion) -> dict[str, Any]:
+    """A skipped region as JSON."""
+    flip = region.bit_flip
+    return {
+        "begin": region.begin,
+        "end": region.end,
+        "reason": region.reason,
+        "severity": region.severity,
+        "message": str(region),
+        "stored": region.stored,
+        "computed": region.computed,
+        "bit_flip": flip and {"offset": flip.offset, "bit": flip.bit, "part": flip.part},
+    }
+
+
+def end_fields(end: cordwood.End) -> dict[str, Any]:
+    """How the records ended, as JSON."""
+    return {"kind": end.kind, "offset": end.offset}
+
+
+def tell_skipped(name: str, regions: Iterable[cordwood.SkippedRegion]) -> Status:
+    """Tells of each region that holds something which was not returned. Damage decides the exit status."""
+    status = Status.CLEAN
+    for region in regions:
+        if region.severity != cordwood.Severity.INFO:
+            complain(f"{shown(name)}: {region}")
+        if region.severity == cordwood.Severity.CORRUPTION:
+            status = Status.DAMAGE
+    return status
+
+
+# While it works --------------------------------------------------------------------------------
+
+
+class Progress:
+    """A bar on stderr with rate and time left, once the work takes longer than a second.
+
+    Only on a terminal, and only where tqdm is installed (the extra `cli`).
+    """
+
+    def __init__(self, name: str) -> None:
+        self._bar: Any = None
+        # Where records go to the same terminal, they are the progress.
+        if not sys.stderr.isatty() or sys.stdout.isatty():
+            return
+        try:
+            from tqdm import tqdm
+        except ImportError:
+            return
+        total = None if name == "-" else Path(name).stat().st_size
+        self._bar = tqdm(
+            total=total, desc=shown(name), delay=1, leave=False, unit="B", unit_scale=True, unit_divisor=1024
+        )
+
+    def __call__(self, done_len: int) -> None:
+        """So many bytes more are done."""
+        if self._bar is not None:
+            self._bar.update(done_len)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.close()

@@ -1,0 +1,145 @@
+"""The forms in which records leave (`cat`, `follow`) and enter (`write`) the command line."""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import importlib
+from collections.abc import Callable, Iterable, Iterator
+from typing import IO, Any
+
+import cordwood
+from cordwood.cli._common import shown
+
+DELIMITERS = {"lines": b"\n", "nul": b"\0"}
+"""The forms that end each record with a byte, which must not stand in a record."""
+
+RECORD_LEN_MAX = 1 << 30
+"""No longer record is taken from stdin: readers refuse it."""
+
+_CHUNK_LEN = 1 << 20
+
+PAYLOADS = {
+    "write-batch": "cordwood.payload.write_batch",
+    "version-edit": "cordwood.payload.version_edit",
+    "entity": "cordwood.payload.entity",
+    "wandb": "cordwood.payload.wandb",
+}
+"""The choices of `--as`, and the modules whose `to_dict` decodes a record."""
+
+
+# Out -------------------------------------------------------------------------------------------
+
+
+def add_output_arguments(parser: argparse.ArgumentParser) -> None:
+    """How records are printed."""
+    parser.add_argument(
+        "--format",
+        choices=("lines", "nul", "len", "raw"),
+        default="lines",
+        help="a newline or a NUL behind each record, its length as a 32-bit little-endian number in front of it, or "
+        "nothing (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help='one JSON object for each record: source, offset, end_offset, len, salvaged, and the data as "text" if it '
+        'is UTF-8, else as "base64"',
+    )
+    parser.add_argument("--encoding", choices=("hex", "base64"), help='with --json: all data as "hex" or "base64"')
+    parser.add_argument(
+        "--as", dest="payload", choices=PAYLOADS, help='decode each record to JSON, in place of the data as "value"'
+    )
+
+
+def joined(records: Iterable[bytes], form: str) -> bytes:
+    """Records in one of the forms of `--format`."""
+    if form == "raw":
+        return b"".join(records)
+    if form == "len":
+        return b"".join(part for record in records for part in (len(record).to_bytes(4, "little"), record))
+    return b"".join(part for record in records for part in (record, DELIMITERS[form]))
+
+
+def record_to_json(options: argparse.Namespace) -> Callable[[str, cordwood.Record], dict[str, Any]]:
+    """What makes JSON of a record of a source. It raises `PayloadError` if `--as` cannot decode the record."""
+    encode = _decoder(options.payload) if options.payload else _encoder(options.encoding)
+
+    def to_json(name: str, record: cordwood.Record) -> dict[str, Any]:
+        return {
+            "source": shown(name),
+            "offset": record.offset,
+            "end_offset": record.end_offset,
+            "len": len(record.data),
+            "salvaged": record.salvaged,
+            **encode(record.data),
+        }
+
+    return to_json
+
+
+def _decoder(payload: str) -> Callable[[bytes], dict[str, Any]]:
+    to_dict = importlib.import_module(PAYLOADS[payload]).to_dict
+
+    def decode(data: bytes) -> dict[str, Any]:
+        try:
+            return {"value": to_dict(data)}
+        except cordwood.CordwoodError as error:
+            return {"error": str(error), **_encoder(None)(data)}
+
+    return decode
+
+
+def _encoder(encoding: str | None) -> Callable[[bytes], dict[str, Any]]:
+    def as_hex(data: bytes) -> dict[str, Any]:
+        return {"hex": data.hex()}
+
+    def as_base64(data: bytes) -> dict[str, Any]:
+        return {"base64": base64.b64encode(data).decode()}
+
+    def as_text(data: bytes) -> dict[str, Any]:
+        try:
+            return {"text": data.decode()}
+        except UnicodeDecodeError:
+            return as_base64(data)
+
+    return {"hex": as_hex, "base64": as_base64, None: as_text}[encoding]
+
+
+# In --------------------------------------------------------------------------------------------
+
+
+def records_from(stream: IO[bytes], form: str) -> Iterator[list[bytes]]:
+    """The records that a stream holds, as many at a time as there are before it has to be waited for.
+
+    Raises:
+        ValueError: The stream ends within a record that states its length, or a record is too long.
+    """
+    return _prefixed(stream) if form == "len" else _delimited(stream, DELIMITERS[form])
+
+
+def _delimited(stream: IO[bytes], delimiter: bytes) -> Iterator[list[bytes]]:
+    begun: list[bytes] = []
+    begun_len = 0
+    while chunk := stream.read1(_CHUNK_LEN):  # type: ignore[attr-defined]  # A buffered stream has it.
+        first, *others = chunk.split(delimiter)
+        begun.append(first)
+        begun_len += len(first)
+        if begun_len > RECORD_LEN_MAX:
+            raise ValueError(f"a record on stdin is longer than {RECORD_LEN_MAX} bytes; is the --format right?")
+        if others:
+            yield [b"".join(begun), *others[:-1]]
+            begun, begun_len = [others[-1]], len(others[-1])
+    if begun_len:
+        yield [b"".join(begun)]
+
+
+def _prefixed(stream: IO[bytes]) -> Iterator[list[bytes]]:
+    while prefix := stream.read(4):
+        record_len = int.from_bytes(prefix, "little")
+        if record_len > RECORD_LEN_MAX:
+            raise ValueError(f"a record on stdin states a length of {record_len} bytes; is the --format right?")
+        record = stream.read(record_len) if len(prefix) == 4 else b""
+        if len(prefix) < 4 or len(record) < record_len:
+            raise ValueError("stdin ends within a record; those before it are written")
+        yield [record]

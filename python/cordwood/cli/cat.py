@@ -1,0 +1,72 @@
+"""Print the records of logs.
+
+Damage is told on stderr, and what is behind it is printed all the same; the exit status is then 3.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+import cordwood
+from cordwood.cli._common import (
+    Progress,
+    Status,
+    add_reading_arguments,
+    add_source_arguments,
+    complain,
+    for_each_source,
+    opened,
+    print_json,
+    shown,
+    tell_skipped,
+)
+from cordwood.cli._records import add_output_arguments, joined, record_to_json
+
+EXAMPLES = """\
+  cordwood cat app.log
+  cordwood cat --json app.log | jq .offset
+  cordwood cat --as write-batch 000003.log
+  cordwood cat --format nul old.log | cordwood write --format nul new.log
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What `cat` takes."""
+    add_source_arguments(parser)
+    add_output_arguments(parser)
+    add_reading_arguments(parser)
+
+
+def run(options: argparse.Namespace) -> Status:
+    """Prints the records of each source."""
+
+    def cat(name: str) -> Status:
+        reader = cordwood.Reader(
+            opened(name),
+            dialect=options.dialect,
+            on_corruption=options.on_corruption,
+            start=options.start,
+            end=options.end,
+        )
+        status = Status.CLEAN
+        position = options.start
+        with reader, Progress(name) as progress:
+            if options.json or options.payload:
+                to_json = record_to_json(options)
+                for record in reader.records():
+                    fields = to_json(name, record)
+                    print_json(fields)
+                    if "error" in fields:
+                        complain(f"{shown(name)}: the record at offset {record.offset}: {fields['error']}")
+                        status = Status.DAMAGE
+                    progress(record.end_offset - position)
+                    position = record.end_offset
+            else:
+                for batch in reader.batches():
+                    sys.stdout.buffer.write(joined(batch, options.format))
+                    progress(reader.tell() - position)
+                    position = reader.tell()
+        return max(status, tell_skipped(name, reader.skipped))
+
+    return for_each_source(options.sources, cat)

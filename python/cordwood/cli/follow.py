@@ -1,0 +1,56 @@
+"""Print the records of a log while it is written, each as soon as all of it is there.
+
+Without --timeout it goes on until Ctrl-C. The end_offset of the last record of --json is the --start to go on from.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+import cordwood
+from cordwood.cli._common import Status, add_dialect_argument, complain, parse_len, print_json
+from cordwood.cli._records import add_output_arguments, joined, record_to_json
+
+EXAMPLES = """\
+  cordwood follow live.log
+  cordwood follow --json --timeout 10 --start 65536 live.log
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What `follow` takes."""
+    parser.add_argument("source", metavar="SOURCE", help="the log, a file")
+    add_output_arguments(parser)
+    add_dialect_argument(parser, "how the log is laid out; found out by its content if not given")
+    parser.add_argument(
+        "--start", type=parse_len, default=0, metavar="OFFSET", help="only what begins at this file offset or behind"
+    )
+    parser.add_argument("--timeout", type=float, metavar="SECONDS", help="end after so long without a record")
+
+
+def run(options: argparse.Namespace) -> Status:
+    """Prints the records of the source as they come."""
+    to_json = record_to_json(options)
+    status = Status.CLEAN
+    with cordwood.follow(
+        options.source, start=options.start, timeout=options.timeout, dialect=options.dialect
+    ) as follower:
+        records = follower.records()
+        while True:
+            try:
+                record = next(records)
+            except StopIteration:
+                return status
+            except cordwood.LogRotatedError as error:
+                complain(error)
+                return status
+            except (cordwood.CorruptionError, cordwood.RecordTooLargeError) as error:
+                complain(error)
+                status = Status.DAMAGE
+                continue
+            if options.json or options.payload:
+                print_json(to_json(options.source, record))
+            else:
+                sys.stdout.buffer.write(joined([record.data], options.format))
+            sys.stdout.flush()

@@ -1,0 +1,35 @@
+"""Write all that can be read of a damaged log to a new log.
+
+The source is not changed. The new log is put on the disk before it gets its name, so what has the name is complete. The
+report about the source goes to stdout, as `cordwood verify` prints it; exit status 3 if damage was found in it.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import cordwood
+from cordwood.cli._common import Progress, Status, add_dialect_argument, opened
+from cordwood.cli.verify import print_report
+
+EXAMPLES = """\
+  cordwood salvage damaged.log clean.log
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What `salvage` takes."""
+    parser.add_argument("source", metavar="SOURCE", help="the damaged log; - for stdin")
+    parser.add_argument("destination", metavar="DESTINATION", help="the new log, which must not exist")
+    add_dialect_argument(parser, "how the log is laid out; found out by its content if not given")
+    parser.add_argument("--json", action="store_true", help="the report as one JSON object")
+
+
+def run(options: argparse.Namespace) -> Status:
+    """Salvages the source."""
+    with Progress(options.source) as progress:
+        report = cordwood.salvage(
+            opened(options.source), options.destination, dialect=options.dialect, progress=progress
+        )
+    print_report(options.source, report, as_json=options.json)
+    return Status.CLEAN if report.ok else Status.DAMAGE

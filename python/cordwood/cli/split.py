@@ -1,0 +1,47 @@
+"""Cut logs into byte ranges that workers can read alone.
+
+A record belongs to the range in which it begins, so that the ranges give each record once: `cordwood cat --start START
+--end END SOURCE`, or `cordwood.open(source, start=start, end=end)`. Nothing is read, and no file is written. One line
+for each range: source, start and end, with tabs between them.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import cordwood
+from cordwood.cli._common import Status, add_source_arguments, for_each_source, parse_len, print_json
+
+EXAMPLES = """\
+  cordwood split --len 64MiB big.log
+  cordwood split --len 1GiB --json *.log
+  cordwood split big.log | xargs -P 8 -L 1 sh -c 'cordwood cat --start "$1" --end "$2" "$0" > part-"$1"'
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What `split` takes."""
+    add_source_arguments(parser)
+    parser.add_argument(
+        "--len",
+        dest="split_len",
+        type=parse_len,
+        default=64 << 20,
+        metavar="LENGTH",
+        help="bytes in a range, rounded up to whole blocks (default: 64MiB)",
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON object for each range")
+
+
+def run(options: argparse.Namespace) -> Status:
+    """Prints the ranges of each source."""
+
+    def split(name: str) -> Status:
+        for part in cordwood.plan_splits([name], options.split_len):
+            if options.json:
+                print_json({"source": part.path, "start": part.start, "end": part.end})
+            else:
+                print(part.path, part.start, part.end, sep="\t")
+        return Status.CLEAN
+
+    return for_each_source(options.sources, split)

@@ -1,0 +1,67 @@
+"""Count what is in logs."""
+
+from __future__ import annotations
+
+import argparse
+
+import cordwood
+from cordwood.cli._common import (
+    Progress,
+    Status,
+    add_dialect_argument,
+    add_source_arguments,
+    add_threads_argument,
+    end_fields,
+    for_each_source,
+    opened,
+    print_json,
+    shown,
+)
+
+EXAMPLES = """\
+  cordwood stat 000003.log
+  cordwood stat --json *.log | jq -s 'map(.record_count) | add'
+"""
+
+COUNTS = (
+    "record_count",
+    "payload_len",
+    "record_len_min",
+    "record_len_mean",
+    "record_len_max",
+    "full_count",
+    "first_count",
+    "middle_count",
+    "last_count",
+    "block_count",
+    "trailer_len",
+    "skipped_len",
+    "file_len",
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What `stat` takes."""
+    add_source_arguments(parser)
+    add_dialect_argument(parser, "how the log is laid out; found out by its content if not given")
+    add_threads_argument(parser)
+    parser.add_argument("--json", action="store_true", help="one JSON object for each log")
+
+
+def run(options: argparse.Namespace) -> Status:
+    """Counts what is in each source."""
+
+    def count(name: str) -> Status:
+        with Progress(name) as progress:
+            stat = cordwood.stat(opened(name), threads=options.threads, dialect=options.dialect, progress=progress)
+        counts = {field: getattr(stat, field) for field in COUNTS}
+        if options.json:
+            print_json({"source": shown(name), "dialect": stat.dialect.name, **counts, "end": end_fields(stat.end)})
+            return Status.CLEAN
+        print(f"{shown(name)}: {stat.dialect.name}, {stat.end.kind} at {stat.end.offset}")
+        for field, value in counts.items():
+            number = "-" if value is None else f"{value:,.1f}" if isinstance(value, float) else f"{value:,}"
+            print(f"  {field:16}{number:>20}")
+        return Status.CLEAN
+
+    return for_each_source(options.sources, count)

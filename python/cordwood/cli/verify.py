@@ -1,0 +1,89 @@
+"""Check logs and say what is wrong with them.
+
+One line for each log, and below it one for each region that was not returned. Exit status 3 if one is damaged. An
+incomplete record at the end is what a crash leaves; it is told, and is no damage.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import cordwood
+from cordwood.cli._common import (
+    Progress,
+    Status,
+    add_reading_arguments,
+    add_source_arguments,
+    add_threads_argument,
+    counted,
+    end_fields,
+    for_each_source,
+    opened,
+    print_json,
+    region_fields,
+    shown,
+)
+
+EXAMPLES = """\
+  cordwood verify 000003.log
+  cordwood verify --json '**/*.log' | jq 'select(.ok | not) | .source'
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What `verify` takes."""
+    add_source_arguments(parser)
+    add_reading_arguments(parser)
+    add_threads_argument(parser)
+    parser.add_argument("--json", action="store_true", help="one JSON object for each log")
+
+
+def run(options: argparse.Namespace) -> Status:
+    """Checks each source."""
+
+    def check(name: str) -> Status:
+        with Progress(name) as progress:
+            report = cordwood.verify(
+                opened(name),
+                threads=options.threads,
+                dialect=options.dialect,
+                on_corruption=options.on_corruption,
+                start=options.start,
+                end=options.end,
+                progress=progress,
+            )
+        print_report(name, report, as_json=options.json)
+        return Status.CLEAN if report.ok else Status.DAMAGE
+
+    return for_each_source(options.sources, check)
+
+
+def print_report(name: str, report: cordwood.Report, *, as_json: bool) -> None:
+    """A report on stdout."""
+    if as_json:
+        print_json(
+            {
+                "source": shown(name),
+                "dialect": report.dialect.name,
+                "ok": report.ok,
+                "record_count": report.record_count,
+                "salvaged_count": report.salvaged_count,
+                "payload_len": report.payload_len,
+                "file_len": report.file_len,
+                "end": end_fields(report.end),
+                "skipped_len": report.skipped_len,
+                "len_by_severity": report.len_by_severity,
+                "len_by_reason": report.len_by_reason,
+                "skipped": [region_fields(region) for region in report.skipped],
+            }
+        )
+        return
+    torn = report.end.kind == cordwood.EndKind.TORN_TAIL
+    verdict = "DAMAGED" if not report.ok else "ok, with a torn tail" if torn else "ok"
+    records, payload = counted(report.record_count, "record"), counted(report.payload_len, "byte")
+    print(f"{shown(name)}: {verdict}, {records}, {payload}")
+    for region in report.skipped:
+        if region.severity != cordwood.Severity.INFO:
+            flip = region.bit_flip
+            cause = f"; it is bit {flip.bit} of the byte at {flip.offset} that was flipped" if flip else ""
+            print(f"  {region}{cause}")

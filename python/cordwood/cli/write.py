@@ -1,0 +1,78 @@
+"""Write the records on stdin to a log.
+
+What has come in is in the file before more is waited for. A log that cannot be written is an error; a destination that
+exists is one, too, unless --append or --overwrite says what to do with it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+import cordwood
+from cordwood.cli._common import Status, add_dialect_argument, complain, print_json, shown
+from cordwood.cli._records import records_from
+
+EXAMPLES = """\
+  journalctl --output json --follow | cordwood write --append journal.log
+  find . -print0 | cordwood write --format nul names.log
+  cordwood cat --format len old.log | cordwood write --format len - | ssh host 'cat > new.log'
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What `write` takes."""
+    parser.add_argument("destination", metavar="DESTINATION", help="the log; - for stdout")
+    parser.add_argument(
+        "--format",
+        choices=("lines", "nul", "len"),
+        default="lines",
+        help="what ends a record: a newline, a NUL, or its length as a 32-bit little-endian number in front of it "
+        "(default: %(default)s)",
+    )
+    mode = parser.add_mutually_exclusive_group()
+    mode.add_argument("--append", dest="mode", action="store_const", const="a", help="append to a log that exists")
+    mode.add_argument("--overwrite", dest="mode", action="store_const", const="w", help="replace what is there")
+    parser.set_defaults(mode="x")
+    add_dialect_argument(parser, "how the log is laid out (default: leveldb)")
+    parser.add_argument(
+        "--on-torn-tail",
+        choices=("refuse", "truncate", "pad"),
+        default="refuse",
+        help="with --append, if the log ends in an incomplete record: refuse, cut it off, or go on in the next block "
+        "(default: %(default)s)",
+    )
+    parser.add_argument(
+        "--sync",
+        choices=("never", "close", "append"),
+        help="wait until the disk has it: not at all, at the end, or for each record (default: close for a file)",
+    )
+    parser.add_argument("--json", action="store_true", help="at the end, how much was written, as one JSON object")
+
+
+def run(options: argparse.Namespace) -> Status:
+    """Writes stdin to the destination."""
+    to_stdout = options.destination == "-"
+    if to_stdout and (options.json or options.mode == "a" or options.sync not in {None, "never"}):
+        complain("stdout takes records only: no --json, --append or --sync with -")
+        return Status.USAGE
+    writer = cordwood.Writer(
+        sys.stdout.buffer if to_stdout else options.destination,
+        options.mode,
+        dialect=options.dialect,
+        sync=options.sync or ("never" if to_stdout else "close"),
+        on_torn_tail=options.on_torn_tail,
+    )
+    record_count = 0
+    with writer:
+        try:
+            for records in records_from(sys.stdin.buffer, options.format):
+                record_count += writer.extend(records)
+                writer.flush()
+            end_offset = writer.tell()
+        except ValueError as error:
+            complain(error)
+            return Status.FAILURE
+    if options.json:
+        print_json({"destination": shown(options.destination), "record_count": record_count, "end_offset": end_offset})
+    return Status.CLEAN

@@ -1,0 +1,42 @@
+"""What the command prints, and its exit statuses: the console sessions in this folder and in the documentation."""
+
+import os
+import re
+import subprocess
+import sys
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import pytest
+import transcript
+
+HERE = Path(__file__).parent
+DOCS = HERE.parents[1] / "docs"
+SESSIONS = [
+    *sorted(HERE.glob("*.md")),
+    *(path for path in sorted(DOCS.glob("*.md")) if "```console" in path.read_text()),
+]
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="the sessions are those of a POSIX shell")
+
+
+@pytest.mark.parametrize("path", SESSIONS, ids=lambda path: path.name)
+def test_session(path, tmp_path):
+    assert transcript.replayed(path, tmp_path) == path.read_text(encoding="utf-8")
+
+
+def test_each_verb_has_a_session_and_examples():
+    from cordwood.cli import VERBS
+
+    texts = "".join(path.read_text(encoding="utf-8") for path in SESSIONS)
+    for verb in VERBS:
+        assert f"$ cordwood {verb} " in texts or f"| cordwood {verb} " in texts, verb
+        shown = subprocess.run(
+            [sys.executable, "-m", "cordwood", verb, "--help"], capture_output=True, check=True, text=True
+        )
+        assert re.search(rf"^examples:\n  .*cordwood {verb} ", shown.stdout, re.MULTILINE), verb
+
+
+def test_the_script_is_installed():
+    scripts = [script for script in entry_points(group="console_scripts") if script.name == "cordwood"]
+    assert [script.value for script in scripts] == ["cordwood.cli:main"]
