@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from os import PathLike, fspath
-from pathlib import Path
+from os import PathLike, fspath, stat
 from typing import NamedTuple
 
 BLOCK_LEN = 1 << 15
@@ -51,7 +50,7 @@ def plan_splits(sources: Iterable[str | PathLike[str]], split_len: int) -> list[
     split_len += -split_len % BLOCK_LEN
     splits: list[Split] = []
     for source in sources:
-        file_len = Path(source).stat().st_size
+        file_len = stat(source).st_size  # noqa: PTH116 - pathlib would be half of the time of our import
         splits += [
             Split(fspath(source), start, min(start + split_len, file_len)) for start in range(0, file_len, split_len)
         ]

@@ -49,7 +49,8 @@ def make_parser(verbs: Iterable[str] = VERBS) -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"cordwood {cordwood.__version__}")
-    subparsers = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
+    # Without `prog`, argparse would format the usage now, and import for it what only help needs.
+    subparsers = parser.add_subparsers(title="verbs", metavar="VERB", required=True, prog=parser.prog)
     for verb in verbs:
         module = importlib.import_module(f"cordwood.cli.{verb}")
         description = module.__doc__ or ""

@@ -5,13 +5,11 @@ from __future__ import annotations
 import argparse
 import contextlib
 import glob
-import json
 import os
 import re
 import sys
 from collections.abc import Callable, Iterable
 from enum import IntEnum
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
 import cordwood
@@ -162,6 +160,8 @@ def _attempt(name: str, work: Callable[[str], Status]) -> Status:
 
 def print_json(value: object, file: IO[bytes] | None = None) -> None:
     """One line of JSON, in UTF-8, on stdout or elsewhere. A path that is no text is escaped."""
+    import json  # Where it is not asked for, it is not paid for.
+
     line = json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n"
     (file or sys.stdout.buffer).write(line.encode("utf-8", "backslashreplace"))
 
@@ -215,7 +215,7 @@ class Progress:
             from tqdm import tqdm
         except ImportError:
             return
-        total = None if name == "-" else Path(name).stat().st_size
+        total = None if name == "-" else os.stat(name).st_size  # noqa: PTH116 - pathlib is slow to import
         self._bar = tqdm(
             total=total, desc=shown(name), delay=1, leave=False, unit="B", unit_scale=True, unit_divisor=1024
         )

@@ -140,12 +140,13 @@ def to_dict(record: bytes) -> dict[str, object]:
     return {**out, "other_fields": others} if others else out
 
 
-def to_json(value: Value) -> object:
+def to_json(value: Value) -> object:  # noqa: PLR0911 - one for each type
     """The value of a property, as JSON has it.
 
     A time becomes text as in RFC 3339; bytes become `{"base64": "..."}`; a place `{"latitude": ..., "longitude": ...}`;
-    a key an object with its `path` in one list; a user an object; an entity an object of its properties, with the key as
-    `__key__` if there is one (no property has such a name). Numbers that JSON does not have become `"NaN"`, `"Infinity"` and `"-Infinity"`, as in the JSON of protocol buffers.
+    a key an object with its `path` in one list; a user an object; an entity an object of its properties, with the key
+    as `__key__` if it has one: no property has such a name. Numbers that JSON does not have become `"NaN"`,
+    `"Infinity"` and `"-Infinity"`, as in the JSON of protocol buffers.
 
     >>> from cordwood.payload import entity
     >>> entity.to_json(b"one"), entity.to_json(entity.Key("s~app", (("List", 7), ("Task", "x"))))

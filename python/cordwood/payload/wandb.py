@@ -103,8 +103,9 @@ def history_row(record: bytes) -> dict[str, Any] | None:
         record: The record of a `.wandb` file.
 
     Returns:
-        The values by the names that wandb shows: `{"a": {"b": 1}}` was logged for `{"a.b": 1}`. wandb itself adds `_step`,
-        `_timestamp` (Unix time) and `_runtime`, both in seconds. `None`, if this is no record of the history.
+        The values by the names that wandb shows: what was logged as `{"a": {"b": 1}}` is `{"a.b": 1}`. wandb itself
+        adds `_step`, `_timestamp` (Unix time) and `_runtime`, both in seconds. `None` if this is no record of the
+        history.
 
     Raises:
         PayloadError: The record is no message of wandb, or two of its values have the same name.

@@ -1,0 +1,110 @@
+"""The output of `--json` has the fields that docs/cli.md lists, in their order and with their types."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support import PAYLOAD, written
+
+DOCS = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
+TYPES = {
+    "string": str,
+    "integer": int,
+    "number": float,
+    "boolean": bool,
+    "object": dict,
+    "array": list,
+    "null": type(None),
+}
+
+
+def fields(heading, table=0):
+    """The fields of a table below a heading, each with its types."""
+    section = re.split(r"^### ", DOCS, flags=re.MULTILINE)
+    [section] = [part for part in section if part.startswith(f"{heading}\n")]
+    rows = re.split(r"^\| field.*\n\|[-|]+\|\n", section, flags=re.MULTILINE)[1 + table]
+    return {
+        name: tuple(TYPES[word] for word in words.split(" or "))
+        for name, words in re.findall(r"^\| `(\w+)` \| ([\w ]+) \|", rows, flags=re.MULTILINE)
+    }
+
+
+def check(value, documented):
+    assert list(value) == list(documented)
+    for name, types in documented.items():
+        assert type(value[name]) in types, name
+
+
+def cordwood(*arguments, stdin=b""):
+    done = subprocess.run([sys.executable, "-m", "cordwood", *arguments], input=stdin, capture_output=True, check=False)
+    return [json.loads(line) for line in done.stdout.splitlines()], done.returncode
+
+
+@pytest.fixture
+def log(tmp_path):
+    """One record, one with a flipped bit, one in several fragments, one that is torn."""
+    file = bytearray(written([b"one", b"two", PAYLOAD[:70_000], PAYLOAD[:500]])[:-1])
+    file[17] ^= 0x20
+    path = tmp_path / "log"
+    path.write_bytes(file)
+    return str(path)
+
+
+@pytest.mark.parametrize("verb", ["cat", "follow"])
+@pytest.mark.parametrize(
+    ("options", "data"), [((), "base64"), (("--encoding", "hex"), "hex"), (("--encoding", "base64"), "base64")]
+)
+def test_records(log, verb, options, data):
+    more = ("--on-corruption", "salvage") if verb == "cat" else ("--timeout", "0.3")
+    values, status = cordwood(verb, "--json", *options, *more, log)
+    documented = fields("cat, follow")
+    kinds = fields("cat, follow", 1)
+    assert kinds.keys() == {"text", "base64", "hex", "value"}
+    data = "text" if (verb, options) == ("follow", ()) else data  # It has only the first record, which is text.
+    check(values[-1], documented | {data: kinds[data]})
+    assert status == 3
+    if verb == "cat":
+        assert [value["len"] for value in values] == [3, 70_000]
+        assert [value["salvaged"] for value in values] == [False, True]
+
+
+@pytest.mark.parametrize("policy", ["skip", "salvage", "stop"])
+def test_verify(log, policy):
+    [value], status = cordwood("verify", "--json", "--on-corruption", policy, log)
+    assert status == 3
+    check(value, fields("verify, salvage"))
+    documented = fields("verify, salvage", 1)
+    for region in value["skipped"]:
+        check(region, documented)
+    assert value["skipped"][0]["bit_flip"] == {"offset": 17, "bit": 5, "part": "payload"}
+    assert list(value["end"]) == ["kind", "offset"]
+
+
+def test_salvage(log, tmp_path):
+    [value], status = cordwood("salvage", "--json", log, str(tmp_path / "new"))
+    assert status == 3
+    check(value, fields("verify, salvage"))
+
+
+def test_stat(log):
+    [value], status = cordwood("stat", "--json", log)
+    assert status == 0
+    check(value, fields("stat"))
+    [value], status = cordwood("stat", "--json", "-", stdin=b"")
+    check(value, fields("stat"))
+
+
+def test_write(tmp_path):
+    [value], status = cordwood("write", "--json", str(tmp_path / "new"), stdin=b"one\n")
+    assert (value["record_count"], status) == (1, 0)
+    check(value, fields("write"))
+
+
+def test_split(log):
+    values, status = cordwood("split", "--json", "--len", "1", log)
+    assert (len(values), status) == (3, 0)
+    for value in values:
+        check(value, fields("split"))
