@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import random
 import shutil
 from pathlib import Path
@@ -189,19 +190,14 @@ def test_leveldb_reads_what_is_built(tmp_path):
 
 
 def recovered_by_rocksdb(folder, operations):
-    """The content of a database whose log had this batch behind it."""
+    """A database whose log had this batch behind it."""
     database = Rdict(str(folder), rocksdb_options())
     database.create_column_family("users", rocksdb_options())
     database.close()
-    names = {"default": rocksdb_options(), "users": rocksdb_options()}
+    families = {"default": rocksdb_options(), "users": rocksdb_options()}
     with cordwood.open(the_log_of(folder), "a") as log:
         log.append(bytes(WriteBatch.build(100, operations)))
-    database = Rdict(str(folder), rocksdb_options(), column_families=names)
-    users = database.get_column_family("users")
-    content = dict(database.items()), dict(users.items()), database.get_entity(b"entity")
-    content = *content, database.latest_sequence_number()
-    database.close()
-    return content
+    return Rdict(str(folder), rocksdb_options(), column_families=families)
 
 
 def test_rocksdb_reads_what_is_built(tmp_path):
@@ -226,22 +222,40 @@ def test_rocksdb_reads_what_is_built(tmp_path):
         Operation("put_entity", key=b"entity", value=b"\x01\x01\x01x\x011"),
         Operation("put_entity", key=b"entity", value=b"\x01\x01\x01x\x011", column_family=1),
     ]
-    default, users, entity, sequence = recovered_by_rocksdb(tmp_path / "db", operations)
-    assert default == {b"b": b"2", b"t": b"6", b"entity": b""}
-    assert users == {b"e": b"5", b"t": b"7", b"entity": b""}
-    assert entity == [(b"x", b"1")]
+    database = recovered_by_rocksdb(tmp_path / "db", operations)
+    users = database.get_column_family("users")
+    assert dict(database.items()) == {b"b": b"2", b"t": b"6", b"entity": b""}
+    assert dict(users.items()) == {b"e": b"5", b"t": b"7", b"entity": b""}
+    assert database.get_entity(b"entity") == [(b"x", b"1")]
     # Fourteen that count, the first of which has number 100.
-    assert sequence == 113
+    assert database.latest_sequence_number() == 113
+    users.close()
+    database.close()
 
 
-def test_rocksdb_knows_the_marks_of_transactions(tmp_path):
-    """A prepared transaction is read, and left to those who open the database with transactions."""
+def test_rocksdb_reads_what_it_can_use_only_with_other_options(tmp_path):
     operations = [
-        Operation("begin_prepare"),
-        Operation("put", key=b"a", value=b"1"),
-        Operation("end_prepare", xid=b"x1"),
+        Operation("commit_with_timestamp", timestamp=b"12345678", xid=b"x1"),
+        Operation("put_blob_index", key=b"b", value=b"\x00\x01inline"),
+        Operation("put_blob_index", key=b"b", value=b"\x00\x01inline", column_family=1),
     ]
-    with pytest.raises(Exception, match="(?i)transaction|2pc"):
+    database = recovered_by_rocksdb(tmp_path / "db", operations)
+    assert database.latest_sequence_number() == 101
+    database.close()
+
+
+@pytest.mark.parametrize(
+    ("begin", "says"),
+    [
+        ("begin_prepare", "(?i)open with transactiondb"),
+        ("begin_persisted_prepare", "WritePrepared/WriteUnprepared txn tag"),
+        ("begin_unprepare", "WriteUnprepared txn tag"),
+    ],
+)
+def test_rocksdb_knows_the_marks_of_transactions(begin, says, tmp_path):
+    """A prepared transaction is left to those who open the database with transactions."""
+    operations = [Operation(begin), Operation("put", key=b"a", value=b"1"), Operation("end_prepare", xid=b"x1")]
+    with pytest.raises(Exception, match=says):
         recovered_by_rocksdb(tmp_path / "db", operations)
 
 
@@ -289,7 +303,8 @@ KINDS = {
 }
 ATTRIBUTES = ["key", "end_key", "value", "xid", "timestamp", "write_unix_time"]
 PEBBLE = {kind for kind in KINDS if kind.startswith(("range_key", "ingest", "excise", "delete_sized"))}
-IN_FAMILIES = "put delete merge single_delete delete_range put_blob_index put_entity timed_put".split()
+IN_FAMILIES = {"put", "delete", "merge", "single_delete", "delete_range", "put_blob_index", "put_entity", "timed_put"}
+NOT_COUNTED = {kind for kind in KINDS if kind.startswith(("log_", "noop", "begin_", "end_", "commit", "rollback"))}
 
 
 def test_the_kinds_are_all_there():
@@ -311,12 +326,7 @@ def test_an_operation_has_what_its_kind_has(kind):
     assert read == operation
     assert hash(read) == hash(operation)
     assert read.sequence == (5 if batch.count else None)
-    counted = (
-        kind
-        not in "log_data noop begin_prepare begin_persisted_prepare begin_unprepare end_prepare commit \
-        commit_with_timestamp rollback".split()
-    )
-    assert batch.count == counted
+    assert batch.count == (kind not in NOT_COUNTED)
     if kind in IN_FAMILIES:
         elsewhere = Operation(kind, column_family=300, **given)
         assert elsewhere != operation
@@ -359,10 +369,12 @@ def test_a_damaged_batch_gives_what_is_in_front_of_the_damage():
     assert next(operations) == Operation("put", key=b"a", value=b"1")
     with pytest.raises(PayloadError) as caught:
         next(operations)
-    error = caught.value
-    assert isinstance(error, cordwood.CordwoodError)
-    assert isinstance(error, ValueError)
-    assert (error.path, error.offset, error.length, error.reason) == (None, 18, 1, "truncated")
+    assert isinstance(caught.value, cordwood.CordwoodError)
+    assert isinstance(caught.value, ValueError)
+    attributes = (None, 18, 1, "truncated")
+    for error in (caught.value, pickle.loads(pickle.dumps(caught.value))):  # noqa: S301 - our own bytes
+        assert (error.path, error.offset, error.length, error.reason) == attributes
+        assert str(error).endswith("(1 bytes at offset 18 of the payload)")
     assert list(operations) == []
     for use in (len, list, WriteBatch.to_dict):
         with pytest.raises(PayloadError):

@@ -660,13 +660,13 @@ class Stat:
 class WriteBatch:
     """The record of a write-ahead log of LevelDB, RocksDB or Pebble: operations that take effect all together.
 
-    Iterating gives the operations. They are read as they are asked for: a batch that is damaged gives those in front of
-    the damage, then raises. What can be read can be written: `bytes` of what `build` makes of them is the record.
+    Iterating gives the operations. They are read as they are asked for: a batch that is damaged gives those in front
+    of the damage, then raises. What can be read can be written: `bytes` of what `build` makes of them is the record.
 
     Args:
         record: The record. Only its header is looked at yet.
-        engine: `"rocksdb"`, of which LevelDB knows the first two tags, or `"pebble"`. Five tags mean one thing in the one
-            and another in the other. Default: `"rocksdb"`.
+        engine: `"rocksdb"`, of which LevelDB knows the first two tags, or `"pebble"`. Five tags mean one thing in the
+            one and another in the other. Default: `"rocksdb"`.
 
     Raises:
         PayloadError: The record is shorter than the header of a batch.
@@ -726,7 +726,7 @@ class WriteBatch:
         """The operations, in order.
 
         Raises:
-            PayloadError: What stands at `offset` is no operation; or, behind the last one, the header states another count.
+            PayloadError: What stands there is no operation; or, behind the last one, the header states another count.
         """
     def __bytes__(self) -> bytes:
         """The record."""
@@ -737,8 +737,8 @@ class WriteBatch:
 class Operation:
     """An operation of a `WriteBatch`.
 
-    An attribute is `None` if operations of this kind do not have it. Two operations are equal if they say the same, whatever
-    their sequence numbers are. One that was read from a record keeps that record in memory.
+    An attribute is `None` if operations of this kind do not have it. Two operations are equal if they say the same,
+    whatever their sequence numbers are. One that was read from a record keeps that record in memory.
 
     Args:
         kind: An `OperationKind`, or its name. It decides which of the others are to be given: all that it has.
@@ -809,7 +809,7 @@ class Operation:
 
 @final
 class VersionEdit:
-    """The record of a MANIFEST of LevelDB or RocksDB: what changes from one version of the database to the next.
+    r"""The record of a MANIFEST of LevelDB or RocksDB: what changes from one version of the database to the next.
 
     Args:
         record: The record. All of it is looked at.
@@ -819,7 +819,7 @@ class VersionEdit:
         TypeError: `record` is not bytes-like.
 
     >>> from cordwood.payload import VersionEdit
-    >>> edit = VersionEdit(b"\\x01\\x1aleveldb.BytewiseComparator\\x02\\x04\\x06\\x01\\x05")
+    >>> edit = VersionEdit(b"\x01\x1aleveldb.BytewiseComparator\x02\x04\x06\x01\x05")
     >>> for kind, tag, value in edit.fields:
     ...     print(kind, tag, value)
     comparator 1 b'leveldb.BytewiseComparator'

@@ -1,4 +1,4 @@
-"""The closed sets of words that `SkippedRegion`, `End`, `NotYet` and `PayloadError` use. Each is a string, and stable."""
+"""The closed sets of words that `SkippedRegion`, `End`, `NotYet` and `PayloadError` use: strings, and stable."""
 
 from enum import StrEnum
 

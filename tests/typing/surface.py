@@ -22,6 +22,16 @@ from cordwood import (
     Stat,
     Writer,
 )
+from cordwood.payload import (
+    Operation,
+    OperationKind,
+    PayloadError,
+    PayloadReason,
+    VersionEdit,
+    WriteBatch,
+    version_edit,
+    write_batch,
+)
 
 with cordwood.open("example.log") as reader:
     assert_type(reader, Reader)
@@ -176,3 +186,25 @@ assert_type(
     (stat.record_len_min, stat.record_len_max, stat.record_len_mean), tuple[int | None, int | None, float | None]
 )
 assert_type((stat.block_count, stat.file_len, stat.end), tuple[int | None, int | None, End])
+
+batch = WriteBatch(b"", engine="pebble")
+assert_type(WriteBatch.build(1, [Operation(OperationKind.PUT, key=b"k", value=bytearray())]), WriteBatch)
+assert_type((batch.sequence, batch.count, len(batch), bytes(batch)), tuple[int, int, int, bytes])
+for operation in batch:
+    assert_type(operation, Operation)
+    assert_type((operation.kind, operation.sequence, operation.key), tuple[OperationKind, int | None, bytes | None])
+assert_type(write_batch.to_dict(b""), dict[str, object])
+assert_type(version_edit.to_dict(b""), dict[str, object])
+for field in VersionEdit(b"").fields:
+    assert_type(field.kind, version_edit.FieldKind)
+    match field.value:
+        case version_edit.NewFile() as table:
+            assert_type((table.level, table.smallest.user_key), tuple[int, bytes])
+        case version_edit.DeletedFile(level, file_number):
+            assert_type((level, file_number), tuple[int, int])
+        case _:
+            pass
+try:
+    batch.to_dict()
+except PayloadError as error:
+    assert_type((error.offset, error.length, error.reason), tuple[int, int, PayloadReason])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
+from typing import cast
 
 
 def jsonable(value: object) -> object:
@@ -19,8 +20,9 @@ def jsonable(value: object) -> object:
     if isinstance(value, str):
         return str(value)  # Of an enum, the word alone.
     if isinstance(value, tuple):
-        names: tuple[str, ...] | None = getattr(value, "_fields", None)
+        items = cast("tuple[object, ...]", value)
+        names: tuple[str, ...] | None = getattr(items, "_fields", None)
         if names is None:
-            return [jsonable(item) for item in value]
-        return {name: jsonable(item) for name, item in zip(names, value, strict=True) if item is not None}
+            return [jsonable(item) for item in items]
+        return {name: jsonable(item) for name, item in zip(names, items, strict=True) if item is not None}
     return value

@@ -218,7 +218,7 @@ class Field(NamedTuple):
 
 
 def to_dict(record: bytes) -> dict[str, object]:
-    """A version edit as JSON has it: what `VersionEdit.to_dict` returns.
+    r"""A version edit as JSON has it: what `VersionEdit.to_dict` returns.
 
     Args:
         record: The record of a MANIFEST.
@@ -227,11 +227,12 @@ def to_dict(record: bytes) -> dict[str, object]:
         PayloadError: The record is no version edit.
 
     >>> from cordwood.payload import version_edit
-    >>> version_edit.to_dict(b"\\x02\\x04\\x06\\x01\\x05")["fields"]
+    >>> version_edit.to_dict(b"\x02\x04\x06\x01\x05")["fields"]
     [{'kind': 'log_number', 'tag': 2, 'value': 4}, {'kind': 'deleted_file', 'tag': 6, 'value': {'level': 1, 'file_number': 5}}]
     """  # noqa: E501 - what is printed is one line
     return VersionEdit(record).to_dict()
 
 
-def _to_dict(edit: VersionEdit) -> dict[str, object]:
+def dict_of(edit: VersionEdit) -> dict[str, object]:
+    """What the native `to_dict` returns."""
     return {"fields": [jsonable(field) for field in edit.fields]}

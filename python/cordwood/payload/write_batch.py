@@ -83,7 +83,8 @@ def to_dict(record: bytes, *, engine: str = "rocksdb") -> dict[str, object]:
     return WriteBatch(record, engine=engine).to_dict()
 
 
-def _to_dict(batch: WriteBatch) -> dict[str, object]:
+def dict_of(batch: WriteBatch) -> dict[str, object]:
+    """What the native `to_dict` returns."""
     return {
         "sequence": batch.sequence,
         "count": batch.count,

@@ -10,6 +10,7 @@ mod error;
 mod event;
 mod exclusive;
 mod follow;
+mod operation;
 mod pack;
 mod reader;
 mod source;
@@ -33,6 +34,8 @@ mod native {
     #[pymodule_export]
     use crate::follow::{Follower, FollowerRecords, NotYet};
     #[pymodule_export]
+    use crate::operation::Operation;
+    #[pymodule_export]
     use crate::pack::Pack;
     #[pymodule_export]
     use crate::reader::Reader;
@@ -41,7 +44,7 @@ mod native {
     #[pymodule_export]
     use crate::version_edit::VersionEdit;
     #[pymodule_export]
-    use crate::write_batch::{Operation, WriteBatch};
+    use crate::write_batch::WriteBatch;
     #[pymodule_export]
     use crate::writer::Writer;
     #[pymodule_export]

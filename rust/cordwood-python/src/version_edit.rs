@@ -44,7 +44,7 @@ impl VersionEdit {
     fn to_dict<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         let module = py.import("cordwood.payload.version_edit")?;
-        module.getattr(intern!(py, "_to_dict"))?.call1((slf,))
+        module.getattr(intern!(py, "dict_of"))?.call1((slf,))
     }
 
     /// Encoded anew, so that whoever compares it with the record sees that nothing was lost.

@@ -251,12 +251,7 @@ impl<'a> Operation<'a> {
     }
 
     /// Writes the operation behind `out`, as the engine would: without a column family if it is the default one.
-    ///
-    /// # Errors
-    ///
-    /// [`TooLarge`](PayloadReason::TooLarge) for a string of 4 GiB or more, [`UnknownTag`](PayloadReason::UnknownTag) for an operation that
-    /// `engine` does not know. `out` may then have the beginning of the operation.
-    pub fn encode(&self, out: &mut Vec<u8>, engine: Engine) -> Result<(), PayloadError> {
+    pub(super) fn encode(&self, out: &mut Vec<u8>, engine: Engine) -> Result<(), PayloadError> {
         use Engine::{Pebble, RocksDb};
         // Who knows it (`None`: both); its tags, without and with a column family; which family; its strings.
         type Row<'a> = (Option<Engine>, u8, u8, u32, [Option<&'a [u8]>; 2]);

@@ -110,7 +110,8 @@ impl<'a> WriteBatch<'a> {
     ///
     /// # Errors
     ///
-    /// What [`Operation::encode`] returns, and [`TooLarge`](PayloadReason::TooLarge) for more than 2^32 - 1 operations.
+    /// [`UnknownTag`](PayloadReason::UnknownTag) for an operation that `engine` does not know, [`TooLarge`](PayloadReason::TooLarge) for a
+    /// string, or a number of operations, of 2^32 and more.
     pub fn encode<'b>(
         sequence: u64,
         operations: impl IntoIterator<Item = &'b Operation<'b>>,

@@ -1,0 +1,346 @@
+//! The class `Operation`.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use cordwood::payload::{self, Engine};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyType};
+
+use crate::error::payload_error;
+use crate::source::bytes_of;
+
+/// An operation of a batch. It is read from the record again each time that it is asked for something: most of what stands in a log
+/// nobody looks at.
+#[pyclass(frozen, module = "cordwood.payload")]
+pub(crate) struct Operation {
+    /// The record that it stands in, which begins with the header of a batch.
+    pub(crate) record: Py<PyBytes>,
+    pub(crate) engine: Engine,
+    pub(crate) offset: usize,
+    pub(crate) sequence: Option<u64>,
+}
+
+impl Operation {
+    pub(crate) fn core<'a>(&'a self, py: Python<'a>) -> PyResult<payload::Operation<'a>> {
+        let batch = payload::WriteBatch::new(self.record.as_bytes(py), self.engine);
+        match batch.and_then(|batch| batch.operation_at(self.offset)) {
+            Ok(Some((operation, _))) => Ok(operation),
+            Ok(None) => Err(PyValueError::new_err("there is no operation")),
+            Err(error) => Err(payload_error(py, error)),
+        }
+    }
+
+    fn parts<'a>(&'a self, py: Python<'a>) -> PyResult<Parts<&'a [u8]>> {
+        self.core(py).map(Parts::from)
+    }
+}
+
+#[pymethods]
+impl Operation {
+    #[classattr]
+    fn __match_args__() -> (&'static str,) {
+        ("kind",)
+    }
+
+    #[new]
+    #[pyo3(signature = (
+        kind, *, column_family = None, key = None, end_key = None, value = None, xid = None, timestamp = None,
+        write_unix_time = None
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of the Python class")]
+    fn new(
+        py: Python<'_>,
+        kind: &str,
+        column_family: Option<u32>,
+        key: Option<&Bound<'_, PyAny>>,
+        end_key: Option<&Bound<'_, PyAny>>,
+        value: Option<&Bound<'_, PyAny>>,
+        xid: Option<&Bound<'_, PyAny>>,
+        timestamp: Option<&Bound<'_, PyAny>>,
+        write_unix_time: Option<u64>,
+    ) -> PyResult<Self> {
+        let given = Parts {
+            column_family,
+            key: key.map(bytes_of).transpose()?,
+            end_key: end_key.map(bytes_of).transpose()?,
+            value: value.map(bytes_of).transpose()?,
+            xid: xid.map(bytes_of).transpose()?,
+            timestamp: timestamp.map(bytes_of).transpose()?,
+            write_unix_time,
+        };
+        let operation = given.operation(kind)?;
+        // One of the two engines knows it.
+        let rocksdb =
+            payload::WriteBatch::encode(0, &[operation], Engine::RocksDb).map(|record| (record, Engine::RocksDb));
+        let (record, engine) = rocksdb
+            .or_else(|_| {
+                payload::WriteBatch::encode(0, &[operation], Engine::Pebble).map(|record| (record, Engine::Pebble))
+            })
+            .map_err(|error| payload_error(py, error))?;
+        Ok(Operation {
+            record: PyBytes::new(py, &record).unbind(),
+            engine,
+            offset: payload::WriteBatch::HEADER_LEN,
+            sequence: None,
+        })
+    }
+
+    #[getter]
+    fn kind<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        static KIND: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+        let kind = KIND.import(py, "cordwood.payload.write_batch", "OperationKind")?;
+        kind.call1((self.core(py)?.as_str(),))
+    }
+
+    #[getter]
+    fn sequence(&self) -> Option<u64> {
+        self.sequence
+    }
+
+    #[getter]
+    fn column_family(&self, py: Python<'_>) -> PyResult<Option<u32>> {
+        Ok(self.parts(py)?.column_family)
+    }
+
+    #[getter]
+    fn key<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        Ok(self.parts(py)?.key.map(|key| PyBytes::new(py, key)))
+    }
+
+    #[getter]
+    fn end_key<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        Ok(self.parts(py)?.end_key.map(|key| PyBytes::new(py, key)))
+    }
+
+    #[getter]
+    fn value<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        Ok(self.parts(py)?.value.map(|value| PyBytes::new(py, value)))
+    }
+
+    #[getter]
+    fn xid<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        Ok(self.parts(py)?.xid.map(|xid| PyBytes::new(py, xid)))
+    }
+
+    #[getter]
+    fn timestamp<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        Ok(self.parts(py)?.timestamp.map(|timestamp| PyBytes::new(py, timestamp)))
+    }
+
+    #[getter]
+    fn write_unix_time(&self, py: Python<'_>) -> PyResult<Option<u64>> {
+        Ok(self.parts(py)?.write_unix_time)
+    }
+
+    fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<bool> {
+        match other.cast::<Operation>() {
+            Ok(other) => Ok(self.core(py)? == other.get().core(py)?),
+            Err(_) => Ok(false),
+        }
+    }
+
+    fn __hash__(&self, py: Python<'_>) -> PyResult<u64> {
+        let mut hasher = DefaultHasher::new();
+        self.core(py)?.hash(&mut hasher);
+        Ok(hasher.finish())
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let operation = self.core(py)?;
+        let parts = Parts::from(operation);
+        let mut text = format!("Operation('{}'", operation.as_str());
+        if let Some(column_family) = parts.column_family.filter(|&column_family| column_family != 0) {
+            text += &format!(", column_family={column_family}");
+        }
+        for (name, bytes) in parts.strings() {
+            if let Some(bytes) = bytes {
+                text += &format!(", {name}={}", PyBytes::new(py, bytes).repr()?);
+            }
+        }
+        if let Some(time) = parts.write_unix_time {
+            text += &format!(", write_unix_time={time}");
+        }
+        Ok(text + ")")
+    }
+}
+
+/// What an operation has, under the names of the attributes; `None` is what it has not.
+#[derive(Default)]
+struct Parts<B> {
+    column_family: Option<u32>,
+    key: Option<B>,
+    end_key: Option<B>,
+    value: Option<B>,
+    xid: Option<B>,
+    timestamp: Option<B>,
+    write_unix_time: Option<u64>,
+}
+
+impl<B> Parts<B> {
+    fn strings(&self) -> [(&'static str, Option<&B>); 5] {
+        [
+            ("key", self.key.as_ref()),
+            ("end_key", self.end_key.as_ref()),
+            ("value", self.value.as_ref()),
+            ("xid", self.xid.as_ref()),
+            ("timestamp", self.timestamp.as_ref()),
+        ]
+    }
+
+    /// The names of what is there. A column family may always be left out.
+    fn names(&self) -> Vec<&'static str> {
+        let strings = self.strings().into_iter();
+        let mut names: Vec<_> = strings.filter_map(|(name, bytes)| bytes.map(|_| name)).collect();
+        names.extend(self.write_unix_time.map(|_| "write_unix_time"));
+        names
+    }
+}
+
+impl<'a> From<payload::Operation<'a>> for Parts<&'a [u8]> {
+    fn from(operation: payload::Operation<'a>) -> Self {
+        use payload::Operation as Op;
+        let mut parts = Parts::default();
+        match operation {
+            Op::Put {
+                column_family,
+                key,
+                value,
+            }
+            | Op::Merge {
+                column_family,
+                key,
+                value,
+            }
+            | Op::PutBlobIndex {
+                column_family,
+                key,
+                value,
+            }
+            | Op::PutEntity {
+                column_family,
+                key,
+                value,
+            } => {
+                parts.column_family = Some(column_family);
+                (parts.key, parts.value) = (Some(key), Some(value));
+            }
+            Op::Delete { column_family, key } | Op::SingleDelete { column_family, key } => {
+                parts.column_family = Some(column_family);
+                parts.key = Some(key);
+            }
+            Op::DeleteRange {
+                column_family,
+                key,
+                end_key,
+            } => {
+                parts.column_family = Some(column_family);
+                (parts.key, parts.end_key) = (Some(key), Some(end_key));
+            }
+            Op::TimedPut {
+                column_family,
+                key,
+                value,
+                write_unix_time,
+            } => {
+                parts.column_family = Some(column_family);
+                (parts.key, parts.value) = (Some(key), Some(value));
+                parts.write_unix_time = Some(write_unix_time);
+            }
+            Op::LogData { value } => parts.value = Some(value),
+            Op::EndPrepare { xid } | Op::Commit { xid } | Op::Rollback { xid } => parts.xid = Some(xid),
+            Op::CommitWithTimestamp { timestamp, xid } => {
+                (parts.timestamp, parts.xid) = (Some(timestamp), Some(xid));
+            }
+            Op::DeleteSized { key, value }
+            | Op::RangeKeySet { key, value }
+            | Op::RangeKeyUnset { key, value }
+            | Op::IngestSstWithBlobs { key, value } => (parts.key, parts.value) = (Some(key), Some(value)),
+            Op::RangeKeyDelete { key, end_key } | Op::Excise { key, end_key } => {
+                (parts.key, parts.end_key) = (Some(key), Some(end_key));
+            }
+            Op::IngestSst { key } => parts.key = Some(key),
+            // The marks of transactions have nothing.
+            _ => {}
+        }
+        parts
+    }
+}
+
+impl Parts<Vec<u8>> {
+    /// The operation of this kind with these parts. It must have all that the kind has, and nothing else.
+    fn operation(&self, kind: &str) -> PyResult<payload::Operation<'_>> {
+        use payload::Operation as Op;
+        let column_family = self.column_family.unwrap_or(0);
+        let [key, end_key, value, xid, timestamp] =
+            self.strings().map(|(_, bytes)| bytes.map_or(&[][..], Vec::as_slice));
+        let write_unix_time = self.write_unix_time.unwrap_or(0);
+        let operation = match kind {
+            "put" => Op::Put {
+                column_family,
+                key,
+                value,
+            },
+            "delete" => Op::Delete { column_family, key },
+            "merge" => Op::Merge {
+                column_family,
+                key,
+                value,
+            },
+            "log_data" => Op::LogData { value },
+            "single_delete" => Op::SingleDelete { column_family, key },
+            "delete_range" => Op::DeleteRange {
+                column_family,
+                key,
+                end_key,
+            },
+            "put_blob_index" => Op::PutBlobIndex {
+                column_family,
+                key,
+                value,
+            },
+            "put_entity" => Op::PutEntity {
+                column_family,
+                key,
+                value,
+            },
+            "timed_put" => Op::TimedPut {
+                column_family,
+                key,
+                value,
+                write_unix_time,
+            },
+            "noop" => Op::Noop,
+            "begin_prepare" => Op::BeginPrepare,
+            "begin_persisted_prepare" => Op::BeginPersistedPrepare,
+            "begin_unprepare" => Op::BeginUnprepare,
+            "end_prepare" => Op::EndPrepare { xid },
+            "commit" => Op::Commit { xid },
+            "commit_with_timestamp" => Op::CommitWithTimestamp { timestamp, xid },
+            "rollback" => Op::Rollback { xid },
+            "delete_sized" => Op::DeleteSized { key, value },
+            "range_key_set" => Op::RangeKeySet { key, value },
+            "range_key_unset" => Op::RangeKeyUnset { key, value },
+            "range_key_delete" => Op::RangeKeyDelete { key, end_key },
+            "ingest_sst" => Op::IngestSst { key },
+            "ingest_sst_with_blobs" => Op::IngestSstWithBlobs { key, value },
+            "excise" => Op::Excise { key, end_key },
+            other => return Err(PyValueError::new_err(format!("'{other}' is no kind of operation"))),
+        };
+        let parts = Parts::from(operation);
+        if self.column_family.is_some() && parts.column_family.is_none() {
+            return Err(PyTypeError::new_err(format!("a {kind} has no column_family")));
+        }
+        if self.names() == parts.names() {
+            return Ok(operation);
+        }
+        let needed = match parts.names().as_slice() {
+            [] => "nothing".to_owned(),
+            names => names.join(", "),
+        };
+        Err(PyTypeError::new_err(format!(
+            "a {kind} has {needed}, no more and no less"
+        )))
+    }
+}
