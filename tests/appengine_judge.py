@@ -7,9 +7,11 @@ that the SDK made, in hexadecimal, with what is in each. The JSON is that of `co
 import base64
 import datetime
 import json
+import math
 import os
 import random
 import sys
+from pathlib import Path
 
 os.environ["APPLICATION_ID"] = "s~app"
 
@@ -27,10 +29,10 @@ def json_of_key(key):
     return out
 
 
-def json_of(value):
+def json_of(value):  # noqa: PLR0911 - one for each type
     if isinstance(value, types.EmbeddedEntity):
         proto = entity_bytes_pb2.EntityProto.FromString(value)
-        key = proto.key.path.element and json_of_key(types.Key._FromPb(proto.key))
+        key = proto.key.path.element and json_of_key(types.Key._FromPb(proto.key))  # noqa: SLF001
         # It does not read an entity without an app.
         proto.key.app = proto.key.app or "s~app"
         out = {name: json_of(item) for name, item in datastore.Entity.FromPb(proto).items()}
@@ -48,7 +50,7 @@ def json_of(value):
         return {**user, "obfuscated_gaia_id": value.user_id()} if value.user_id() else user
     if isinstance(value, list):
         return [json_of(item) for item in value]
-    if isinstance(value, float) and value != value:
+    if isinstance(value, float) and math.isnan(value):
         return "NaN"
     return value
 
@@ -106,11 +108,11 @@ def main(verb, *arguments):
             record = entity_of(rng, 3).ToPb().SerializeToString()
             yield record.hex(), json_of_record(record)
     for name in arguments if verb != "make" else []:
-        with open(name, "rb") as file:
+        with Path(name).open("rb") as file:
             if verb == "rows":
                 yield from parse_leveldb_documents(file)
             else:
                 yield from map(json_of_record, RecordsReader(file, no_check_crc=False))
 
 
-print(json.dumps(list(main(*sys.argv[1:])), default=json_of))
+print(json.dumps(list(main(*sys.argv[1:])), default=json_of))  # noqa: T201
