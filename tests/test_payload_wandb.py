@@ -93,8 +93,14 @@ def test_summary_and_configuration(run):
         del summary[name]
     # It has no values that are none.
     assert summary == {
-        **{"loss": 1 / 20, "count": 19, "large": 2**60, "flag": False, "list": [1, 2.5], "_step": 100},
-        **{"nested": {"a": 19, "b": {"text": "ä"}}, "best": {"loss": 0.05}},
+        "loss": 1 / 20,
+        "count": 19,
+        "large": 2**60,
+        "flag": False,
+        "list": [1, 2.5],
+        "_step": 100,
+        "nested": {"a": 19, "b": {"text": "ä"}},
+        "best": {"loss": 0.05},
     }
     config = wandb.config(cordwood.open(run))
     assert config.pop("_wandb") is not None

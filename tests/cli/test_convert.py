@@ -82,7 +82,12 @@ def test_operations_have_the_same_columns_in_every_log(tmp_path):
     assert table.num_rows == 1
     row = {name: value for name, value in table.to_pylist()[0].items() if value is not None}
     assert row == {
-        **{"offset": 0, "sequence": 2**64 - 1, "kind": "put", "column_family": 0, "key": b"key", "value": b"value"}
+        "offset": 0,
+        "sequence": 2**64 - 1,
+        "kind": "put",
+        "column_family": 0,
+        "key": b"key",
+        "value": b"value",
     }
     assert str(table.schema.field("xid").type) == "binary"
 
