@@ -115,6 +115,9 @@ impl Open {
 
     /// [`fill`](Self::fill) for `packs`, with what threads have read ahead where they can.
     fn fill_for(&mut self, py: Python<'_>, pack: &mut cordwood::Pack, packs: &Packs) -> Option<Next> {
+        if packs.threads == NonZeroUsize::MIN {
+            return self.fill(py, pack, packs.len_max);
+        }
         let mut ahead = packs.ahead.lock().unwrap_or_else(PoisonError::into_inner);
         if self.options.dialect.is_none() {
             match py.detach(|| self.reader.dialect()) {
@@ -125,8 +128,7 @@ impl Open {
         let found = match &self.source {
             // One range does not depend on another, and nothing else has met what comes next.
             Some(source)
-                if packs.threads > NonZeroUsize::MIN
-                    && self.options.on_corruption != OnCorruption::Stop
+                if self.options.on_corruption != OnCorruption::Stop
                     && !self.options.dialect.is_some_and(cordwood::Dialect::has_log_numbers)
                     && self.end.is_none()
                     && matches!(self.met, None | Some(Next::Elsewhere)) =>
