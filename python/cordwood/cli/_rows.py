@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import math
 from collections.abc import Callable, Iterable
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import cordwood
 
@@ -124,9 +124,9 @@ def to_json(value: object) -> object:
             value if math.isfinite(value) else "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
         )
     if isinstance(value, dict):
-        return {name: to_json(item) for name, item in value.items()}
+        return {name: to_json(item) for name, item in cast("dict[str, object]", value).items()}
     if type(value) is list:
-        return [to_json(item) for item in value]
+        return [to_json(item) for item in cast("list[object]", value)]
     if isinstance(value, bytes):
         from cordwood.payload._json import jsonable
 

@@ -26,7 +26,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import IO, Any
 
 import cordwood
@@ -100,7 +100,7 @@ def _form_of(destination: str) -> str:
 
 
 @contextlib.contextmanager
-def _source(name: str, *, twice: bool) -> Iterator[Callable[[], Any]]:
+def _source(name: str, *, twice: bool) -> Generator[Callable[[], Any], None, None]:
     """What gives the source from its beginning, as often as it is called. stdin is copied to the disk for that."""
     if name != "-":
         yield lambda: name
@@ -191,7 +191,7 @@ class _Batches:
 
 
 @contextlib.contextmanager
-def _destination(name: str) -> Iterator[IO[bytes]]:
+def _destination(name: str) -> Generator[IO[bytes], None, None]:
     """The file to be written; removed, if it does not become whole."""
     if name == "-":
         yield sys.stdout.buffer

@@ -92,7 +92,7 @@ class Entity(NamedTuple):
     """What is not interpreted: fields that Google's own reader passes over, and any that are younger than cordwood."""
 
 
-Value: TypeAlias = "bool | int | float | str | bytes | datetime | GeoPoint | Key | User | Entity | list[Value] | None"
+Value: TypeAlias = bool | int | float | str | bytes | datetime | GeoPoint | Key | User | Entity | list["Value"] | None
 """The value of a property.
 
 A time is a `datetime` in UTC, or an `int` of microseconds since 1970 if it is not within the years 1 to 9999.
@@ -102,7 +102,8 @@ Text that is not UTF-8 stays `bytes`.
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def _timestamp(microseconds: int) -> datetime | int:
+# The native module calls it.
+def _timestamp(microseconds: int) -> datetime | int:  # pyright: ignore[reportUnusedFunction]
     try:
         return _EPOCH + timedelta(microseconds=microseconds)
     except OverflowError:

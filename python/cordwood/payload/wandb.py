@@ -18,21 +18,26 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
 from cordwood.errors import PayloadError
 from cordwood.types import PayloadReason
 
-try:
-    # Neither has types: the classes are made when the modules are imported.
-    _protobuf: Any = import_module("google.protobuf.message")
-    _json_format: Any = import_module("google.protobuf.json_format")
-    _wandb: Any = import_module("wandb.proto.wandb_internal_pb2")
-except ModuleNotFoundError as error:
-    text = f"to read the records of .wandb files takes wandb: pip install cordwood[wandb] ({error})"
-    raise ModuleNotFoundError(text, name=error.name) from error
-
 __all__ = ["config", "decode", "history", "history_row", "summary", "to_dict"]
+
+
+def _imported(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        text = f"to read the records of .wandb files takes wandb: pip install cordwood[wandb] ({error})"
+        raise ModuleNotFoundError(text, name=error.name) from error
+
+
+# They have no types: their classes are made when they are imported.
+_protobuf = _imported("google.protobuf.message")
+_json_format = _imported("google.protobuf.json_format")
+_wandb = _imported("wandb.proto.wandb_internal_pb2")
 
 
 def decode(record: bytes) -> Any:
@@ -181,9 +186,9 @@ def _apply(values: dict[str, Any], record: bytes, change: Any) -> None:
         *folders, name = _path(item)
         folder = values
         for key in folders:
-            folder = folder.get(key, {}) if isinstance(folder, dict) else {}
-        if isinstance(folder, dict):
-            folder.pop(name, None)
+            inside = folder.get(key)
+            folder = cast("dict[str, Any]", inside) if isinstance(inside, dict) else {}
+        folder.pop(name, None)
 
 
 def _path(item: Any) -> list[str]:
