@@ -90,7 +90,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return Status.BROKEN_PIPE
     except KeyboardInterrupt:
         return Status.INTERRUPTED
-    except (OSError, cordwood.CordwoodError) as error:
+    # A package of one of the extras is not installed: the message names it.
+    except (OSError, cordwood.CordwoodError, ModuleNotFoundError) as error:
         complain(error)
         return Status.FAILURE
     except ValueError as error:

@@ -79,13 +79,9 @@ def run(options: argparse.Namespace) -> Status:
     if form in BINARY and options.destination == "-" and sys.stdout.isatty():
         raise ValueError(f"{form} is nothing for a terminal; name a destination")
     known = {} if form == "ndjson" else KNOWN_COLUMNS.get(options.payload)
-    try:
-        check_installed(form)
-        with _source(options.source, twice=known is None) as open_source:
-            return _convert(options, form, open_source, known)
-    except ModuleNotFoundError as error:
-        complain(error)
-        return Status.FAILURE
+    check_installed(form)
+    with _source(options.source, twice=known is None) as open_source:
+        return _convert(options, form, open_source, known)
 
 
 def _form_of(destination: str) -> str:

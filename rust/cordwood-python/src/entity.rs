@@ -19,11 +19,7 @@ pub(crate) fn decode_entity<'py>(record: &Bound<'py, PyAny>) -> PyResult<Bound<'
 }
 
 /// What stands under a name in `cordwood.payload.entity`.
-fn named<'py>(
-    py: Python<'py>,
-    cell: &'static PyOnceLock<Py<PyAny>>,
-    name: &str,
-) -> PyResult<&'py Bound<'py, PyAny>> {
+fn named<'py>(py: Python<'py>, cell: &'static PyOnceLock<Py<PyAny>>, name: &str) -> PyResult<&'py Bound<'py, PyAny>> {
     let object = cell.get_or_try_init(py, || {
         let module = py.import("cordwood.payload.entity")?;
         Ok::<_, PyErr>(module.getattr(name)?.unbind())

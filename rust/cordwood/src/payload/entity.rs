@@ -7,8 +7,9 @@
 
 use std::collections::HashMap;
 
+use super::entity_key::{EntityKey, KeyForm, read_path};
 use super::error::{PayloadError, PayloadReason};
-use super::proto::Message;
+use super::proto::{Message, OtherField};
 
 /// An entity: what Datastore calls one, and what a document or a map in a document is to Firestore.
 ///
@@ -33,41 +34,6 @@ pub struct Entity<'a> {
     /// The fields that are not interpreted, in the order of the record: those that Google's own reader passes over too (`owner`,
     /// `meaning_uri`, an `entity_group` that is not the key's root, ...), and those that are younger than this decoder.
     pub other_fields: Vec<OtherField<'a>>,
-}
-
-/// The key of an entity.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-#[non_exhaustive]
-pub struct EntityKey<'a> {
-    /// The application: a project with the partition in front, such as `s~project`, or `dev~project` by an emulator. Empty in Firestore's maps.
-    pub app: &'a str,
-    /// The database, if it is not the default one.
-    pub database: Option<&'a str>,
-    /// The namespace, if it is not the default one.
-    pub namespace: Option<&'a str>,
-    /// From the root to the entity. Empty in Firestore's maps.
-    pub path: Vec<PathElement<'a>>,
-}
-
-/// One step of a key's path.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub struct PathElement<'a> {
-    /// The kind; to Firestore the collection.
-    pub kind: &'a str,
-    /// Which one of its kind.
-    pub id: PathId<'a>,
-}
-
-/// Which entity of its kind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum PathId<'a> {
-    /// Not given: an incomplete key.
-    None,
-    /// A number.
-    Id(i64),
-    /// A name.
-    Name(&'a str),
 }
 
 /// A property: a name and its value, or the values of an array.
@@ -146,20 +112,6 @@ pub struct User<'a> {
     pub federated_identity: Option<&'a str>,
     /// That provider.
     pub federated_provider: Option<&'a str>,
-}
-
-/// A field that is kept as it stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub struct OtherField<'a> {
-    /// The message that it is a field of: `"EntityProto"`, `"Property"`, ...
-    pub message: &'static str,
-    /// Its number.
-    pub number: u32,
-    /// Where it begins in the record, in bytes.
-    pub offset: usize,
-    /// All of it: tag and content.
-    pub bytes: &'a [u8],
 }
 
 const MEANING_GD_WHEN: u64 = 7;
@@ -320,115 +272,6 @@ impl<'a> EntityValue<'a> {
         Ok(EntityValue::Point {
             latitude: latitude.ok_or_else(|| whole.missing(6))?,
             longitude: longitude.ok_or_else(|| whole.missing(7))?,
-        })
-    }
-}
-
-/// The field numbers in an element of a path.
-struct PathNumbers {
-    kind: u32,
-    id: u32,
-    name: u32,
-}
-
-const PATH: PathNumbers = PathNumbers {
-    kind: 2,
-    id: 3,
-    name: 4,
-};
-
-const REFERENCE_VALUE_PATH: PathNumbers = PathNumbers {
-    kind: 15,
-    id: 16,
-    name: 17,
-};
-
-fn read_path<'a>(
-    mut message: Message<'a>,
-    other_fields: &mut Vec<OtherField<'a>>,
-) -> Result<Vec<PathElement<'a>>, PayloadError> {
-    let mut path = Vec::new();
-    while let Some(field) = message.next_field()? {
-        if field.number == 1 {
-            path.push(PathElement::read(field.group()?, &PATH, other_fields)?);
-        } else {
-            other_fields.push(field.other("Path"));
-        }
-    }
-    Ok(path)
-}
-
-impl<'a> PathElement<'a> {
-    fn read(
-        mut group: Message<'a>,
-        numbers: &PathNumbers,
-        other_fields: &mut Vec<OtherField<'a>>,
-    ) -> Result<Self, PayloadError> {
-        let whole = group.clone();
-        let (mut kind, mut id) = (None, None);
-        while let Some(field) = group.next_field()? {
-            match field.number {
-                number if number == numbers.kind => field.set(&mut kind, field.text()?)?,
-                number if number == numbers.id => field.set(&mut id, PathId::Id(field.varint()? as i64))?,
-                number if number == numbers.name => field.set(&mut id, PathId::Name(field.text()?))?,
-                _ => other_fields.push(field.other("Element")),
-            }
-        }
-        Ok(PathElement {
-            kind: kind.ok_or_else(|| whole.missing(numbers.kind))?,
-            id: id.unwrap_or(PathId::None),
-        })
-    }
-}
-
-/// The two messages that hold a key.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum KeyForm {
-    /// Its path is a message of its own.
-    Reference,
-    /// `PropertyValue.ReferenceValue`: the elements of its path stand in itself, with other numbers.
-    ReferenceValue,
-}
-
-impl KeyForm {
-    fn message(self) -> &'static str {
-        match self {
-            KeyForm::Reference => "Reference",
-            KeyForm::ReferenceValue => "ReferenceValue",
-        }
-    }
-}
-
-impl<'a> EntityKey<'a> {
-    fn read(
-        mut message: Message<'a>,
-        form: KeyForm,
-        other_fields: &mut Vec<OtherField<'a>>,
-    ) -> Result<Self, PayloadError> {
-        let whole = message.clone();
-        let (mut app, mut database, mut namespace, mut path) = (None, None, None, None);
-        while let Some(field) = message.next_field()? {
-            match field.number {
-                13 => field.set(&mut app, field.text()?)?,
-                14 if form == KeyForm::Reference => {
-                    let elements = read_path(field.message()?, other_fields)?;
-                    field.set(&mut path, elements)?;
-                }
-                14 => path.get_or_insert_with(Vec::new).push(PathElement::read(
-                    field.group()?,
-                    &REFERENCE_VALUE_PATH,
-                    other_fields,
-                )?),
-                20 => field.set(&mut namespace, field.text()?)?,
-                23 => field.set(&mut database, field.text()?)?,
-                _ => other_fields.push(field.other(form.message())),
-            }
-        }
-        Ok(EntityKey {
-            app: app.ok_or_else(|| whole.missing(13))?,
-            database,
-            namespace,
-            path: path.unwrap_or_default(),
         })
     }
 }

@@ -24,6 +24,7 @@
 //! [`PayloadReason::NonCanonical`] or [`PayloadReason::BadLength`], and not a record that looks like another one.
 
 mod entity;
+mod entity_key;
 mod error;
 mod new_file;
 mod operation;
@@ -32,9 +33,11 @@ mod version_edit;
 mod wire;
 mod write_batch;
 
-pub use entity::{Entity, EntityKey, EntityValue, OtherField, PathElement, PathId, Property, PropertyValue, User};
+pub use entity::{Entity, EntityValue, Property, PropertyValue, User};
+pub use entity_key::{EntityKey, PathElement, PathId};
 pub use error::{PayloadError, PayloadReason};
 pub use new_file::{CustomField, InternalKey, NewFile, NewFileForm};
 pub use operation::{Engine, Operation};
+pub use proto::OtherField;
 pub use version_edit::{BlobFileAddition, BlobFileGarbage, Field, Fields, VersionEdit, WalAddition};
 pub use write_batch::{Operations, WriteBatch};

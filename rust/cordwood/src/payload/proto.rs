@@ -1,6 +1,5 @@
 //! The fields of a protocol buffer (<https://protobuf.dev/programming-guides/encoding>), groups included.
 
-use super::entity::OtherField;
 use super::error::{PayloadError, PayloadReason};
 use super::wire::Cursor;
 
@@ -36,6 +35,20 @@ enum Data<'a> {
         begin: usize,
         end: usize,
     },
+}
+
+/// A field that is kept as it stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct OtherField<'a> {
+    /// The message that it is a field of: `"EntityProto"`, `"Property"`, ...
+    pub message: &'static str,
+    /// Its number.
+    pub number: u32,
+    /// Where it begins in the record, in bytes.
+    pub offset: usize,
+    /// All of it: tag and content.
+    pub bytes: &'a [u8],
 }
 
 const START_GROUP: u32 = 3;
