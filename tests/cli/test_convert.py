@@ -17,7 +17,17 @@ pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
 
 COMMAND = [sys.executable, "-m", "cordwood", "convert"]
-RECORDS = [b"", b"one", b"\xff\0", 'ä\n,"'.encode(), b"x" * 100_000, *(b"%d" % index for index in range(3_000))]
+RECORDS = [
+    b"",
+    b"one",
+    b"\xff\0",
+    'ä\n,"'.encode(),
+    b'say "x"',
+    b"a\nb",
+    b" a",
+    b"x" * 100_000,
+    *(b"%d" % index for index in range(3_000)),
+]
 
 
 @pytest.fixture

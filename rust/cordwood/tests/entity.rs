@@ -120,6 +120,8 @@ fn every_type_of_value() {
     let [(EntityValue::Entity(inner), Some(19))] = &values("inner")[..] else {
         panic!("no entity");
     };
+    // Its `entity_group` is empty: it is no root, and its key is not complete.
+    assert_eq!(inner.other_fields, []);
     let inner: Vec<_> = inner
         .properties
         .iter()
