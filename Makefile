@@ -24,17 +24,17 @@ PYRIGHT := PATH="$(CURDIR)/$(BIN):$$PATH" PYRIGHT_PYTHON_IGNORE_WARNINGS=1 pyrig
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
 
-.PHONY: help demo test lint test-rust wheel install test-python types bench bench-memory fuzz fmt clean
+.PHONY: help demo test lint test-rust wheel install test-python types test-abi3 wheel-abi3 bench bench-memory fuzz fmt clean
 
 help:  ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 # The two commands ------------------------------------------------------------------------------
 
 demo: $(VENV)/demo.stamp install  ## Build the wheel, then read and write the log of a real LevelDB
 	$(BIN)/python tools/demo.py
 
-test: lint test-rust wheel test-python types  ## Run every check below, in this order
+test: lint test-rust wheel test-python types test-abi3  ## Run every check below, in this order
 
 # The steps of `make test` ----------------------------------------------------------------------
 
@@ -71,6 +71,19 @@ types: $(VENV)/test.stamp install  ## Check the stubs against the module, and th
 	$(BIN)/mypy python/cordwood $(wildcard tests/typing)
 	$(PYRIGHT) --verifytypes cordwood --ignoreexternal
 	$(PYRIGHT) --warnings
+
+# For Pythons that have no wheel of their own: one wheel for all from 3.11 on. It is slower where each record is an object:
+# measured, 5 % when iterating and 13 % with `records()`.
+wheel-abi3: $(VENV)/demo.stamp  ## Build the wheel for the stable ABI into target/wheels-abi3
+	rm -rf $(WHEELS)-abi3
+	$(BIN)/maturin build --release --locked --features abi3 --interpreter $(BIN)/python --out $(WHEELS)-abi3
+
+# Python's path comes before what is installed.
+test-abi3: $(VENV)/test.stamp install wheel-abi3  ## Run the tests of the classes on that wheel
+	rm -rf target/abi3
+	$(BIN)/pip install --quiet --no-deps --no-index --target target/abi3 $(WHEELS)-abi3/cordwood-*.whl
+	PYTHONPATH=target/abi3 $(BIN)/pytest --quiet tests/test_golden.py tests/test_reader.py tests/test_writer.py \
+		tests/test_packs.py tests/test_sources.py tests/test_threads.py tests/test_salvage.py tests/test_follow.py
 
 # Fuzzing ---------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@
 [b'one', b'two']
 
 `open` is the way in; it returns a `Reader` or a `Writer`. `follow` reads a log while it is written.
-`verify`, `salvage` and `stat` are for whole logs. The format, what
+`verify`, `salvage`, `stat` and `fragments` are for whole logs. The format, what
 damage does and what each error means are described in the documentation.
 """
 
@@ -18,6 +18,7 @@ from cordwood._native import (
     Dialect,
     End,
     Follower,
+    Fragment,
     NotYet,
     Pack,
     Reader,
@@ -29,6 +30,7 @@ from cordwood._native import (
     __version__,
     crc32c,
     detect,
+    fragments,
     mask,
     salvage,
     stat,
@@ -46,7 +48,7 @@ from cordwood.errors import (
     RecordTooLargeError,
     TornTailError,
 )
-from cordwood.types import EndKind, FragmentPart, Reason, Severity, WaitReason
+from cordwood.types import EndKind, FragmentName, FragmentPart, Reason, Severity, WaitReason
 
 __all__ = [
     "BitFlip",
@@ -57,6 +59,8 @@ __all__ = [
     "End",
     "EndKind",
     "Follower",
+    "Fragment",
+    "FragmentName",
     "FragmentPart",
     "LogRotatedError",
     "LogTruncatedError",
@@ -78,6 +82,7 @@ __all__ = [
     "crc32c",
     "detect",
     "follow",
+    "fragments",
     "mask",
     "open",
     "plan_splits",

@@ -8,7 +8,7 @@ from _typeshed import ReadableBuffer
 from cordwood.payload.entity import Entity
 from cordwood.payload.version_edit import Field
 from cordwood.payload.write_batch import OperationKind
-from cordwood.types import EndKind, FragmentPart, Reason, Severity, WaitReason
+from cordwood.types import EndKind, FragmentName, FragmentPart, Reason, Severity, WaitReason
 from cordwood.typing import Sink, Source
 
 __all__ = [
@@ -17,12 +17,15 @@ __all__ = [
     "End",
     "Follower",
     "FollowerRecords",
+    "Fragment",
+    "Fragments",
     "NotYet",
     "Operation",
     "Pack",
     "Reader",
     "Record",
     "Report",
+    "Runs",
     "SkippedRegion",
     "Stat",
     "VersionEdit",
@@ -32,7 +35,9 @@ __all__ = [
     "crc32c",
     "decode_entity",
     "detect",
+    "fragments",
     "mask",
+    "runs",
     "salvage",
     "stat",
     "unmask",
@@ -1005,4 +1010,105 @@ def decode_entity(record: ReadableBuffer, /) -> Entity:
 
     Raises:
         PayloadError: The record is no entity.
+    """
+
+@final
+class Fragment:
+    """A fragment, or a stretch of a block that is none. `fragments` gives them."""
+
+    @property
+    def offset(self) -> int:
+        """File offset of the first byte."""
+    @property
+    def end_offset(self) -> int:
+        """File offset behind the last byte. Behind damage that is where the next fragment was found."""
+    @property
+    def block(self) -> int:
+        """Which block it lies in, counted from 0."""
+    @property
+    def name(self) -> FragmentName:
+        """What it is: `"full"`, `"first"`, `"trailer"`, ..."""
+    @property
+    def kind(self) -> int | None:
+        """The type byte; `None` where there is no header."""
+    @property
+    def payload_len(self) -> int | None:
+        """Bytes of payload, as the header states them, right or wrong."""
+    @property
+    def stored(self) -> int | None:
+        """The CRC that the header states, without the mask."""
+    @property
+    def computed(self) -> int | None:
+        """The CRC of what it should cover; `None` where that passes the end of the block or of the file."""
+    @property
+    def log_number(self) -> int | None:
+        """The number of the log, where headers of this type carry one."""
+    @property
+    def synced_offset(self) -> int | None:
+        """How far the file had been synced, where headers of this type say so."""
+    @property
+    def reason(self) -> Reason | None:
+        """Why these bytes were not returned as part of a record; `None` if they were, and for trailers."""
+    @property
+    def severity(self) -> Severity | None:
+        """How bad that is."""
+    @property
+    def record_offset(self) -> int | None:
+        """File offset of the record of which it is a part, if that was returned."""
+    @property
+    def salvaged(self) -> bool:
+        """Whether that record begins behind damage in the same block: only the policy `"salvage"` returns it."""
+    __match_args__ = ("offset", "end_offset", "name")
+    def __len__(self) -> int:
+        """Bytes from `offset` to `end_offset`."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+
+@final
+class Fragments:
+    """The iterator that `fragments` returns."""
+
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> Fragment: ...
+
+@final
+class Runs:
+    """The iterator that `runs` returns."""
+
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> tuple[int, int, str, str | None, str | None, int]: ...
+
+def fragments(source: Source, *, dialect: Dialect | str | None = None) -> Iterator[Fragment]:
+    """Takes a log apart: gives every fragment, and every stretch that is none, with what is wrong with it.
+
+    They tile the file: each begins where the one before it ends, and none crosses the end of a block. Damage is no
+    error here. What the policy `"salvage"` of `Reader` returns or skips decides: in a region that it skips, each
+    fragment carries the region's reason. Memory does not grow with the log.
+
+    Args:
+        source: What `Reader` takes, if it can be read twice: a path of a file, a buffer, or an object with `read` and
+            `seek`.
+        dialect: As for `Reader`.
+
+    Raises:
+        DialectError: It is a file of another format, on the first step.
+        OSError: The source cannot be opened or read.
+        io.UnsupportedOperation: The source cannot seek.
+        TypeError: `source` is nothing that `Reader` takes.
+        ValueError: There is no such dialect.
+
+    >>> with cordwood.open("example.log", "w") as writer:
+    ...     writer.extend([b"one", b"two"])
+    2
+    >>> [(fragment.offset, fragment.name.value, fragment.reason) for fragment in cordwood.fragments("example.log")]
+    [(0, 'full', None), (10, 'full', None)]
+    """
+
+def runs(
+    source: Source, *, dialect: Dialect | str | None = None
+) -> Iterator[tuple[int, int, str, str | None, str | None, int]]:
+    """Gives `fragments` with neighbours of one block that have the same name and the same reason as one.
+
+    For pictures of long logs. Each is the offset, the end offset, the name, the reason, its severity and the number of
+    fragments.
     """

@@ -1,8 +1,8 @@
-"""The closed sets of words that `SkippedRegion`, `End`, `NotYet` and `PayloadError` use: strings, and stable."""
+"""The closed sets of words that regions, fragments, ends and errors use: strings, and stable."""
 
 from enum import StrEnum
 
-__all__ = ["EndKind", "FragmentPart", "PayloadReason", "Reason", "Severity", "WaitReason"]
+__all__ = ["EndKind", "FragmentName", "FragmentPart", "PayloadReason", "Reason", "Severity", "WaitReason"]
 
 
 class Reason(StrEnum):
@@ -110,6 +110,49 @@ class FragmentPart(StrEnum):
     """How far the file had been synced, bytes 11 to 18, where fragments say so."""
     PAYLOAD = "payload"
     """What follows the header."""
+
+
+class FragmentName(StrEnum):
+    """What a fragment is, by its type byte and the dialect; or a stretch of a block that is no fragment."""
+
+    FULL = "full"
+    """A whole record: type 1."""
+    FIRST = "first"
+    """The first part of a record: type 2."""
+    MIDDLE = "middle"
+    """A part between: type 3."""
+    LAST = "last"
+    """The last part: type 4."""
+    RECYCLABLE_FULL = "recyclable_full"
+    """The same with the number of the log, types 5 to 8 of RocksDB and Pebble."""
+    RECYCLABLE_FIRST = "recyclable_first"
+    RECYCLABLE_MIDDLE = "recyclable_middle"
+    RECYCLABLE_LAST = "recyclable_last"
+    WAL_SYNC_FULL = "wal_sync_full"
+    """The same with the number of the log and the synced offset, types 9 to 12 of Pebble."""
+    WAL_SYNC_FIRST = "wal_sync_first"
+    WAL_SYNC_MIDDLE = "wal_sync_middle"
+    WAL_SYNC_LAST = "wal_sync_last"
+    SET_COMPRESSION = "set_compression"
+    """How the records of a RocksDB log are compressed: type 9."""
+    TIMESTAMP_SIZES = "timestamp_sizes"
+    """The lengths of timestamps in a RocksDB log: types 10 and 11."""
+    PREDECESSOR = "predecessor"
+    """Which log a RocksDB log goes on with: types 130 and 131."""
+    ZERO = "zero"
+    """Type 0: room that was never written."""
+    UNKNOWN = "unknown"
+    """A type that the dialect does not know."""
+    END_TRAILER = "end_trailer"
+    """What closes a Pebble log."""
+    FILE_HEADER = "file_header"
+    """No fragment: what a file of this dialect begins with."""
+    TRAILER = "trailer"
+    """No fragment: the end of a block, too short for a header."""
+    ZEROS = "zeros"
+    """No fragment: zeros."""
+    REST = "rest"
+    """No fragment: bytes without a header that could be believed."""
 
 
 class PayloadReason(StrEnum):

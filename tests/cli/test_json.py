@@ -97,6 +97,16 @@ def test_stat(log):
     check(value, fields("stat"))
 
 
+def test_chunks(log):
+    values, status = cordwood("chunks", "--json", log)
+    assert status == 3
+    documented = fields("chunks")
+    for value in values:
+        check(value, documented)
+    assert [value["reason"] for value in values] == [None, "checksum_mismatch", None, None, None, "torn_tail"]
+    assert [value["salvaged"] for value in values] == [False, False, True, True, True, False]
+
+
 def test_write(tmp_path):
     [value], status = cordwood("write", "--json", str(tmp_path / "new"), stdin=b"one\n")
     assert (value["record_count"], status) == (1, 0)

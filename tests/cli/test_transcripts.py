@@ -20,7 +20,7 @@ SESSIONS = [
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="the sessions are those of a POSIX shell")
 
 
-@pytest.mark.parametrize("path", SESSIONS, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", SESSIONS, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_session(path, tmp_path):
     assert transcript.replayed(path, tmp_path) == path.read_text(encoding="utf-8")
 

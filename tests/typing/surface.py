@@ -12,6 +12,8 @@ from cordwood import (
     BitFlip,
     End,
     EndKind,
+    Fragment,
+    FragmentName,
     FragmentPart,
     Reader,
     Reason,
@@ -188,6 +190,11 @@ assert_type(
     (stat.record_len_min, stat.record_len_max, stat.record_len_mean), tuple[int | None, int | None, float | None]
 )
 assert_type((stat.block_count, stat.file_len, stat.end), tuple[int | None, int | None, End])
+for fragment in cordwood.fragments(b"", dialect="leveldb"):
+    assert_type(fragment, Fragment)
+    assert_type((fragment.offset, fragment.end_offset, fragment.block, len(fragment)), tuple[int, int, int, int])
+    assert_type((fragment.name, fragment.reason), tuple[FragmentName, Reason | None])
+    assert_type((fragment.kind, fragment.payload_len, fragment.computed), tuple[int | None, int | None, int | None])
 
 batch = WriteBatch(b"", engine="pebble")
 assert_type(WriteBatch.build(1, [Operation(OperationKind.PUT, key=b"k", value=bytearray())]), WriteBatch)

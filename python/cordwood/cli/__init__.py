@@ -23,7 +23,7 @@ from cordwood.cli._common import Status, complain
 
 __all__ = ["VERBS", "main", "make_parser"]
 
-VERBS = ("cat", "stat", "verify", "salvage", "follow", "write", "convert", "split", "completion")
+VERBS = ("cat", "stat", "verify", "map", "chunks", "salvage", "follow", "write", "convert", "split", "completion")
 
 EPILOG = """\
 exit status:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import glob
 import os
 import re
@@ -48,10 +49,18 @@ def complain(message: object) -> None:
 # What a verb reads -----------------------------------------------------------------------------
 
 
+def names_file(action: argparse.Action) -> None:
+    """Says that an argument is a file, for the completion scripts of shtab, which asks `complete`."""
+    if "shtab" in sys.modules:
+        action.complete = sys.modules["shtab"].FILE  # type: ignore[attr-defined]
+
+
 def add_source_arguments(parser: argparse.ArgumentParser) -> None:
     """The sources of a verb that takes several."""
-    parser.add_argument(
-        "sources", nargs="+", metavar="SOURCE", help="a log; a pattern such as '*.log' for several; - for stdin"
+    names_file(
+        parser.add_argument(
+            "sources", nargs="+", metavar="SOURCE", help="a log; a pattern such as '*.log' for several; - for stdin"
+        )
     )
 
 
@@ -158,11 +167,17 @@ def _attempt(name: str, work: Callable[[str], Status]) -> Status:
 # What a verb tells -----------------------------------------------------------------------------
 
 
-def print_json(value: object, file: IO[bytes] | None = None) -> None:
-    """One line of JSON, in UTF-8, on stdout or elsewhere. A path that is no text is escaped."""
+@functools.cache
+def json_encoder() -> Callable[[object], str]:
+    """What makes JSON text of a value: one for all lines."""
     import json  # Where it is not asked for, it is not paid for.
 
-    line = json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n"
+    return json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+def print_json(value: object, file: IO[bytes] | None = None) -> None:
+    """One line of JSON, in UTF-8, on stdout or elsewhere. A path that is no text is escaped."""
+    line = json_encoder()(value) + "\n"
     (file or sys.stdout.buffer).write(line.encode("utf-8", "backslashreplace"))
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import IO, Any
 
 import cordwood
-from cordwood.cli._common import shown
+from cordwood.cli._common import Status, complain, print_json, shown
 
 DELIMITERS = {"lines": b"\n", "nul": b"\0"}
 """The forms that end each record with a byte, which must not stand in a record."""
@@ -61,21 +61,28 @@ def joined(records: Iterable[bytes], form: str) -> bytes:
     return b"".join(part for record in records for part in (record, DELIMITERS[form]))
 
 
-def record_to_json(options: argparse.Namespace) -> Callable[[str, cordwood.Record], dict[str, Any]]:
-    """What makes JSON of a record of a source. It raises `PayloadError` if `--as` cannot decode the record."""
+def json_printer(options: argparse.Namespace) -> Callable[[str, cordwood.Record], Status]:
+    """What prints a record of a source as JSON. One that `--as` cannot decode is told, and decides the exit status."""
     encode = _decoder(options.payload) if options.payload else _encoder(options.encoding)
 
-    def to_json(name: str, record: cordwood.Record) -> dict[str, Any]:
-        return {
-            "source": shown(name),
-            "offset": record.offset,
-            "end_offset": record.end_offset,
-            "len": len(record.data),
-            "salvaged": record.salvaged,
-            **encode(record.data),
-        }
+    def print_record(name: str, record: cordwood.Record) -> Status:
+        data = encode(record.data)
+        print_json(
+            {
+                "source": shown(name),
+                "offset": record.offset,
+                "end_offset": record.end_offset,
+                "len": len(record.data),
+                "salvaged": record.salvaged,
+                **data,
+            }
+        )
+        if "error" not in data:
+            return Status.CLEAN
+        complain(f"{shown(name)}: the record at offset {record.offset}: {data['error']}")
+        return Status.DAMAGE
 
-    return to_json
+    return print_record
 
 
 def _decoder(payload: str) -> Callable[[bytes], dict[str, Any]]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from importlib import import_module
 from typing import IO, Any, Protocol
 
+from cordwood.cli._common import json_encoder
 from cordwood.cli._rows import Row, to_json
 
 SUFFIXES = {
@@ -47,7 +47,7 @@ def check_installed(form: str) -> None:
         try:
             import_module("pyarrow")
         except ModuleNotFoundError as error:
-            text = f"to write {form} takes pyarrow: pip install cordwood[arrow] ({error})"
+            text = f"{form} needs the package pyarrow: pip install 'cordwood[arrow]' ({error})"
             raise ModuleNotFoundError(text, name=error.name) from error
 
 
@@ -64,7 +64,7 @@ def open_table(form: str, file: IO[bytes], columns: dict[str, str], *, is_stream
 
 
 def _json_text(value: object) -> str:
-    return json.dumps(to_json(value), ensure_ascii=False, separators=(",", ":"))
+    return json_encoder()(to_json(value))
 
 
 def _utf8(text: str) -> str:

@@ -14,14 +14,11 @@ from cordwood.cli._common import (
     Status,
     add_reading_arguments,
     add_source_arguments,
-    complain,
     for_each_source,
     opened,
-    print_json,
-    shown,
     tell_skipped,
 )
-from cordwood.cli._records import add_output_arguments, joined, record_to_json
+from cordwood.cli._records import add_output_arguments, joined, json_printer
 
 EXAMPLES = """\
   cordwood cat app.log
@@ -53,13 +50,9 @@ def run(options: argparse.Namespace) -> Status:
         position = options.start
         with reader, Progress(name) as progress:
             if options.json or options.payload:
-                to_json = record_to_json(options)
+                print_record = json_printer(options)
                 for record in reader.records():
-                    fields = to_json(name, record)
-                    print_json(fields)
-                    if "error" in fields:
-                        complain(f"{shown(name)}: the record at offset {record.offset}: {fields['error']}")
-                        status = Status.DAMAGE
+                    status = max(status, print_record(name, record))
                     progress(record.end_offset - position)
                     position = record.end_offset
             else:

@@ -37,6 +37,7 @@ from cordwood.cli._common import (
     add_reading_arguments,
     complain,
     counted,
+    names_file,
     shown,
     tell_skipped,
 )
@@ -62,9 +63,11 @@ TOLD_MAX = 10
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What `convert` takes."""
-    parser.add_argument("source", metavar="SOURCE", help="a log; - for stdin")
-    parser.add_argument(
-        "destination", metavar="DESTINATION", nargs="?", default="-", help="a new file; - for stdout (default: -)"
+    names_file(parser.add_argument("source", metavar="SOURCE", help="a log; - for stdin"))
+    names_file(
+        parser.add_argument(
+            "destination", metavar="DESTINATION", nargs="?", default="-", help="a new file; - for stdout (default: -)"
+        )
     )
     parser.add_argument("--to", choices=FORMS, help="the form of the table")
     parser.add_argument(

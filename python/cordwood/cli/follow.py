@@ -9,8 +9,8 @@ import argparse
 import sys
 
 import cordwood
-from cordwood.cli._common import Status, add_dialect_argument, complain, parse_len, print_json
-from cordwood.cli._records import add_output_arguments, joined, record_to_json
+from cordwood.cli._common import Status, add_dialect_argument, complain, names_file, parse_len
+from cordwood.cli._records import add_output_arguments, joined, json_printer
 
 EXAMPLES = """\
   cordwood follow live.log
@@ -20,7 +20,7 @@ EXAMPLES = """\
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What `follow` takes."""
-    parser.add_argument("source", metavar="SOURCE", help="the log, a file")
+    names_file(parser.add_argument("source", metavar="SOURCE", help="the log, a file"))
     add_output_arguments(parser)
     add_dialect_argument(parser, "how the log is laid out; found out by its content if not given")
     parser.add_argument(
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Status:
     """Prints the records of the source as they come."""
-    to_json = record_to_json(options)
+    print_record = json_printer(options)
     status = Status.CLEAN
     with cordwood.follow(
         options.source, start=options.start, timeout=options.timeout, dialect=options.dialect
@@ -50,7 +50,7 @@ def run(options: argparse.Namespace) -> Status:
                 status = Status.DAMAGE
                 continue
             if options.json or options.payload:
-                print_json(to_json(options.source, record))
+                status = max(status, print_record(options.source, record))
             else:
                 sys.stdout.buffer.write(joined([record.data], options.format))
             sys.stdout.flush()

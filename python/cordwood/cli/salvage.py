@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 
 import cordwood
-from cordwood.cli._common import Progress, Status, add_dialect_argument, opened
+from cordwood.cli._common import Progress, Status, add_dialect_argument, names_file, opened
 from cordwood.cli.verify import print_report
 
 EXAMPLES = """\
@@ -19,8 +19,8 @@ EXAMPLES = """\
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What `salvage` takes."""
-    parser.add_argument("source", metavar="SOURCE", help="the damaged log; - for stdin")
-    parser.add_argument("destination", metavar="DESTINATION", help="the new log, which must not exist")
+    names_file(parser.add_argument("source", metavar="SOURCE", help="the damaged log; - for stdin"))
+    names_file(parser.add_argument("destination", metavar="DESTINATION", help="the new log, which must not exist"))
     add_dialect_argument(parser, "how the log is laid out; found out by its content if not given")
     parser.add_argument("--json", action="store_true", help="the report as one JSON object")
 

@@ -10,7 +10,7 @@ import argparse
 import sys
 
 import cordwood
-from cordwood.cli._common import Status, add_dialect_argument, complain, print_json, shown
+from cordwood.cli._common import Status, add_dialect_argument, complain, names_file, print_json, shown
 from cordwood.cli._records import records_from
 
 EXAMPLES = """\
@@ -22,7 +22,7 @@ EXAMPLES = """\
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What `write` takes."""
-    parser.add_argument("destination", metavar="DESTINATION", help="the log; - for stdout")
+    names_file(parser.add_argument("destination", metavar="DESTINATION", help="the log; - for stdout"))
     parser.add_argument(
         "--format",
         choices=("lines", "nul", "len"),

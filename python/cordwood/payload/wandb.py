@@ -1,7 +1,7 @@
 """The records of `.wandb` files: what a run of Weights & Biases has logged.
 
 They are protocol buffers, `wandb_internal.Record`. It takes an installed `wandb`, any version that has
-`wandb.proto.wandb_internal_pb2`, to read them: `pip install cordwood[wandb]`. No account and no network is needed.
+`wandb.proto.wandb_internal_pb2`, to read them: `pip install 'cordwood[wandb]'`. No account and no network is needed.
 
 `history`, `summary` and `config` take the records of a run: an open `cordwood.Reader`, a `cordwood.Follower` of a run
 that goes on, or any other iterable of `bytes`.
@@ -30,7 +30,7 @@ def _imported(name: str) -> Any:
     try:
         return import_module(name)
     except ModuleNotFoundError as error:
-        text = f"to read the records of .wandb files takes wandb: pip install cordwood[wandb] ({error})"
+        text = f"the records of .wandb files need the package wandb: pip install 'cordwood[wandb]' ({error})"
         raise ModuleNotFoundError(text, name=error.name) from error
 
 

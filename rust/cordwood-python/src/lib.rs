@@ -10,6 +10,7 @@ mod error;
 mod event;
 mod exclusive;
 mod follow;
+mod fragments;
 mod operation;
 mod pack;
 mod reader;
@@ -33,6 +34,8 @@ mod native {
     use crate::event::{End, Record, SkippedRegion};
     #[pymodule_export]
     use crate::follow::{Follower, FollowerRecords, NotYet};
+    #[pymodule_export]
+    use crate::fragments::{Fragment, Fragments, Runs, fragments, runs};
     #[pymodule_export]
     use crate::operation::Operation;
     #[pymodule_export]

@@ -344,7 +344,7 @@ impl ObjectOutput {
 }
 
 /// An `io.UnsupportedOperation`.
-fn unsupported(py: Python<'_>, message: &str) -> PyErr {
+pub(crate) fn unsupported(py: Python<'_>, message: &str) -> PyErr {
     static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     let error = CLASS
         .import(py, "io", "UnsupportedOperation")

@@ -37,7 +37,7 @@
 //! [`Decoder`] does no I/O: it takes a [`Window`] of the file and says what stands there, or that it needs more. [`Reader`] is the
 //! loop around it over a slice, any [`std::io::Read`] or a file; [`Follower`] is the one over a file that is still being written.
 //! [`Encoder`] and [`Writer`] are the same on the way out; [`LogFile`] is the writer of a file on disk, for whoever cannot afford to lose a
-//! record. [`verbs`] are what is done with a whole log: check it, save what can be read of it, count what is in it. [`payload`] is what the
+//! record. [`verbs`] are what is done with a whole log: check it, save what can be read of it, count what is in it, take it apart. [`payload`] is what the
 //! engines keep in the records.
 
 // The README's example runs as a test of the documentation.
@@ -74,7 +74,7 @@ pub mod fuzzing {
 
 pub use checksum::{combine, crc32c, crc32c_kernel, extend, mask, unmask};
 pub use decode::{Decoder, End, OnCorruption, ReadOptions, RecordSpan, Step, Window};
-pub use dialect::{DETECT_LEN, Dialect, Foreign, detect};
+pub use dialect::{DETECT_LEN, Dialect, Foreign, FragmentName, detect};
 pub use encode::Encoder;
 pub use error::{Error, Reason, Severity, SkippedRegion};
 pub use findings::{Finding, Findings};

@@ -5,12 +5,14 @@
 
 mod detect;
 mod leveldb;
+mod name;
 mod pebble;
 mod rocksdb;
 mod wandb;
 
 pub use detect::{DETECT_LEN, Foreign, detect};
 pub(crate) use detect::{Detection, detect_at};
+pub use name::FragmentName;
 pub(crate) use rocksdb::{SET_ZSTD, ZSTD};
 
 use crate::checksum::{extend, mask, unmask};
@@ -171,6 +173,11 @@ impl Dialect {
         offset.saturating_sub((BLOCK_LEN - self.block_left(offset)) as u64)
     }
 
+    /// Which block holds `offset`, counted from 0. What stands before the first block counts as part of it.
+    pub(crate) const fn block_of(&self, offset: u64) -> u64 {
+        offset.saturating_sub(self.grid_offset) / BLOCK_LEN as u64
+    }
+
     /// Bytes from `offset` to the end of its block.
     #[inline]
     pub(crate) const fn block_left(&self, offset: u64) -> usize {
@@ -208,6 +215,17 @@ impl Dialect {
         match form {
             Form::Plain => None,
             Form::Recyclable | Form::Synced => bytes[HEADER_LEN..].first_chunk().copied().map(u32::from_le_bytes),
+        }
+    }
+
+    /// How far the file had been synced, as a fragment of this form says at the beginning of `bytes`.
+    pub(crate) fn synced_offset_at(bytes: &[u8], form: Form) -> Option<u64> {
+        match form {
+            Form::Plain | Form::Recyclable => None,
+            Form::Synced => {
+                let offset = bytes.get(Form::Recyclable.header_len()..)?.first_chunk()?;
+                Some(u64::from_le_bytes(*offset))
+            }
         }
     }
 

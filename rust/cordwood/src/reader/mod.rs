@@ -409,6 +409,11 @@ impl<S: Source> Reader<S> {
         self.decoder.data(self.source.window(), span)
     }
 
+    /// The file offset of the next byte that will be looked at. At the end: that of the end.
+    pub(crate) fn offset(&self) -> u64 {
+        self.decoder.offset()
+    }
+
     /// What the record that the last step returned takes in the file.
     pub(crate) fn stored(&self, span: RecordSpan) -> Stored {
         self.decoder.stored(span)

@@ -1,10 +1,13 @@
-//! What is done with a whole log: [`verify`], [`salvage`], [`stat`]. Each is a short function over the events of a [`Reader`](crate::Reader).
+//! What is done with a whole log: [`verify`], [`salvage`], [`stat`], [`fragments`]. Each is a short function over the events of a
+//! [`Reader`](crate::Reader).
 
+mod fragments;
 mod ranges;
 mod salvage;
 mod stat;
 mod verify;
 
+pub use fragments::{Fragment, Fragments, fragments, fragments_file, fragments_slice};
 pub use ranges::split_ranges;
 pub use salvage::{salvage, salvage_source};
 pub use stat::{Stat, stat, stat_ranges};

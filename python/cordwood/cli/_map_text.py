@@ -1,0 +1,117 @@
+"""A picture of a log in characters: cells in, lines out. Pure."""
+
+from __future__ import annotations
+
+from cordwood.cli._common import counted
+from cordwood.cli._map_cells import SHOWN_FIRST, TITLES, Cells, Look, Region, rows, size, summary, verdict
+
+ROW_COUNT_MAX = 64
+REGIONS_MAX = 20
+
+_UNICODE = {
+    Look.WHOLE: "█",
+    Look.PART: "▓",
+    Look.OTHER: "▒",
+    Look.ZEROS: "·",
+    Look.STALE: "░",
+    Look.TORN: "~",
+    Look.LOST: "x",
+    Look.DAMAGE: "!",
+}
+_ASCII = {
+    Look.WHOLE: "#",
+    Look.PART: "=",
+    Look.OTHER: "-",
+    Look.ZEROS: ".",
+    Look.STALE: ":",
+    Look.TORN: "~",
+    Look.LOST: "x",
+    Look.DAMAGE: "!",
+}
+# Parts of a cell in eighths, for the last one of a log.
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
+
+# Colours of 256, which terminals with any background have: those of Okabe and Ito, as near as they come.
+_STYLES = {
+    Look.WHOLE: "38;5;32",
+    Look.PART: "38;5;74",
+    Look.OTHER: "38;5;244",
+    Look.ZEROS: "38;5;244",
+    Look.STALE: "38;5;175",
+    Look.TORN: "1;38;5;232;48;5;214",
+    Look.LOST: "38;5;232;48;5;216",
+    Look.DAMAGE: "1;38;5;231;48;5;166",
+}
+
+_LABEL_LEN = 14
+_MARGIN_LEN = 2
+
+
+def cells_per_row(width: int) -> int:
+    """How many cells a row has in a terminal of `width` columns: a power of two, so that each is whole bytes."""
+    room = max(width - _LABEL_LEN - _MARGIN_LEN, 8)
+    return min(1 << (room.bit_length() - 1), 256)
+
+
+def draw(cells: Cells, *, title: str, dialect: str, columns: int, color: bool, unicode: bool) -> list[str]:
+    """The lines of the picture. `columns` is the number of cells in a row."""
+    marks = _UNICODE if unicode else _ASCII
+    row_len = cells.cell_len * columns
+    lines = [_fit(title, unicode=unicode), summary(cells, dialect)]
+    lines += [f"a row is {rows(row_len)}, a character {size(cells.cell_len)}", ""]
+    looks = cells.looks()
+    for begin in range(0, len(looks), columns):
+        row = looks[begin : begin + columns]
+        drawn = [marks[look] for look in row]
+        filled = cells.file_len % cells.cell_len
+        if unicode and begin + columns >= len(looks) and filled and row[-1] is Look.WHOLE:
+            drawn[-1] = _EIGHTHS[max(1, filled * 8 // cells.cell_len)]
+        mark = next((f" {marks[look]}" for look in SHOWN_FIRST if look in row), "")
+        label = f"{begin * cells.cell_len:>{_LABEL_LEN - 1},} "
+        lines.append(label + _colored(row, drawn, color=color) + mark)
+    if looks:
+        lines += ["", *_legend(cells, marks, color=color), ""]
+    if cells.regions:
+        lines += [*_regions(cells), ""]
+    return [*lines, verdict(cells)]
+
+
+def _colored(row: list[Look], drawn: list[str], *, color: bool) -> str:
+    """The characters, with one change of colour for each stretch of the same look."""
+    if not color:
+        return "".join(drawn)
+    out: list[str] = []
+    last = None
+    for look, character in zip(row, drawn, strict=True):
+        if look is not last:
+            out.append(f"\x1b[0m\x1b[{_STYLES[look]}m")
+            last = look
+        out.append(character)
+    return "".join(out) + "\x1b[0m"
+
+
+def _legend(cells: Cells, marks: dict[Look, str], *, color: bool) -> list[str]:
+    return [
+        f"  {_colored([look], [marks[look]], color=color)}  {TITLES[look]:<42} {cells.totals[look]:>15,} bytes"
+        for look in reversed(Look)
+        if cells.totals[look]
+    ]
+
+
+def _regions(cells: Cells) -> list[str]:
+    lines = [f"{'offset':>15}  {'bytes':>13}  reason"]
+    lines += [_region(region) for region in cells.regions[:REGIONS_MAX]]
+    more = cells.region_count - REGIONS_MAX
+    if more > 0:
+        lines.append(f"{'':>15}  and {counted(more, 'region')} more; `cordwood chunks` lists them")
+    return lines
+
+
+def _region(region: Region) -> str:
+    return f"{region.begin:>15,}  {region.end - region.begin:>13,}  {region.reason}"
+
+
+def _fit(title: str, *, unicode: bool) -> str:
+    """The title without what would move the cursor, or what the terminal cannot show."""
+    shown = "".join(character if character.isprintable() else "?" for character in title)
+    return shown if unicode else shown.encode("ascii", "replace").decode("ascii")

@@ -1,0 +1,93 @@
+"""List the fragments of logs, with what is wrong with them.
+
+One line for each fragment, and for each stretch of a block that is none; together they are the whole file. What the
+reader skips has its reason at the end of the line; with damage, the policy is "salvage". Checksums are shown without
+their mask. Exit status 3 if there is damage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+import cordwood
+from cordwood.cli._common import (
+    Status,
+    add_dialect_argument,
+    add_source_arguments,
+    for_each_source,
+    print_json,
+    shown,
+)
+from cordwood.cli._twice import readable_twice
+
+EXAMPLES = """\
+  cordwood chunks 000003.log | less
+  cordwood chunks --json *.log | jq -c 'select(.severity == "corruption")'
+"""
+
+HEADING = "      offset  block  bytes type name              payload stored   computed reason"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What `chunks` takes."""
+    add_source_arguments(parser)
+    add_dialect_argument(parser, "how the log is laid out; found out by its content if not given")
+    parser.add_argument("--json", action="store_true", help="one JSON object for each fragment")
+
+
+def run(options: argparse.Namespace) -> Status:
+    """Lists the fragments of each source."""
+
+    def list_chunks(name: str) -> Status:
+        status = Status.CLEAN
+        if not options.json:
+            print(f"{shown(name)}:")
+            print(HEADING)
+        with readable_twice(name) as source:
+            for fragment in cordwood.fragments(source(), dialect=options.dialect):
+                if options.json:
+                    _print_fields(name, fragment)
+                else:
+                    sys.stdout.write(_line(fragment))
+                if fragment.severity == cordwood.Severity.CORRUPTION:
+                    status = Status.DAMAGE
+        return status
+
+    return for_each_source(options.sources, list_chunks)
+
+
+def _line(fragment: cordwood.Fragment) -> str:
+    kind = "-" if fragment.kind is None else fragment.kind
+    payload = "-" if fragment.payload_len is None else fragment.payload_len
+    line = (
+        f"{fragment.offset:>12} {fragment.block:>6} {len(fragment):>6} {kind:>4} {fragment.name:17} {payload:>7} "
+        f"{_crc(fragment.stored)} {_crc(fragment.computed)} {fragment.reason or ''}"
+    )
+    return line.rstrip() + "\n"
+
+
+def _crc(crc: int | None) -> str:
+    return f"{'-':8}" if crc is None else f"{crc:08x}"
+
+
+def _print_fields(name: str, fragment: cordwood.Fragment) -> None:
+    print_json(
+        {
+            "source": shown(name),
+            "offset": fragment.offset,
+            "end_offset": fragment.end_offset,
+            "block": fragment.block,
+            "name": fragment.name,
+            "kind": fragment.kind,
+            "payload_len": fragment.payload_len,
+            "stored": fragment.stored,
+            "computed": fragment.computed,
+            "log_number": fragment.log_number,
+            "synced_offset": fragment.synced_offset,
+            "reason": fragment.reason,
+            "severity": fragment.severity,
+            "record_offset": fragment.record_offset,
+            "salvaged": fragment.salvaged,
+        }
+    )

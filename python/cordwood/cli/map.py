@@ -1,0 +1,156 @@
+"""Draw a log: its blocks in rows, what they hold, and where the damage is.
+
+One row is one block; of a long log, several. Damage is marked in the row and in the margin, and listed below. Exit
+status 3 if there is damage. A terminal gets colours, unless the variable NO_COLOR is set.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import cordwood
+from cordwood._native import runs
+from cordwood.cli import _map_svg, _map_text
+from cordwood.cli._common import (
+    Status,
+    add_dialect_argument,
+    complain,
+    for_each_source,
+    names_file,
+    shown,
+)
+from cordwood.cli._map_cells import BLOCK_LEN, Cells, look_of, verdict
+from cordwood.cli._twice import readable_twice
+
+if TYPE_CHECKING:
+    from cordwood.typing import Source
+
+EXAMPLES = """\
+  cordwood map 000003.log
+  cordwood map --svg 000003.svg 000003.log
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What `map` takes."""
+    names_file(parser.add_argument("source", metavar="SOURCE", help="a log; - for stdin"))
+    add_dialect_argument(parser, "how the log is laid out; found out by its content if not given")
+    names_file(
+        parser.add_argument(
+            "--svg",
+            metavar="FILE",
+            help="write the picture to this file, for a browser, where each fragment says what it is; - for stdout",
+        )
+    )
+
+
+def run(options: argparse.Namespace) -> Status:
+    """Draws the source."""
+    drawn: list[str] = []
+
+    def draw(name: str) -> Status:
+        if options.svg is not None:
+            _check_destination(name, options.svg, drawn)
+            drawn.append(name)
+        with readable_twice(name) as source:
+            dialect = cordwood.Reader(source(), dialect=options.dialect).dialect
+            if options.svg is None:
+                cells = _print_text(name, source, dialect)
+            else:
+                cells = _write_svg(name, source, dialect, options.svg)
+        return Status.DAMAGE if cells.is_damaged else Status.CLEAN
+
+    return for_each_source([options.source], draw)
+
+
+def _check_destination(name: str, destination: str, drawn: list[str]) -> None:
+    if drawn:
+        raise ValueError(f"--svg takes one log; {drawn[0]} is drawn, {name} is not")
+    is_there = "-" not in (name, destination) and Path(name).exists() and Path(destination).exists()
+    if is_there and Path(destination).samefile(name):
+        raise ValueError(f"{destination} is the log itself: it would be lost")
+
+
+def _print_text(name: str, source: Callable[[], Source], dialect: cordwood.Dialect) -> Cells:
+    columns = _map_text.cells_per_row(shutil.get_terminal_size().columns)
+    cells, _ = _cells(source, dialect, columns, _map_text.ROW_COUNT_MAX)
+    lines = _map_text.draw(
+        cells,
+        title=shown(name),
+        dialect=dialect.name,
+        columns=columns,
+        color=sys.stdout.isatty() and not os.environ.get("NO_COLOR"),
+        unicode=sys.stdout.encoding.lower().replace("-", "") == "utf8",
+    )
+    print("\n".join(lines))
+    return cells
+
+
+def _write_svg(name: str, source: Callable[[], Source], dialect: cordwood.Dialect, destination: str) -> Cells:
+    cells, row_len = _cells(source, dialect, _map_svg.COLUMNS, _map_svg.ROW_COUNT_MAX)
+    boxes = _fragment_boxes(source, dialect)
+    if boxes is None:
+        boxes = list(_map_svg.boxes_of_cells(cells, _map_svg.COLUMNS))
+    text = _map_svg.draw(cells, boxes, title=Path(shown(name)).name, dialect=dialect.name, row_len=row_len)
+    if destination == "-":
+        sys.stdout.buffer.write(text.encode())
+    else:
+        Path(destination).write_text(text, encoding="utf-8", newline="\n")
+    if cells.is_damaged:
+        complain(f"{shown(name)}: {verdict(cells)}")
+    return cells
+
+
+def _cells(
+    source: Callable[[], Source], dialect: cordwood.Dialect, columns: int, row_count_max: int
+) -> tuple[Cells, int]:
+    """The cells of a log, and how many bytes a row of them is: a block; more of a long log, less of a short one."""
+
+    def of(cell_len: int) -> Cells:
+        return Cells.of(runs(source(), dialect=dialect), cell_len=cell_len, count_max=columns * row_count_max)
+
+    cells = of(BLOCK_LEN // columns)
+    if cells.file_len <= BLOCK_LEN // 2:
+        short = max(-(-cells.file_len // columns), 1)
+        cells = of(1 << (short - 1).bit_length())
+    return cells, cells.cell_len * columns
+
+
+def _fragment_boxes(source: Callable[[], Source], dialect: cordwood.Dialect) -> list[_map_svg.Box] | None:
+    """Each fragment by itself; `None` if there are too many."""
+    boxes = [
+        _map_svg.Box(
+            fragment.offset,
+            fragment.end_offset,
+            look_of(fragment.name, fragment.reason, fragment.severity),
+            _title(fragment),
+        )
+        for fragment in islice(cordwood.fragments(source(), dialect=dialect), _map_svg.FRAGMENTS_MAX + 1)
+    ]
+    return boxes if len(boxes) <= _map_svg.FRAGMENTS_MAX else None
+
+
+def _title(fragment: cordwood.Fragment) -> str:
+    """What is told of a fragment on which the pointer rests."""
+    lines = [f"{fragment.name}, {len(fragment):,} bytes, {fragment.offset:,} to {fragment.end_offset:,}"]
+    if fragment.payload_len is not None:
+        lines.append(f"type {fragment.kind}, payload {fragment.payload_len:,} bytes")
+    if fragment.stored is not None:
+        computed = "unknown" if fragment.computed is None else f"{fragment.computed:08x}"
+        is_right = fragment.stored == fragment.computed
+        lines.append(f"checksum {fragment.stored:08x}" + ("" if is_right else f", computed {computed}"))
+    if fragment.log_number is not None:
+        lines.append(f"log number {fragment.log_number}")
+    if fragment.record_offset is not None:
+        salvaged = ", behind damage in the same block" if fragment.salvaged else ""
+        lines.append(f"part of the record at {fragment.record_offset:,}{salvaged}")
+    if fragment.reason is not None:
+        lines.append(f"{fragment.severity}: {fragment.reason}")
+    return "\n".join(lines)

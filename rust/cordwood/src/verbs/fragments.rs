@@ -1,0 +1,416 @@
+//! Takes a log apart: every fragment, and every stretch that is none, with what its header says and what is wrong with it.
+//!
+//! The file is read twice, side by side. A [`Reader`] goes ahead and says of each region what it is: a record, skipped and why, or a trailer. Then a
+//! second look at the same bytes finds the fragments in that region. So what is said here is what the reader says, and no region, however long, is
+//! held in memory.
+
+use std::path::Path;
+
+use crate::decode::{OnCorruption, ReadOptions, Step};
+use crate::dialect::{Dialect, FragmentName};
+use crate::error::{Error, Reason};
+use crate::format::{HEADER_LEN, Header};
+use crate::reader::{Reader, SliceSource, Source, StreamSource};
+use crate::salvage;
+
+/// A fragment, or a stretch of a block that is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct Fragment {
+    /// File offset of its first byte.
+    pub offset: u64,
+    /// File offset behind its last byte. Behind damage that is where the next fragment was found, whatever the header states.
+    pub end_offset: u64,
+    /// Which block it lies in, counted from 0.
+    pub block: u64,
+    /// What it is.
+    pub name: FragmentName,
+    /// The type byte; `None` where there is no header.
+    pub kind: Option<u8>,
+    /// Bytes of payload, as the header states them, right or wrong.
+    pub payload_len: Option<u16>,
+    /// The CRC that the header states, unmasked.
+    pub stored: Option<u32>,
+    /// The CRC of the bytes that it should be of; `None` where these pass the end of the block or of the file.
+    pub computed: Option<u32>,
+    /// The number of the log, where headers of this type carry one.
+    pub log_number: Option<u32>,
+    /// How far the file had been synced, where headers of this type say so.
+    pub synced_offset: Option<u64>,
+    /// Why these bytes were not returned: that of the skipped region in which they lie. `None`: part of a record, or a trailer.
+    pub reason: Option<Reason>,
+    /// File offset of the record of which it is a part, if that was returned.
+    pub record_offset: Option<u64>,
+    /// Whether that record begins behind damage in the same block, so that only [`OnCorruption::Salvage`] returns it.
+    pub is_salvaged: bool,
+}
+
+/// What the reader says of a region.
+#[derive(Debug, Clone, Copy)]
+struct Region {
+    begin: u64,
+    end: u64,
+    verdict: Verdict,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Verdict {
+    Record {
+        is_salvaged: bool,
+    },
+    Skipped(Reason),
+    /// Between two events there is only the end of a block, too short for a header.
+    Trailer,
+}
+
+/// The fragments of a log, one by one: see [`fragments`].
+#[derive(Debug)]
+pub struct Fragments<S> {
+    ahead: Reader<S>,
+    source: S,
+    region: Region,
+    /// What was met behind a trailer.
+    next: Option<Region>,
+    /// File offset of the next byte to tell of.
+    offset: u64,
+    /// File offset of the block in which each byte was tried last.
+    scanned: Option<u64>,
+    has_ended: bool,
+}
+
+/// Gives the fragments of the log that `reader` and `source` both read; `source` stands where `reader` does.
+///
+/// The entries tile what is read: each begins where the one before it ends, and none crosses the end of a block. The rules:
+///
+/// * What `reader` returns or skips decides; with [`OnCorruption::Salvage`], all that is sound is shown. Entries in a skipped region carry its reason.
+/// * Fragments with right checksums are shown one by one, also in a region that is skipped: those of a record without an end, or of an older log.
+/// * Where a header is damaged, its length is not believed: the entry goes on to where the policy `salvage` would go on reading (`docs/format/reading.md`), or
+///   to the end of the block.
+///
+/// ```
+/// use cordwood::{ReadOptions, verbs};
+/// let mut file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo".repeat(2);
+/// file[9] ^= 1;
+/// let mut fragments = verbs::fragments_slice(&file, None);
+/// let damaged = fragments.next_fragment()?.unwrap();
+/// assert_eq!((damaged.offset, damaged.end_offset, damaged.name.as_str()), (0, 10, "full"));
+/// assert_eq!(damaged.reason.unwrap().as_str(), "checksum_mismatch");
+/// assert_eq!(damaged.stored, Some(0x3a82_ec18));
+/// let sound = fragments.next_fragment()?.unwrap();
+/// assert_eq!((sound.offset, sound.reason, sound.is_salvaged), (10, None, true));
+/// assert_eq!(fragments.next_fragment()?, None);
+/// # Ok::<(), cordwood::Error>(())
+/// ```
+pub fn fragments<S: Source>(reader: Reader<S>, source: S) -> Fragments<S> {
+    let begin = reader.offset();
+    Fragments {
+        ahead: reader,
+        source,
+        region: Region {
+            begin,
+            end: begin,
+            verdict: Verdict::Trailer,
+        },
+        next: None,
+        offset: begin,
+        scanned: None,
+        has_ended: false,
+    }
+}
+
+/// [`fragments`] of bytes in memory. Without a dialect, it is found out.
+///
+/// ```
+/// use cordwood::verbs;
+/// let mut fragments = verbs::fragments_slice(b"\xdd\x5f\xb3\x7a\x03\x00\x01foo", None);
+/// let fragment = fragments.next_fragment()?.unwrap();
+/// assert_eq!((fragment.name.as_str(), fragment.payload_len, fragment.computed), ("full", Some(3), Some(0x3a82_ec18)));
+/// # Ok::<(), cordwood::Error>(())
+/// ```
+pub fn fragments_slice(file: &[u8], dialect: Option<Dialect>) -> Fragments<SliceSource<'_>> {
+    fragments(Reader::from_slice(file, options(dialect)), SliceSource::new(file))
+}
+
+/// [`fragments`] of a file, which must be one that can be opened twice: no pipe. Without a dialect, it is found out.
+///
+/// ```
+/// use cordwood::verbs;
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("example.log");
+/// # std::fs::write(&path, b"\xdd\x5f\xb3\x7a\x03\x00\x01foo")?;
+/// let mut fragments = verbs::fragments_file(&path, None)?;
+/// assert_eq!(fragments.next_fragment()?.unwrap().end_offset, 10);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+///
+/// [`Error::Io`] if the file cannot be opened.
+pub fn fragments_file(
+    path: impl AsRef<Path>,
+    dialect: Option<Dialect>,
+) -> Result<Fragments<StreamSource<std::fs::File>>, Error> {
+    let path = path.as_ref();
+    let source = StreamSource::open(path, 0).map_err(|source| Error::Io {
+        path: Some(path.to_owned()),
+        source,
+    })?;
+    Ok(fragments(Reader::open(path, options(dialect))?, source))
+}
+
+fn options(dialect: Option<Dialect>) -> ReadOptions {
+    let mut options = ReadOptions::default().with_on_corruption(OnCorruption::Salvage);
+    options.dialect = dialect;
+    options
+}
+
+impl<S: Source> Fragments<S> {
+    /// The dialect that is read: see [`Reader::dialect`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn dialect(&mut self) -> Result<Dialect, Error> {
+        self.ahead.dialect()
+    }
+
+    /// The next one, or `None` at the end.
+    ///
+    /// # Errors
+    ///
+    /// * [`Error::Io`] if the source cannot be read; a further call tries again.
+    /// * [`Error::Foreign`] if it is a file of another format.
+    pub fn next_fragment(&mut self) -> Result<Option<Fragment>, Error> {
+        while self.offset >= self.region.end {
+            match self.next_region()? {
+                Some(region) => self.region = region,
+                None => return Ok(None),
+            }
+        }
+        let dialect = self.ahead.dialect()?;
+        let left = dialect.block_left(self.offset);
+        while {
+            let window = self.source.window();
+            window.at(self.offset, left).len() < left && !window.is_last
+        } {
+            self.source.fill(self.offset).map_err(|source| Error::Io {
+                path: self.ahead.path().map(Path::to_owned),
+                source,
+            })?;
+        }
+        let rest = self.source.window().at(self.offset, left);
+        let in_region = usize::try_from(self.region.end - self.offset).unwrap_or(usize::MAX);
+        let bytes = &rest[..rest.len().min(in_region)];
+        if bytes.is_empty() {
+            // The file was cut while it was read.
+            self.has_ended = true;
+            self.region.end = self.offset;
+            return Ok(None);
+        }
+        let place = Place {
+            dialect,
+            region: self.region,
+            offset: self.offset,
+            left,
+            rest,
+            bytes,
+        };
+        let block = dialect.block_begin(self.offset);
+        let (fragment, has_scanned) = place.look(self.scanned != Some(block));
+        if has_scanned {
+            self.scanned = Some(block);
+        }
+        self.offset = fragment.end_offset;
+        Ok(Some(fragment))
+    }
+
+    /// The next region that is not empty. Regions tile the file.
+    fn next_region(&mut self) -> Result<Option<Region>, Error> {
+        if let Some(next) = self.next.take() {
+            return Ok(Some(next));
+        }
+        if self.has_ended {
+            return Ok(None);
+        }
+        let position = self.region.end;
+        let (begin, end, verdict) = match self.ahead.step() {
+            Ok(Step::Record(span)) => {
+                let is_salvaged = span.is_salvaged;
+                (span.offset, span.end_offset, Verdict::Record { is_salvaged })
+            }
+            Ok(Step::Skipped(region)) | Err(Error::Corruption { region, .. }) => {
+                (region.begin, region.end, Verdict::Skipped(region.reason))
+            }
+            Ok(Step::NeedMore | Step::End(_)) => {
+                self.has_ended = true;
+                let end = self.ahead.offset();
+                (end, end, Verdict::Trailer)
+            }
+            Err(error) => return Err(error),
+        };
+        let region = Region { begin, end, verdict };
+        if position < begin {
+            self.next = (begin < end).then_some(region);
+            return Ok(Some(Region {
+                begin: position,
+                end: begin,
+                verdict: Verdict::Trailer,
+            }));
+        }
+        Ok((begin < end).then_some(region))
+    }
+}
+
+/// A place in a region, and the bytes there.
+struct Place<'a> {
+    dialect: Dialect,
+    region: Region,
+    offset: u64,
+    /// Bytes to the end of the block.
+    left: usize,
+    /// To the end of the block, or of the file if that comes first.
+    rest: &'a [u8],
+    /// As much of it as lies in the region.
+    bytes: &'a [u8],
+}
+
+impl Place<'_> {
+    /// What stands here, and whether each byte of the block was tried to tell where it ends.
+    fn look(&self, may_scan: bool) -> (Fragment, bool) {
+        let prefix_len = self.dialect.prefix.len();
+        if self.offset < prefix_len as u64 {
+            return (self.bare(FragmentName::FileHeader, prefix_len), false);
+        }
+        if self.reason() == Some(Reason::EndTrailer) {
+            let header = self.header(FragmentName::EndTrailer);
+            return (
+                header.unwrap_or_else(|| self.bare(FragmentName::Rest, usize::MAX)),
+                false,
+            );
+        }
+        if self.left >= HEADER_LEN
+            && let Some(fragment) = self.sound()
+        {
+            return (fragment, false);
+        }
+        let is_zero = self.bytes.iter().all(|&byte| byte == 0);
+        let is_trailer =
+            self.left < HEADER_LEN || (is_zero && self.left <= self.dialect.trailer_len_max() && !self.is_fault());
+        if is_trailer {
+            return (self.bare(FragmentName::Trailer, usize::MAX), false);
+        }
+        if is_zero {
+            return (self.bare(FragmentName::Zeros, usize::MAX), false);
+        }
+        let (len, has_scanned) = self.damaged_len(may_scan);
+        // Only where the reader has looked for a header: elsewhere these are bytes like any other.
+        let header = (self.offset == self.region.begin && self.is_fault())
+            .then(|| self.damaged(len))
+            .flatten();
+        let found = header.unwrap_or_else(|| self.bare(FragmentName::Rest, len));
+        (found, has_scanned)
+    }
+
+    fn reason(&self) -> Option<Reason> {
+        match self.region.verdict {
+            Verdict::Skipped(reason) => Some(reason),
+            Verdict::Record { .. } | Verdict::Trailer => None,
+        }
+    }
+
+    /// Whether the region begins where no good fragment was found.
+    fn is_fault(&self) -> bool {
+        matches!(
+            self.reason(),
+            Some(
+                Reason::BadLength { .. }
+                    | Reason::ChecksumMismatch { .. }
+                    | Reason::ZeroHeader
+                    | Reason::ZeroFill
+                    | Reason::TornTail
+            )
+        )
+    }
+
+    /// A stretch without a header, of at most `len` bytes.
+    fn bare(&self, name: FragmentName, len: usize) -> Fragment {
+        Fragment {
+            offset: self.offset,
+            end_offset: self.offset + self.bytes.len().min(len) as u64,
+            block: self.dialect.block_of(self.offset),
+            name,
+            kind: None,
+            payload_len: None,
+            stored: None,
+            computed: None,
+            log_number: None,
+            synced_offset: None,
+            reason: self.reason(),
+            record_offset: None,
+            is_salvaged: false,
+        }
+    }
+
+    /// What the header here says, if all of it is there, over all that is left of the region in this block.
+    fn header(&self, name: FragmentName) -> Option<Fragment> {
+        let header = Header::decode(self.bytes.first_chunk()?);
+        Some(Fragment {
+            kind: Some(header.kind),
+            payload_len: Some(header.len),
+            ..self.bare(name, usize::MAX)
+        })
+    }
+
+    /// The fragment with a right checksum that stands here, if it lies in the region.
+    fn sound(&self) -> Option<Fragment> {
+        let sound = self.dialect.sound(self.bytes, true)?;
+        let header = Header::decode(self.bytes.first_chunk()?);
+        if header.kind == 0 && header.len == 0 {
+            // Whatever its checksum, it stands for zeros.
+            return None;
+        }
+        let crc = self.dialect.checksum.crc_of_stored(header.masked_crc);
+        let (record_offset, is_salvaged) = match self.region.verdict {
+            Verdict::Record { is_salvaged } => (Some(self.region.begin), is_salvaged),
+            _ => (None, false),
+        };
+        Some(Fragment {
+            end_offset: self.offset + sound.end as u64,
+            stored: Some(crc),
+            computed: Some(crc),
+            log_number: Dialect::log_number_at(self.bytes, sound.form),
+            synced_offset: Dialect::synced_offset_at(self.bytes, sound.form),
+            record_offset,
+            is_salvaged,
+            ..self.header(self.dialect.name_of(header.kind))?
+        })
+    }
+
+    /// The damaged header that stands here, and the `len` bytes that it costs.
+    fn damaged(&self, len: usize) -> Option<Fragment> {
+        let header = Header::decode(self.bytes.first_chunk()?);
+        let form = self.dialect.meaning(header.kind).form;
+        let covered = self
+            .rest
+            .get(HEADER_LEN - 1..form.header_len() + usize::from(header.len));
+        let checksum = self.dialect.checksum;
+        Some(Fragment {
+            end_offset: self.offset + self.bytes.len().min(len) as u64,
+            stored: Some(checksum.crc_of_stored(header.masked_crc)),
+            computed: covered.map(|covered| checksum.crc(covered)),
+            log_number: Dialect::log_number_at(self.rest, form),
+            synced_offset: Dialect::synced_offset_at(self.rest, form),
+            ..self.header(self.dialect.name_of(header.kind))?
+        })
+    }
+
+    /// How many bytes here are no fragment, and whether each byte of the block was tried to tell.
+    fn damaged_len(&self, may_scan: bool) -> (usize, bool) {
+        let goes_on = self.bytes.len() < self.rest.len();
+        if goes_on || self.reason() == Some(Reason::TornTail) {
+            return (self.bytes.len(), false);
+        }
+        let resume = salvage::resume(&self.dialect, self.rest, self.left, may_scan);
+        (resume.len, resume.has_scanned)
+    }
+}
