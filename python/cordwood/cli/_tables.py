@@ -7,7 +7,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import IO, Any, Protocol
 
-from cordwood.cli._common import json_encoder
+from cordwood.cli._common import json_text
 from cordwood.cli._rows import Row, to_json
 
 SUFFIXES = {
@@ -64,7 +64,7 @@ def open_table(form: str, file: IO[bytes], columns: dict[str, str], *, is_stream
 
 
 def _json_text(value: object) -> str:
-    return json_encoder()(to_json(value))
+    return json_text(to_json(value))
 
 
 def _utf8(text: str) -> str:
