@@ -1,7 +1,13 @@
 //! The decoder: a window of the file in, one event out. It does no I/O and holds no bytes but those of a record in pieces.
 
+mod doubt;
+mod options;
+
 use std::ops::Range;
 
+pub use self::options::{OnCorruption, ReadOptions};
+
+use self::doubt::Doubt;
 use crate::assemble::{Assembler, Fragment, Interruption, Outcome};
 use crate::checksum;
 use crate::dialect::{Dialect, Form};
@@ -10,100 +16,7 @@ use crate::format::{FRAGMENT_LEN_MAX, HEADER_LEN, Kind};
 use crate::fragment::{Found, FullRun, RUN_MAX, find};
 use crate::inflate::Inflater;
 use crate::log_info::{Applied, LogInfo};
-use crate::salvage::{self, Evidence};
-
-/// What a reader does with damage: a [`SkippedRegion`] of [`Severity::Corruption`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum OnCorruption {
-    /// It is an [`Error::Corruption`](crate::Error::Corruption); the next call goes on behind it.
-    #[default]
-    Raise,
-    /// It is an event like any other. LevelDB's behaviour.
-    Skip,
-    /// It is the end: [`End::Stopped`]. RocksDB's "point in time".
-    Stop,
-    /// Like [`Skip`](Self::Skip), but sound records behind the damage in the same block are kept, and marked:
-    /// [`RecordSpan::is_salvaged`]. Nothing is repaired.
-    Salvage,
-}
-
-/// How to read.
-///
-/// ```
-/// use cordwood::{OnCorruption, ReadOptions};
-/// let options = ReadOptions::default().with_on_corruption(OnCorruption::Skip).with_range(0, Some(1 << 20));
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ReadOptions {
-    /// What to do with damage. Default: [`OnCorruption::Raise`].
-    pub on_corruption: OnCorruption,
-    /// Return only what begins at this file offset or behind it. Default: 0.
-    pub start: u64,
-    /// Return only what begins before this file offset; its last record is finished beyond it. Default: `None`, all.
-    pub end: Option<u64>,
-    /// Refuse a record with more bytes than this: [`Reason::RecordTooLarge`]. It bounds what a reader holds. Default: 1 GiB.
-    pub record_len_max: u64,
-    /// Check each fragment's checksum. Default: `true`. Without it damaged data is returned as good.
-    pub verify_checksums: bool,
-    /// The dialect of the log. Default: `None`, which lets a [`Reader`](crate::Reader) find it out by [`detect`](crate::detect), and is
-    /// [`Dialect::LEVELDB`] for a [`Decoder`] and where it cannot be found out.
-    pub dialect: Option<Dialect>,
-}
-
-impl Default for ReadOptions {
-    fn default() -> Self {
-        ReadOptions {
-            on_corruption: OnCorruption::Raise,
-            start: 0,
-            end: None,
-            record_len_max: 1 << 30,
-            verify_checksums: true,
-            dialect: None,
-        }
-    }
-}
-
-impl ReadOptions {
-    /// Sets [`on_corruption`](Self::on_corruption).
-    #[must_use]
-    pub fn with_on_corruption(mut self, on_corruption: OnCorruption) -> Self {
-        self.on_corruption = on_corruption;
-        self
-    }
-
-    /// Reads the events that begin in `[start, end)`; `None` is the end of the file.
-    ///
-    /// A record belongs to the range in which its first fragment's header begins, so adjacent ranges together give each record once,
-    /// wherever they are cut.
-    #[must_use]
-    pub fn with_range(mut self, start: u64, end: Option<u64>) -> Self {
-        self.start = start;
-        self.end = end;
-        self
-    }
-
-    /// Sets [`record_len_max`](Self::record_len_max), in bytes.
-    #[must_use]
-    pub fn with_record_len_max(mut self, record_len_max: u64) -> Self {
-        self.record_len_max = record_len_max;
-        self
-    }
-
-    /// Sets [`verify_checksums`](Self::verify_checksums).
-    #[must_use]
-    pub fn with_verify_checksums(mut self, verify_checksums: bool) -> Self {
-        self.verify_checksums = verify_checksums;
-        self
-    }
-
-    /// Sets [`dialect`](Self::dialect).
-    #[must_use]
-    pub fn with_dialect(mut self, dialect: Dialect) -> Self {
-        self.dialect = Some(dialect);
-        self
-    }
-}
+use crate::salvage;
 
 /// A stretch of the file that is in memory.
 #[derive(Debug, Clone, Copy)]
@@ -252,27 +165,6 @@ pub(crate) struct Stored {
     pub(crate) header_len: u64,
     /// Bytes of its payloads: those of its data, unless it is compressed.
     pub(crate) payload_len: u64,
-}
-
-/// Damage in a log whose file may hold the rest of an older one. If sound fragments of this log follow, it is damage; if only those of another one do,
-/// the log had ended there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Doubt {
-    begin: u64,
-    /// Behind the last byte that is not one of the zeros before `offset`.
-    end: u64,
-    reason: Reason,
-    leveldb_len: Option<u64>,
-    /// Whether a fragment of another log has been seen.
-    has_stale: bool,
-    verdict: Option<Verdict>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Verdict {
-    Damage,
-    /// Nothing of this log follows.
-    EndOfFile,
 }
 
 /// Records of one fragment each, one behind the other, found in one go and handed out one by one.
@@ -559,155 +451,6 @@ impl Decoder {
             leveldb_len: None,
         };
         (self.start == 0).then(|| self.skip(region))
-    }
-
-    /// In a log that an older one may be left behind: learns the log's number, and weighs what looks like damage. Returns whether to look again.
-    fn weigh(&mut self, found: Found, bytes: &[u8]) -> bool {
-        if let Found::Fragment { form, .. } | Found::Metadata { form, .. } = found {
-            if self.dialect.log_number().is_none()
-                && let Some(number) = Dialect::log_number_at(bytes, form)
-            {
-                self.dialect = self.dialect.with_log_number(number);
-            }
-            if self.doubt.is_none() {
-                if matches!(found, Found::Fragment { .. }) {
-                    self.form = Some(form);
-                }
-                return false;
-            }
-        }
-        let Some(mut doubt) = self.doubt else {
-            return self.begins_to_doubt(found, bytes);
-        };
-        match found {
-            _ if self.offset >= self.end => doubt.verdict = Some(Verdict::Damage),
-            Found::Incomplete | Found::Trailer { .. } => return false,
-            Found::Nothing => doubt.verdict = Some(Verdict::EndOfFile),
-            // A log has fragments of one form.
-            Found::Fragment { form, .. } if self.form.is_some_and(|own| own != form) => {
-                self.pass_stale(&mut doubt, bytes)
-            }
-            Found::Stale => self.pass_stale(&mut doubt, bytes),
-            Found::Fragment { .. } | Found::Metadata { .. } | Found::EndTrailer { .. } => {
-                doubt.verdict = Some(Verdict::Damage);
-            }
-            Found::Fault { reason, .. } => {
-                // The whole block is lost in any case.
-                self.offset += bytes.len() as u64;
-                if reason != Reason::ZeroFill {
-                    doubt.end = self.offset;
-                    match salvage::evidence(&self.dialect, self.form, bytes) {
-                        Evidence::OfThisLog => doubt.verdict = Some(Verdict::Damage),
-                        Evidence::OfAnother => doubt.has_stale = true,
-                        Evidence::None => {}
-                    }
-                }
-            }
-        }
-        self.doubt = Some(doubt);
-        true
-    }
-
-    /// Passes over a block that begins with a fragment of another log.
-    fn pass_stale(&mut self, doubt: &mut Doubt, bytes: &[u8]) {
-        self.offset += bytes.len() as u64;
-        doubt.end = self.offset;
-        doubt.has_stale = true;
-    }
-
-    /// Whether `found` is damage of which it must be seen what follows.
-    fn begins_to_doubt(&mut self, found: Found, bytes: &[u8]) -> bool {
-        let (reason, leveldb_len) = match found {
-            Found::Fault {
-                reason: reason @ (Reason::BadLength { .. } | Reason::ChecksumMismatch { .. } | Reason::ZeroHeader),
-                leveldb_len,
-                ..
-            } => (reason, leveldb_len),
-            Found::Stale => (Reason::LostWrite, None),
-            _ => return false,
-        };
-        let is_ours = self.offset >= self.start && self.offset < self.end;
-        if !is_ours || self.is_live || self.dialect.log_number().is_none() {
-            return false;
-        }
-        let evidence = salvage::evidence(&self.dialect, self.form, bytes);
-        if evidence == Evidence::OfThisLog && found != Found::Stale {
-            return false;
-        }
-        let end = self.offset + bytes.len() as u64;
-        self.doubt = Some(Doubt {
-            begin: self.offset,
-            end,
-            reason,
-            leveldb_len,
-            has_stale: found == Found::Stale || evidence == Evidence::OfAnother,
-            verdict: (evidence == Evidence::OfThisLog).then_some(Verdict::Damage),
-        });
-        self.offset = end;
-        true
-    }
-
-    /// Tells what a doubt has come to: the pending record first, then the damage, then zeros.
-    #[cold]
-    fn resolve(&mut self, mut doubt: Doubt, verdict: Verdict) -> Step {
-        self.is_before_first = false;
-        self.is_inside = false;
-        let is_stale = verdict == Verdict::EndOfFile && doubt.has_stale;
-        // Where each fragment says how far the file had been synced, a later one would vouch for what was. None follows, so this is an end
-        // that a crash has left. Source: Pebble `record/record.go`, and the test TestWALSync.
-        let is_unsynced = verdict == Verdict::EndOfFile && !doubt.has_stale && self.form == Some(Form::Synced);
-        let interruption = if is_stale || is_unsynced {
-            Interruption::EndOfFile
-        } else {
-            Interruption::Damage
-        };
-        if let Some(region) = self.assembler.give_up(interruption) {
-            return self.skip(region);
-        }
-        if is_stale {
-            (doubt.end, doubt.reason, doubt.leveldb_len) = (self.offset, Reason::Stale, None);
-        }
-        let region = SkippedRegion {
-            begin: doubt.begin,
-            end: doubt.end,
-            reason: if is_unsynced { Reason::TornTail } else { doubt.reason },
-            leveldb_len: doubt.leveldb_len.filter(|_| !is_unsynced),
-        };
-        if doubt.end < self.offset {
-            (doubt.begin, doubt.end) = (doubt.end, self.offset);
-            (doubt.reason, doubt.leveldb_len) = (Reason::ZeroFill, None);
-            doubt.verdict = Some(Verdict::Damage);
-            self.doubt = Some(doubt);
-        } else {
-            self.doubt = None;
-        }
-        self.skip(region)
-    }
-
-    /// Behind the end of the log at `begin`, up to the end of the file.
-    #[cold]
-    fn behind_log_end(&mut self, begin: u64, window: Window<'_>) -> Step {
-        if let Some(region) = self.assembler.give_up(Interruption::EndOfFile) {
-            return self.skip(region);
-        }
-        self.offset = self.offset.max(window.offset + window.bytes.len() as u64);
-        if !window.is_last {
-            return Step::NeedMore;
-        }
-        self.finish = Some(match self.torn_since {
-            Some(offset) => End::TornTail { offset },
-            None => End::Clean { offset: self.offset },
-        });
-        let begin = begin.max(self.start);
-        match self.finish {
-            Some(end) if begin >= self.offset => Step::End(end),
-            _ => Step::Skipped(SkippedRegion {
-                begin,
-                end: self.offset,
-                reason: Reason::Stale,
-                leveldb_len: None,
-            }),
-        }
     }
 
     /// Zeros too few for a header, at the end of the file behind FIRST or MIDDLE, are the torn rest of that record, and no padding. Only in

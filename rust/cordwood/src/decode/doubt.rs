@@ -1,0 +1,180 @@
+//! Where a recycled log ends cannot be seen where it stands: what looks like damage is weighed against what follows.
+
+use super::{Decoder, End, Step, Window};
+use crate::assemble::Interruption;
+use crate::dialect::{Dialect, Form};
+use crate::error::{Reason, SkippedRegion};
+use crate::fragment::Found;
+use crate::salvage::{self, Evidence};
+
+/// Damage in a log whose file may hold the rest of an older one. If sound fragments of this log follow, it is damage; if only those of another one do,
+/// the log had ended there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Doubt {
+    begin: u64,
+    /// Behind the last byte that is not one of the zeros before `offset`.
+    end: u64,
+    reason: Reason,
+    leveldb_len: Option<u64>,
+    /// Whether a fragment of another log has been seen.
+    has_stale: bool,
+    pub(super) verdict: Option<Verdict>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Damage,
+    /// Nothing of this log follows.
+    EndOfFile,
+}
+
+impl Decoder {
+    /// In a log that an older one may be left behind: learns the log's number, and weighs what looks like damage. Returns whether to look again.
+    pub(super) fn weigh(&mut self, found: Found, bytes: &[u8]) -> bool {
+        if let Found::Fragment { form, .. } | Found::Metadata { form, .. } = found {
+            if self.dialect.log_number().is_none()
+                && let Some(number) = Dialect::log_number_at(bytes, form)
+            {
+                self.dialect = self.dialect.with_log_number(number);
+            }
+            if self.doubt.is_none() {
+                if matches!(found, Found::Fragment { .. }) {
+                    self.form = Some(form);
+                }
+                return false;
+            }
+        }
+        let Some(mut doubt) = self.doubt else {
+            return self.begins_to_doubt(found, bytes);
+        };
+        match found {
+            _ if self.offset >= self.end => doubt.verdict = Some(Verdict::Damage),
+            Found::Incomplete | Found::Trailer { .. } => return false,
+            Found::Nothing => doubt.verdict = Some(Verdict::EndOfFile),
+            // A log has fragments of one form.
+            Found::Fragment { form, .. } if self.form.is_some_and(|own| own != form) => {
+                self.pass_stale(&mut doubt, bytes)
+            }
+            Found::Stale => self.pass_stale(&mut doubt, bytes),
+            Found::Fragment { .. } | Found::Metadata { .. } | Found::EndTrailer { .. } => {
+                doubt.verdict = Some(Verdict::Damage);
+            }
+            Found::Fault { reason, .. } => {
+                // The whole block is lost in any case.
+                self.offset += bytes.len() as u64;
+                if reason != Reason::ZeroFill {
+                    doubt.end = self.offset;
+                    match salvage::evidence(&self.dialect, self.form, bytes) {
+                        Evidence::OfThisLog => doubt.verdict = Some(Verdict::Damage),
+                        Evidence::OfAnother => doubt.has_stale = true,
+                        Evidence::None => {}
+                    }
+                }
+            }
+        }
+        self.doubt = Some(doubt);
+        true
+    }
+
+    /// Passes over a block that begins with a fragment of another log.
+    fn pass_stale(&mut self, doubt: &mut Doubt, bytes: &[u8]) {
+        self.offset += bytes.len() as u64;
+        doubt.end = self.offset;
+        doubt.has_stale = true;
+    }
+
+    /// Whether `found` is damage of which it must be seen what follows.
+    fn begins_to_doubt(&mut self, found: Found, bytes: &[u8]) -> bool {
+        let (reason, leveldb_len) = match found {
+            Found::Fault {
+                reason: reason @ (Reason::BadLength { .. } | Reason::ChecksumMismatch { .. } | Reason::ZeroHeader),
+                leveldb_len,
+                ..
+            } => (reason, leveldb_len),
+            Found::Stale => (Reason::LostWrite, None),
+            _ => return false,
+        };
+        let is_ours = self.offset >= self.start && self.offset < self.end;
+        if !is_ours || self.is_live || self.dialect.log_number().is_none() {
+            return false;
+        }
+        let evidence = salvage::evidence(&self.dialect, self.form, bytes);
+        if evidence == Evidence::OfThisLog && found != Found::Stale {
+            return false;
+        }
+        let end = self.offset + bytes.len() as u64;
+        self.doubt = Some(Doubt {
+            begin: self.offset,
+            end,
+            reason,
+            leveldb_len,
+            has_stale: found == Found::Stale || evidence == Evidence::OfAnother,
+            verdict: (evidence == Evidence::OfThisLog).then_some(Verdict::Damage),
+        });
+        self.offset = end;
+        true
+    }
+
+    /// Tells what a doubt has come to: the pending record first, then the damage, then zeros.
+    #[cold]
+    pub(super) fn resolve(&mut self, mut doubt: Doubt, verdict: Verdict) -> Step {
+        self.is_before_first = false;
+        self.is_inside = false;
+        let is_stale = verdict == Verdict::EndOfFile && doubt.has_stale;
+        // Where each fragment says how far the file had been synced, a later one would vouch for what was. None follows, so this is an end
+        // that a crash has left. Source: Pebble `record/record.go`, and the test TestWALSync.
+        let is_unsynced = verdict == Verdict::EndOfFile && !doubt.has_stale && self.form == Some(Form::Synced);
+        let interruption = if is_stale || is_unsynced {
+            Interruption::EndOfFile
+        } else {
+            Interruption::Damage
+        };
+        if let Some(region) = self.assembler.give_up(interruption) {
+            return self.skip(region);
+        }
+        if is_stale {
+            (doubt.end, doubt.reason, doubt.leveldb_len) = (self.offset, Reason::Stale, None);
+        }
+        let region = SkippedRegion {
+            begin: doubt.begin,
+            end: doubt.end,
+            reason: if is_unsynced { Reason::TornTail } else { doubt.reason },
+            leveldb_len: doubt.leveldb_len.filter(|_| !is_unsynced),
+        };
+        if doubt.end < self.offset {
+            (doubt.begin, doubt.end) = (doubt.end, self.offset);
+            (doubt.reason, doubt.leveldb_len) = (Reason::ZeroFill, None);
+            doubt.verdict = Some(Verdict::Damage);
+            self.doubt = Some(doubt);
+        } else {
+            self.doubt = None;
+        }
+        self.skip(region)
+    }
+
+    /// Behind the end of the log at `begin`, up to the end of the file.
+    #[cold]
+    pub(super) fn behind_log_end(&mut self, begin: u64, window: Window<'_>) -> Step {
+        if let Some(region) = self.assembler.give_up(Interruption::EndOfFile) {
+            return self.skip(region);
+        }
+        self.offset = self.offset.max(window.offset + window.bytes.len() as u64);
+        if !window.is_last {
+            return Step::NeedMore;
+        }
+        self.finish = Some(match self.torn_since {
+            Some(offset) => End::TornTail { offset },
+            None => End::Clean { offset: self.offset },
+        });
+        let begin = begin.max(self.start);
+        match self.finish {
+            Some(end) if begin >= self.offset => Step::End(end),
+            _ => Step::Skipped(SkippedRegion {
+                begin,
+                end: self.offset,
+                reason: Reason::Stale,
+                leveldb_len: None,
+            }),
+        }
+    }
+}
