@@ -24,6 +24,9 @@ from cordwood import (
     Stat,
     Writer,
 )
+from cordwood.compat import appengine, ccl, leveldb_export
+from cordwood.compat.swanlab import DataStoreReader
+from cordwood.compat.wandb import DataStore
 from cordwood.payload import (
     Operation,
     OperationKind,
@@ -224,3 +227,13 @@ try:
     batch.to_dict()
 except PayloadError as error:
     assert_type((error.offset, error.length, error.reason), tuple[int, int, PayloadReason])
+
+with appengine.RecordsWriter(io.BytesIO()) as records_writer:
+    assert_type(records_writer, appengine.RecordsWriter)
+assert_type(list(leveldb_export.RecordsReader(io.BytesIO())), list[bytes])
+store = DataStore()
+assert_type(store.scan_data(), bytes | None)
+assert_type(store.scan_record(), tuple[int, bytes] | None)
+assert_type(list(DataStoreReader()), list[bytes])
+for key in ccl.LogFile(Path("000003.log")):
+    assert_type((key.user_key, key.state), tuple[bytes, ccl.KeyState])

@@ -1,0 +1,169 @@
+"""`RecordsReader` and `RecordsWriter` of App Engine, the format of Datastore's exports and of MapReduce.
+
+They are those of `google.appengine.api.files.records` in the App Engine SDK for Python 2.7, and of
+`mapreduce.records` in GoogleAppEngineMapReduce 1.9.22.0. Both run on Python 2 only; leveldb-export's copy of the
+reader runs on Python 3, and is what the tests compare with. Change
+
+    from google.appengine.api.files import records
+
+to
+
+    from cordwood.compat import appengine as records
+
+>>> import io
+>>> from cordwood.compat import appengine as records
+>>> file = io.BytesIO()
+>>> with records.RecordsWriter(file) as writer:
+...     writer.write(b"one")
+>>> _ = file.seek(0)
+>>> list(records.RecordsReader(file))
+[b'one']
+
+On an undamaged file, the reader returns and the writer writes what theirs do. Damage is passed over up to the next
+block, and told to a logger, as theirs do. The deviations:
+
+* **logger**: The logger is `cordwood`, not the root. `RecordsReader.reader.skipped` lists what was passed over.
+* **unknown-type**: A fragment of an unknown type is passed over alone, as LevelDB does. Theirs passes over the rest
+  of its block.
+* **joined**: A record in the middle of which something was skipped is not returned. Theirs joins the pieces around
+  a block of zeros.
+* **read-ahead**: The file is read ahead: `RecordsReader.tell` says where the records are, the file's own `tell`
+  does not. The file must not be moved but by `RecordsReader.seek`.
+* **torn-tail**: At the end, `tell` is where an incomplete record begins, and once it is whole, `read` returns it,
+  if the file can seek. Theirs is behind what it could read, and returns nothing more.
+* **tell**: In damage, `tell` may be elsewhere: it is behind what was skipped so far.
+* **append**: A writer on a file that is not at the beginning of a block goes on in the next one, and fills this one
+  with zeros. Theirs takes that place for the beginning of a block, and readers lose what is written there.
+* **bytes**: Records are bytes: `str` is a `TypeError`, and so is a file that is open for text.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Self
+
+import cordwood
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+    from cordwood.typing import Readable, Writable
+
+__all__ = ["RecordsReader", "RecordsWriter"]
+
+_BLOCK_LEN = 32768
+_WHENCE_CURRENT = 1
+
+
+def _position_of(file: object) -> int:
+    """Where a file is; 0 if it does not know."""
+    try:
+        return int(file.tell())  # type: ignore[attr-defined]
+    except (AttributeError, OSError):
+        return 0
+
+
+class RecordsReader:
+    """Reads the records of a log. Iterating gives those from the current position on, as `bytes`.
+
+    Args:
+        reader: A binary file, or another object with `read`. With `tell`, the position is that of the file; offsets are
+            counted from the file's beginning.
+    """
+
+    def __init__(self, reader: Readable) -> None:
+        self._file = reader
+        position = _position_of(reader)
+        if position:
+            reader.seek(0)  # type: ignore[attr-defined]
+        self.reader = cordwood.Reader(reader, dialect="leveldb", on_corruption="skip")
+        """The reader below: `skipped` and `end` tell what was not returned."""
+        if position:
+            self.reader.seek(position)
+
+    def read(self) -> bytes:
+        """The next record.
+
+        Raises:
+            EOFError: There is none.
+        """
+        self._resume()
+        record = next(self.reader, None)
+        if record is None:
+            raise EOFError(f"no more records at offset {self.tell()}")
+        return record
+
+    def __iter__(self) -> Iterator[bytes]:
+        self._resume()
+        # Not `yield from`, which closes the reader when the loop is left.
+        for record in self.reader:  # noqa: UP028
+            yield record
+
+    def _resume(self) -> None:
+        """Looks behind the end again: the file may have grown. One that cannot seek has ended."""
+        if self.reader.end is not None:
+            with contextlib.suppress(io.UnsupportedOperation):
+                self.reader.seek(self.reader.tell())
+
+    def tell(self) -> int:
+        """The file offset behind what has been returned or skipped, in bytes."""
+        return self.reader.tell()
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        """Goes to a file offset: one that `tell` returned, or the beginning of a block.
+
+        Args:
+            offset: In bytes.
+            whence: From where on it counts, as for a file.
+        """
+        if whence == _WHENCE_CURRENT:
+            offset += self.tell()
+        elif whence:
+            file: Any = self._file
+            offset = int(file.seek(offset, whence))
+        self.reader.seek(offset)
+        return offset
+
+
+class _OnlyWrite:
+    """A file without its other methods."""
+
+    def __init__(self, file: Writable) -> None:
+        self.write = file.write
+
+
+class RecordsWriter:
+    """Writes records to a log. Each is handed to the file at once.
+
+    Args:
+        writer: A binary file, or another object with `write`.
+    """
+
+    def __init__(self, writer: Writable) -> None:
+        self._file = writer
+        used = _position_of(writer) % _BLOCK_LEN
+        if used:
+            writer.write(bytes(_BLOCK_LEN - used))
+        # Without the file's `flush`: what is written goes into the file's own buffer.
+        self._writer = cordwood.Writer(_OnlyWrite(writer), "w")
+
+    def write(self, data: ReadableBuffer) -> None:
+        """Appends a record: `bytes` or any other buffer."""
+        self._writer.append(data)
+        self._writer.flush()
+
+    def close(self) -> None:
+        """Does nothing: the file stays open, and has all records."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        # Theirs need not be closed, so neither must this one warn that it was not.
+        with contextlib.suppress(AttributeError):
+            self._writer.close()

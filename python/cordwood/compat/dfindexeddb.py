@@ -1,0 +1,190 @@
+"""`FileReader` of dfindexeddb 20260210 for LevelDB's write-ahead logs.
+
+Change
+
+    from dfindexeddb.leveldb import log
+
+to
+
+    from cordwood.compat import dfindexeddb as log
+
+>>> import cordwood
+>>> from cordwood.compat import dfindexeddb as log
+>>> with cordwood.open("000003.log", "w") as writer:
+...     _ = writer.append(bytes.fromhex("0700000000000000 02000000 01036b65790576616c7565 00036f6c64"))
+>>> for key in log.FileReader("000003.log").GetParsedInternalKeys():
+...     print(key.sequence_number, key.record_type.name, key.key, key.value, key.offset)
+7 VALUE b'key' b'value' 19
+8 DELETED b'old' b'' 30
+
+On an undamaged log it gives what dfindexeddb gives, but for the first of the deviations:
+
+* **empty**: A fragment of length 0 is a fragment. dfindexeddb takes it for the end of its block and loses what is
+  behind it; where a record begins with one, in the last seven bytes of a block, it gives the offset of another
+  record.
+* **checksums**: Checksums are verified. dfindexeddb does not, and hands out damaged data as good. (One that is 0
+  ends the block for it.)
+* **goes-on**: Damage is passed over and told to the logger `cordwood`. All that is sound is returned, also what is
+  behind damage in the same block (the policy `"salvage"`). dfindexeddb raises a `DecoderError`, `ParserError` or
+  `ValueError` at much of it, and what is behind is lost.
+* **torn-tail**: What a crash has left of a last record ends the iteration. dfindexeddb raises a `DecoderError`.
+* **joined**: A record without its first or last fragment is not returned. dfindexeddb joins what there is.
+* **not-a-batch**: A record that is no batch, and in a batch what is neither a put nor a delete, is passed over and
+  told to the logger, up to the next batch. dfindexeddb raises a `ValueError` or `DecoderError`.
+* **only-logs**: `FromDecoder`, `FromStream` and `FromBytes` of the classes are not here, nor are the modules for
+  tables and descriptors.
+"""
+
+from __future__ import annotations
+
+import enum
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import cordwood
+from cordwood.compat._batches import batch_of, batches, operations
+
+__all__ = [
+    "Block",
+    "FileReader",
+    "InternalRecordType",
+    "LogFilePhysicalRecordType",
+    "ParsedInternalKey",
+    "PhysicalRecord",
+    "WriteBatch",
+]
+
+_logger = logging.getLogger("cordwood")
+
+
+class LogFilePhysicalRecordType(enum.IntEnum):
+    """The types of fragments."""
+
+    FULL = 1
+    FIRST = 2
+    MIDDLE = 3
+    LAST = 4
+
+
+_TYPES = frozenset(LogFilePhysicalRecordType)
+
+
+class InternalRecordType(enum.IntEnum):
+    """What is done to a key."""
+
+    DELETED = 0
+    VALUE = 1
+
+
+@dataclass
+class ParsedInternalKey:
+    """A put or a delete."""
+
+    offset: int
+    record_type: InternalRecordType
+    sequence_number: int
+    key: bytes
+    value: bytes
+
+
+@dataclass
+class WriteBatch:
+    """A batch of puts and deletes. Its offset is that of its first byte, behind the fragment's header."""
+
+    offset: int
+    sequence_number: int
+    count: int
+    records: list[ParsedInternalKey]
+
+
+@dataclass
+class PhysicalRecord:
+    """A fragment. `base_offset` is the file offset of its block; `offset` and `contents_offset` count from there."""
+
+    base_offset: int
+    offset: int
+    checksum: int
+    length: int
+    record_type: LogFilePhysicalRecordType
+    contents: bytes
+    contents_offset: int
+
+    PHYSICAL_HEADER_LENGTH: ClassVar[int] = 7
+
+
+@dataclass
+class Block:
+    """A block, the last one whole or not."""
+
+    offset: int
+    data: bytes
+
+    BLOCK_SIZE: ClassVar[int] = 32768
+
+    def GetPhysicalRecords(self) -> Iterator[PhysicalRecord]:  # noqa: N802
+        """The sound fragments of the block. The logger is told of damage."""
+        for found in cordwood.fragments(self.data, dialect="leveldb"):
+            stored, length = found.stored, found.payload_len
+            if found.kind in _TYPES and stored is not None and length is not None and stored == found.computed:
+                contents_offset = found.end_offset - length
+                yield PhysicalRecord(
+                    base_offset=self.offset,
+                    offset=found.offset,
+                    checksum=cordwood.mask(stored),
+                    length=length,
+                    record_type=LogFilePhysicalRecordType(found.kind),
+                    contents=self.data[contents_offset : found.end_offset],
+                    contents_offset=contents_offset,
+                )
+            elif found.severity == cordwood.Severity.CORRUPTION:
+                _logger.warning(
+                    "the block at offset %d: %s at offset %d in it", self.offset, found.reason, found.offset
+                )
+
+
+class FileReader:
+    """A write-ahead log. Each method reads it from the beginning.
+
+    Args:
+        filename: Its path.
+
+    Attributes:
+        filename: The path.
+    """
+
+    def __init__(self, filename: str) -> None:
+        self.filename = filename
+
+    def GetBlocks(self) -> Iterator[Block]:  # noqa: N802
+        """The blocks of the file, as they are."""
+        with open(self.filename, "rb") as file:  # noqa: PTH123
+            offset = 0
+            while data := file.read(Block.BLOCK_SIZE):
+                yield Block(offset, data)
+                offset += len(data)
+
+    def GetPhysicalRecords(self) -> Iterator[PhysicalRecord]:  # noqa: N802
+        """The fragments."""
+        for block in self.GetBlocks():
+            yield from block.GetPhysicalRecords()
+
+    def GetWriteBatches(self) -> Iterator[WriteBatch]:  # noqa: N802
+        """The batches."""
+        with cordwood.Reader(self.filename, dialect="leveldb", on_corruption="salvage") as reader:
+            for offset, data in batches(reader):
+                batch = batch_of(offset, data, self.filename)
+                if batch is not None:
+                    keys = [
+                        ParsedInternalKey(
+                            found.offset, InternalRecordType(found.is_put), found.sequence, found.key, found.value
+                        )
+                        for found in operations(offset, batch, self.filename)
+                    ]
+                    yield WriteBatch(offset, batch.sequence, batch.count, keys)
+
+    def GetParsedInternalKeys(self) -> Iterator[ParsedInternalKey]:  # noqa: N802
+        """The puts and deletes of all batches."""
+        for batch in self.GetWriteBatches():
+            yield from batch.records

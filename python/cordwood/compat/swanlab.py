@@ -1,0 +1,262 @@
+"""The stores of SwanLab 0.10.3: of its own run files, and its reader of `.wandb` files.
+
+Change
+
+    from swanlab.sdk.internal.core_python.store import DataStoreReader, DataStoreWriter
+    from swanlab.converter.wb.wbdatastore import WBDataStoreReader, DataStoreCorruptionError, DataStoreTruncatedError
+    from swanlab.exceptions import DataStoreError
+
+to
+
+    from cordwood.compat.swanlab import DataStoreReader, DataStoreWriter
+    from cordwood.compat.swanlab import WBDataStoreReader, DataStoreCorruptionError, DataStoreTruncatedError
+    from cordwood.compat.swanlab import DataStoreError
+
+>>> from cordwood.compat.swanlab import DataStoreReader, DataStoreWriter
+>>> writer = DataStoreWriter()
+>>> writer.open("run.swanlab")
+>>> writer.write(b"one")
+>>> writer.close()
+>>> reader = DataStoreReader()
+>>> reader.open("run.swanlab")
+>>> list(reader)
+[b'one']
+>>> reader.close()
+
+On an undamaged file, all calls return what SwanLab's return. The deviations:
+
+* **raises**: Iterating over a `DataStoreReader` raises `DataStoreCorruptionError` at damage. SwanLab's iteration
+  ends there, as if it were the end of the file.
+* **exception**: At damage, `scan` of a `DataStoreReader` raises `DataStoreCorruptionError`, which is a
+  `DataStoreError`, and a `cordwood.CorruptionError` with offset and reason. SwanLab's raises a `DataStoreError`, an
+  `AssertionError` or an `IndexError`.
+* **goes-on**: After damage, the next step of any reader goes on behind it: all sound records are returned, also
+  those in the same block (the policy `"salvage"`). SwanLab's goes on at the place that the length in the damaged
+  header gives, right or wrong.
+* **torn-tail**: The incomplete end of a run that was killed or is still running ends `scan` of a `DataStoreReader`:
+  it returns `None`, and a later call returns the record once it is complete. SwanLab's raises or returns `None`,
+  depending on where the file is cut. A `WBDataStoreReader` raises `DataStoreTruncatedError`, as SwanLab's; the next
+  call tries again.
+* **length**: A length in a header that is not that of the data is damage. SwanLab's `DataStoreReader` takes a last
+  record with such a header for whole; its `WBDataStoreReader` calls that truncated.
+* **zeros**: Zeros up to the end of the file or of a block, as a preallocated file has them, are passed over.
+  SwanLab's readers raise; an iteration ends.
+* **trailer**: What stands in a block's trailer does not matter, and the file may end in front of it or in it.
+  SwanLab's readers raise; an iteration ends.
+* **old-files**: A `WBDataStoreReader` reads files of wandb-core before 0.17.6, which have other checksums.
+  SwanLab's does not.
+* **file-header**: A file header that is cut short is a `DataStoreError` in a `DataStoreReader`, too. SwanLab's is
+  an `AssertionError`.
+* **attributes**: All errors have `path` and `offset`, as any `cordwood.CordwoodError`, and cannot be made without
+  them.
+* **not-open**: What is not open is a `DataStoreError`, and so is opening a `DataStoreReader` twice. SwanLab's is an
+  `AssertionError`, and opening twice forgets the first file. `close` can be called twice.
+* **write**: A file that is written is locked against a second writer. Records are gathered: SwanLab's are in
+  Python's buffer of 8 KiB, these in one of 1 MiB, until `ensure_flushed` or `close`. The file header is written
+  with the first record, or by `close`.
+"""
+
+from __future__ import annotations
+
+from os import PathLike
+from pathlib import Path
+from typing import Protocol, Self
+
+import cordwood
+from cordwood.compat._store import HEADER_LEN, Scanner, check_file_header
+
+__all__ = [
+    "DataStoreCorruptionError",
+    "DataStoreError",
+    "DataStoreReader",
+    "DataStoreTruncatedError",
+    "DataStoreWriter",
+    "DataStoreWriterProtocol",
+    "NullDataStoreWriter",
+    "WBDataStoreReader",
+]
+
+LEVELDBLOG_HEADER_IDENT = b":SWL"
+LEVELDBLOG_HEADER_MAGIC = 0xE1D6
+LEVELDBLOG_HEADER_VERSION = 2
+
+WANDB_HEADER_IDENT = b":W&B"
+WANDB_HEADER_MAGIC = 0xBEE1
+WANDB_HEADER_VERSION = 0
+
+
+class DataStoreError(cordwood.CordwoodError):
+    """A file that cannot be read, in whole or in part."""
+
+
+class DataStoreCorruptionError(DataStoreError, cordwood.CorruptionError):
+    """Damage. Its attributes are those of `cordwood.CorruptionError`."""
+
+
+class DataStoreTruncatedError(DataStoreError):
+    """The file ends in a record that is not complete, at `offset`."""
+
+
+class DataStoreWriterProtocol(Protocol):
+    """What a writer of records can do."""
+
+    def open(self, filename: Path | str) -> None:
+        """Makes a new file."""
+
+    def write(self, data: bytes) -> None:
+        """Appends a record."""
+
+    def ensure_flushed(self) -> None:
+        """Hands all records so far to the operating system."""
+
+    def close(self) -> None:
+        """Closes the file."""
+
+
+class DataStoreWriter:
+    """Writes a run file of SwanLab."""
+
+    def __init__(self) -> None:
+        self._writer: cordwood.Writer | None = None
+
+    def open(self, filename: str | PathLike[str]) -> None:
+        """Makes a new file.
+
+        Raises:
+            FileExistsError: There is one.
+        """
+        self._writer = cordwood.Writer(filename, "x", dialect="swanlab")
+
+    def write(self, data: bytes) -> None:
+        """Appends a record."""
+        self._open_writer().append(data)
+
+    def ensure_flushed(self) -> None:
+        """Hands all records so far to the operating system."""
+        self._open_writer().flush()
+
+    def close(self) -> None:
+        """Writes what is left and closes the file."""
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+    def _open_writer(self) -> cordwood.Writer:
+        if self._writer is None:
+            raise DataStoreError("the writer is not open", path=None, offset=0)
+        return self._writer
+
+
+class NullDataStoreWriter:
+    """A writer that writes nothing."""
+
+    def open(self, filename: Path | str) -> None:
+        """Does nothing."""
+
+    def write(self, data: bytes) -> None:
+        """Does nothing."""
+
+    def ensure_flushed(self) -> None:
+        """Does nothing."""
+
+    def close(self) -> None:
+        """Does nothing."""
+
+
+class _Reader:
+    """A file with a header, and the records behind it."""
+
+    _dialects: tuple[str, ...]
+    _header: tuple[bytes, int, int]
+
+    def __init__(self) -> None:
+        self._scanner: Scanner | None = None
+
+    def open(self, filename: str | PathLike[str]) -> None:
+        """Opens a file and looks at its header.
+
+        Raises:
+            DataStoreError: It is another one, or another version's; or a file is open already.
+        """
+        if self._scanner is not None:
+            raise DataStoreError("a file is open already", path=str(filename), offset=0)
+        with Path(filename).open("rb") as file:
+            header = file.read(HEADER_LEN)
+        check_file_header(header, *self._header, lambda message: self._header_problem(message, header, str(filename)))
+        self._scanner = Scanner(filename, self._dialects, HEADER_LEN)
+
+    def close(self) -> None:
+        """Closes the file. Closing twice is no error."""
+        if self._scanner is not None:
+            self._scanner.close()
+            self._scanner = None
+
+    def scan(self) -> bytes | None:
+        """The next record, or `None` at the end.
+
+        Raises:
+            DataStoreCorruptionError: There is damage. The next call goes on behind it.
+        """
+        return self._open_scanner().scan(DataStoreCorruptionError)
+
+    @property
+    def reader(self) -> cordwood.Reader:
+        """The reader below: `skipped` and `end` tell what was not returned."""
+        return self._open_scanner().reader
+
+    def _open_scanner(self) -> Scanner:
+        if self._scanner is None:
+            raise DataStoreError("the reader is not open", path=None, offset=0)
+        return self._scanner
+
+    def _header_problem(self, message: str, _header: bytes, path: str) -> DataStoreError:
+        return DataStoreError(message, path=path, offset=0)
+
+
+class DataStoreReader(_Reader):
+    """Reads a run file of SwanLab. Iterating gives its records."""
+
+    _dialects = ("swanlab",)
+    _header = (LEVELDBLOG_HEADER_IDENT, LEVELDBLOG_HEADER_MAGIC, LEVELDBLOG_HEADER_VERSION)
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> bytes:
+        record = self.scan()
+        if record is None:
+            raise StopIteration
+        return record
+
+
+class WBDataStoreReader(_Reader):
+    """Reads a `.wandb` file."""
+
+    _dialects = ("wandb", "wandb_old")
+    _header = (WANDB_HEADER_IDENT, WANDB_HEADER_MAGIC, WANDB_HEADER_VERSION)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def scan(self) -> bytes | None:
+        """The next record, or `None` at the end.
+
+        Raises:
+            DataStoreCorruptionError: There is damage. The next call goes on behind it.
+            DataStoreTruncatedError: The file ends in a record that is not complete. The next call tries again.
+        """
+        record = super().scan()
+        if record is None:
+            end = self.reader.end
+            if end is not None and end.kind == "torn_tail":
+                message = f"the file ends in an incomplete record, which begins at offset {end.offset}"
+                raise DataStoreTruncatedError(message, path=self.reader.path, offset=end.offset)
+        return record
+
+    def _header_problem(self, message: str, header: bytes, path: str) -> DataStoreError:
+        if len(header) < HEADER_LEN:
+            return DataStoreTruncatedError(message, path=path, offset=0)
+        return super()._header_problem(message, header, path)

@@ -1,0 +1,266 @@
+"""`DataStore` of wandb 0.29.0, which reads and writes `.wandb` files; wandb 0.30.0 removed it.
+
+Change
+
+    from wandb.sdk.internal.datastore import DataStore
+
+to
+
+    from cordwood.compat.wandb import DataStore
+
+and `from wandb.sdk.internal import datastore` to `from cordwood.compat import wandb as datastore`. The records hold
+protocol buffers: `wandb.proto.wandb_internal_pb2` reads them, which newer versions of wandb still have.
+
+>>> from cordwood.compat.wandb import DataStore
+>>> class Message:
+...     def SerializeToString(self):
+...         return b"one"
+>>> store = DataStore()
+>>> store.open_for_write("run-1.wandb")
+>>> store.write(Message())
+(7, 17, 0)
+>>> store.close()
+>>> store.open_for_scan("run-1.wandb")
+>>> store.scan_data(), store.scan_data()
+(b'one', None)
+>>> store.close()
+
+On an undamaged file, all calls return what wandb's return. The deviations:
+
+* **exception**: Damage is a `DamagedError`: an `AssertionError`, as scripts expect, and a
+  `cordwood.CorruptionError` with offset and reason. It is raised under `python -O`, too, where wandb hands out
+  damaged data. Where wandb raises an `IndexError`, at an unknown type, it is the same error.
+* **goes-on**: After damage, `get_offset` is where it begins, and the next `scan_data` goes on behind it: all sound
+  records are returned, also those in the same block (the policy `"salvage"`). wandb goes on at the place that the
+  length in the damaged header gives, right or wrong.
+* **torn-tail**: The incomplete end of a run that was killed or is still running ends the scan: `scan_data` returns
+  `None`, and a later call returns the record once it is complete. `store.reader.end` tells. wandb raises an
+  `AssertionError`, or returns `None` if the file was cut between two pieces of a record. `scan_record` raises, as
+  wandb's does.
+* **length**: A length in a header that is not that of the data is damage. wandb takes a last record with such a
+  header for whole.
+* **zeros**: Zeros up to the end of the file or of a block, as a preallocated file has them, are passed over by
+  `scan_data`, which wandb's does not: `AssertionError`. `scan_record` raises; wandb's returns fragments of type 0.
+* **trailer**: What stands in a block's trailer does not matter, and the file may end in front of it or in it. wandb
+  raises an `AssertionError`.
+* **old-files**: `scan_data` reads files of wandb-core before 0.17.6, which have other checksums. wandb's does not.
+* **read-only**: A file that is scanned is opened for reading only. wandb opens it for writing, too, which fails if
+  that is forbidden.
+* **file-header**: A wrong file header is a `FileHeaderError`, an `AssertionError`. wandb raises that if the header
+  is cut short, and else `Exception`.
+* **append**: `open_for_append` goes on behind the last record, and raises a `TornTailError` or `CorruptionError` if
+  the file does not end with a whole one. wandb cuts the file to 0 bytes and writes records without a file header.
+* **write**: `write` takes any object with `SerializeToString`, and does not ask for its `ByteSize`. A file that is
+  written is locked against a second writer. Records are gathered: wandb's are in Python's buffer of 8 KiB, these in
+  one of 1 MiB, until `ensure_flushed`, `close`, or a record in several pieces. The file header is written with the
+  first record, or by `close`.
+* **close**: `close` can be called twice, and the store be used again.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import struct
+import zlib
+from typing import Protocol
+
+import cordwood
+from cordwood.compat._store import Scanner, check_file_header
+
+__all__ = ["DamagedError", "DataStore", "FileHeaderError"]
+
+LEVELDBLOG_HEADER_LEN = 7
+LEVELDBLOG_BLOCK_LEN = 32768
+LEVELDBLOG_DATA_LEN = LEVELDBLOG_BLOCK_LEN - LEVELDBLOG_HEADER_LEN
+
+LEVELDBLOG_FULL = 1
+LEVELDBLOG_FIRST = 2
+LEVELDBLOG_MIDDLE = 3
+LEVELDBLOG_LAST = 4
+
+LEVELDBLOG_HEADER_IDENT = ":W&B"
+LEVELDBLOG_HEADER_MAGIC = 0xBEE1
+LEVELDBLOG_HEADER_VERSION = 0
+
+
+class DamagedError(cordwood.CorruptionError, AssertionError):
+    """Damage. Its attributes are those of `cordwood.CorruptionError`."""
+
+
+class FileHeaderError(cordwood.CordwoodError, AssertionError):
+    """A file that does not begin as a `.wandb` file does."""
+
+
+class _Message(Protocol):
+    def SerializeToString(self) -> bytes: ...  # noqa: N802 - as protocol buffers have it
+
+
+class DataStore:
+    """A `.wandb` file, opened in one of three ways by the methods `open_for_...`."""
+
+    def __init__(self) -> None:
+        # The names of these are wandb's: scripts use them, and some set them in an `open_for_scan` of their own.
+        self._opened_for_scan = False
+        self._fp: io.BufferedIOBase | None = None
+        self._fname = ""
+        self._index = 0
+        self._flush_offset = 0
+        self._size_bytes = 0
+        self._scanner: Scanner | None = None
+        self._writer: cordwood.Writer | None = None
+
+    def open_for_write(self, fname: str) -> None:
+        """Makes a new file.
+
+        Raises:
+            FileExistsError: There is one.
+        """
+        self._write_to(fname, cordwood.Writer(fname, "x", dialect="wandb"))
+
+    def open_for_append(self, fname: str) -> None:
+        """Opens a file to write behind its last record, or makes a new one.
+
+        Raises:
+            CorruptionError: The file is damaged, or no `.wandb` file.
+            TornTailError: It ends in an incomplete record. `cordwood.Writer` can be told to cut that off.
+        """
+        self._write_to(fname, cordwood.Writer(fname, "a", dialect="wandb"))
+
+    def _write_to(self, fname: str, writer: cordwood.Writer) -> None:
+        self._fname = fname
+        self._writer = writer
+        # Of a new file, the header is written with the first record.
+        self._index = max(writer.tell(), LEVELDBLOG_HEADER_LEN)
+        self._flush_offset = 0
+
+    def open_for_scan(self, fname: str) -> None:
+        """Opens a file to read it.
+
+        Raises:
+            FileHeaderError: It does not begin as a `.wandb` file does, or is empty.
+        """
+        self._fname = fname
+        self._fp = open(fname, "rb")  # noqa: PTH123, SIM115 - closed in `close`
+        self._index = 0
+        self._size_bytes = os.stat(fname).st_size  # noqa: PTH116
+        self._opened_for_scan = True
+        self._read_header()
+
+    def _read_header(self) -> None:
+        header = self._file().read(LEVELDBLOG_HEADER_LEN)
+
+        def problem(message: str) -> Exception:
+            return FileHeaderError(message, path=str(self._fname), offset=0)
+
+        ident = LEVELDBLOG_HEADER_IDENT.encode()
+        check_file_header(header, ident, LEVELDBLOG_HEADER_MAGIC, LEVELDBLOG_HEADER_VERSION, problem)
+        self._index += len(header)
+
+    @property
+    def reader(self) -> cordwood.Reader:
+        """The reader below, of a file that is scanned: `skipped` and `end` tell what was not returned."""
+        return self._scan().reader
+
+    def seek(self, offset: int) -> None:
+        """Goes to a file offset, in bytes: that of a record, or the beginning of a block."""
+        self._file()
+        self._index = offset
+
+    def get_offset(self) -> int:
+        """The file offset behind what has been returned or written, in bytes; after damage, where that begins."""
+        return self._index
+
+    def in_last_block(self) -> bool:
+        """Whether the file, at the length it had when it was opened, ends within 32,761 bytes."""
+        return self._index > self._size_bytes - LEVELDBLOG_DATA_LEN
+
+    def scan_data(self) -> bytes | None:
+        """The next record, or `None` at the end.
+
+        Raises:
+            DamagedError: There is damage. The next call goes on behind it.
+        """
+        scanner = self._scan()
+        if scanner.offset != self._index:
+            scanner.seek(self._index)
+        try:
+            return scanner.scan(DamagedError)
+        finally:
+            self._index = scanner.offset
+
+    def scan_record(self) -> tuple[int, bytes] | None:
+        """The next fragment: its type and its data; `None` at the end. It does not pass a block's trailer.
+
+        Raises:
+            DamagedError: There is damage, or not all of the fragment is there yet.
+        """
+        file = self._file()
+        file.seek(self._index)
+        header = file.read(LEVELDBLOG_HEADER_LEN)
+        if not header:
+            return None
+        checksum, length, kind = struct.unpack("<IHB", header.ljust(LEVELDBLOG_HEADER_LEN, b"\0"))
+        data = file.read(length)
+        if not (
+            len(header) == LEVELDBLOG_HEADER_LEN
+            and len(data) == length
+            and LEVELDBLOG_FULL <= kind <= LEVELDBLOG_LAST
+            and zlib.crc32(data, zlib.crc32(bytes([kind]))) == checksum
+        ):
+            raise DamagedError(
+                f"there is no whole fragment at offset {self._index}",
+                path=str(self._fname),
+                offset=self._index,
+                length=len(header) + len(data),
+                reason=cordwood.Reason.CHECKSUM_MISMATCH,
+            )
+        self._index += LEVELDBLOG_HEADER_LEN + length
+        return kind, data
+
+    def write(self, obj: _Message) -> tuple[int, int, int]:
+        """Appends a record: what `obj.SerializeToString()` returns.
+
+        Returns:
+            The file offset behind the record before, that behind this one, and that up to which all is on the disk.
+        """
+        return self._write_data(obj.SerializeToString())
+
+    def _write_data(self, s: bytes) -> tuple[int, int, int]:
+        writer = self._open_writer()
+        begin = self._index
+        record_offset = writer.append(s)
+        self._index = writer.tell()
+        if self._index - record_offset > LEVELDBLOG_HEADER_LEN + len(s):
+            # It is in several fragments. wandb syncs now, so that at most a block is lost in a crash.
+            writer.sync()
+            self._flush_offset = self._index
+        return begin, self._index, self._flush_offset
+
+    def ensure_flushed(self, off: int) -> None:  # noqa: ARG002 - wandb's signature
+        """Hands all records so far to the operating system."""
+        self._open_writer().flush()
+
+    def close(self) -> None:
+        """Closes the file. Closing twice is no error."""
+        for opened in (self._writer, self._scanner, self._fp):
+            if opened is not None:
+                opened.close()
+        self._writer = self._scanner = self._fp = None
+        self._opened_for_scan = False
+
+    def _scan(self) -> Scanner:
+        if self._scanner is None:
+            self._file()
+            self._scanner = Scanner(self._fname, ("wandb", "wandb_old"), self._index)
+        return self._scanner
+
+    def _file(self) -> io.BufferedIOBase:
+        if self._fp is None:
+            raise AssertionError("the file is not open for scanning")
+        return self._fp
+
+    def _open_writer(self) -> cordwood.Writer:
+        if self._writer is None:
+            raise AssertionError("the file is not open for writing")
+        return self._writer

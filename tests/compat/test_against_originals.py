@@ -1,0 +1,160 @@
+"""The same calls of the originals and of the drop-ins: what differs is a deviation that the drop-in's module names.
+
+`DEVIATIONS` says in which logs which deviation shows. In those the outcomes must differ, in all others they must not.
+"""
+
+import importlib
+import os
+import random
+import struct
+from pathlib import Path
+
+import compat_logs
+import compat_peers
+import pytest
+from compat_logs import DAMAGE, LEVELDB, SWANLAB, WANDB, Log, lengths, truth
+from compat_pairs import DEVIATIONS, PAIRS
+from compat_peers import on_and_on, outcome, shown
+from write_batch import parse_write_batch
+
+CORPUS = Path(os.environ.get("CORDWOOD_CORPUS") or Path(__file__).parents[3] / "shared" / "corpus")
+SEEDS = range(2)
+
+
+pairs = pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.calls)
+damages = pytest.mark.parametrize("damage", DAMAGE)
+
+
+def deviation_of(pair, log):
+    found = [name for name, logs in DEVIATIONS[pair.calls].items() if log in logs.split()]
+    assert len(found) <= 1
+    return found[0] if found else None
+
+
+def compare(pair, log, path):
+    theirs, ours = pair.outcomes(path)
+    deviation = deviation_of(pair, log)
+    if deviation is None:
+        assert ours == theirs
+    else:
+        assert deviation in pair.deviations()
+        assert ours != theirs
+
+
+def test_the_table_names_logs_that_there_are():
+    named = {log for table in DEVIATIONS.values() for logs in table.values() for log in logs.split()}
+    assert named <= {*DAMAGE, *lengths(LEVELDB)}
+
+
+@pairs
+@pytest.mark.parametrize("name", lengths(LEVELDB))
+def test_undamaged(pair, name, tmp_path):
+    path = tmp_path / "000005.log"
+    path.write_bytes(pair.log_of_lengths(name).file)
+    compare(pair, name, path)
+
+
+@pairs
+@damages
+@pytest.mark.parametrize("seed", SEEDS)
+def test_damaged(pair, damage, seed, tmp_path):
+    rng = random.Random(seed)
+    log = Log.of(pair.flavour, pair.records(rng))
+    DAMAGE[damage](log, rng)
+    path = tmp_path / "000005.log"
+    path.write_bytes(log.file)
+    compare(pair, damage, path)
+
+
+CORPUS_FILES = {
+    WANDB: ["wandb/*/*"],
+    SWANLAB: [],
+    LEVELDB: ["firestore/*/output-*", "leveldb/*/*", "rocksdb/plain/*.log"],
+}
+
+
+@pairs
+def test_corpus(pair):
+    patterns = CORPUS_FILES[pair.flavour]
+    files = [path for pattern in patterns for path in CORPUS.glob(pattern)]
+    if pair.in_batches:
+        files = [path for path in files if path.suffix == ".log"]
+    if not files:
+        pytest.skip(f"no file of this kind in {CORPUS}")
+    for path in files:
+        theirs, ours = pair.outcomes(path)
+        assert ours == theirs, path
+        assert ours[-1] == "ended"
+
+
+# What the drop-ins give is judged by the reference, too: it is all that can be read, also behind damage. -------
+
+
+def wandb_data(module, path):
+    store = module.DataStore()
+    store.open_for_scan(path)
+    yield from on_and_on(store.scan_data)
+    store.close()
+
+
+def swanlab_data(module, path):
+    reader = module.DataStoreReader()
+    reader.open(path)
+    yield from on_and_on(lambda: next(reader, None))
+    reader.close()
+
+
+def records_data(module, path):
+    with path.open("rb") as file:
+        yield from module.RecordsReader(file)
+
+
+READERS = [
+    (wandb_data, "wandb", WANDB, True),
+    (swanlab_data, "swanlab", SWANLAB, True),
+    (records_data, "appengine", LEVELDB, False),
+    (records_data, "leveldb_export", LEVELDB, False),
+]
+
+
+@damages
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader[1])
+def test_all_that_can_be_read_is_returned(reader, damage, seed, tmp_path):
+    calls, drop_in, flavour, salvage = reader
+    rng = random.Random(seed)
+    log = Log.of(flavour, compat_logs.plain_records(rng))
+    DAMAGE[damage](log, rng)
+    path = tmp_path / "000005.log"
+    path.write_bytes(log.file)
+    expected = [record.data for record in truth(flavour, bytes(log.file), salvage=salvage)]
+    assert list(calls(importlib.import_module(f"cordwood.compat.{drop_in}"), path)) == expected
+
+
+@damages
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("pair", [pair for pair in PAIRS if pair.calls in ("ccl_records", "dfindexeddb_keys")])
+def test_all_batches_that_can_be_read_are_returned(pair, damage, seed, tmp_path):
+    rng = random.Random(seed)
+    log = Log.of(LEVELDB, compat_logs.batch_records(rng))
+    DAMAGE[damage](log, rng)
+    path = tmp_path / "000005.log"
+    path.write_bytes(log.file)
+    expected = []
+    for record in truth(LEVELDB, bytes(log.file), salvage=True):
+        try:
+            sequence, operations = parse_write_batch(record.data)
+        except (AssertionError, IndexError, struct.error):
+            continue  # Not a batch: some damage puts other records in.
+        expected += [
+            (sequence + index, shown(key), shown(value[0]) if value else shown(b""))
+            for index, (_, key, *value) in enumerate(operations)
+        ]
+    module = importlib.import_module(f"cordwood.compat.{pair.drop_in}")
+    found = outcome(getattr(compat_peers, pair.calls), module, path)
+    assert found.pop() == "ended"
+    if pair.drop_in == "ccl":
+        keys = [(seq, key, value) for key, _, value, seq, *_ in found]
+    else:
+        keys = [(sequence, key, value) for _, _, sequence, key, value in found]
+    assert keys == expected

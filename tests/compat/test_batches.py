@@ -1,0 +1,57 @@
+"""`cordwood.compat.ccl` and `dfindexeddb`, in what no log shows by itself. Tests have the names of deviations."""
+
+import logging
+
+import pytest
+import reference
+from compat_logs import LEVELDB, Log
+from write_batch import PUT, write_batch
+
+from cordwood.compat import ccl, dfindexeddb
+
+
+def test_ccl_zeros(tmp_path):
+    """chromium-reader passes them over, too; ccl_leveldb does not."""
+    path = tmp_path / "000005.log"
+    path.write_bytes(reference.encode([write_batch(7, [(PUT, b"key", b"value")])]) + bytes(100_000))
+    log = ccl.LogFile(path)
+    for _ in range(2):
+        assert [(found.seq, found.key, found.value) for found in log] == [(7, b"key", b"value")]
+    log.close()
+    log.close()
+
+
+def test_ccl_not_a_batch_is_told(tmp_path, caplog):
+    good, other = write_batch(7, [(PUT, b"key", b"value")]), write_batch(8, [(PUT, b"a", b"b"), (9, b"c")])
+    path = tmp_path / "000005.log"
+    path.write_bytes(reference.encode([b"no batch", other, good]))
+    with caplog.at_level(logging.WARNING):
+        assert [found.key for found in ccl.LogFile(path)] == [b"a", b"key"]
+        assert [key.key for key in dfindexeddb.FileReader(str(path)).GetParsedInternalKeys()] == [b"a", b"key"]
+    assert [record.name for record in caplog.records] == ["cordwood"] * 4
+
+
+def test_ccl_only_logs(tmp_path):
+    assert {"LdbFile", "ManifestFile", "RawLevelDb"}.isdisjoint(dir(ccl))
+    with pytest.raises(FileNotFoundError):
+        ccl.LogFile(tmp_path / "000005.log")
+    with pytest.raises(ValueError, match="invalid literal"):
+        ccl.LogFile(tmp_path / "name.log")
+
+
+def test_dfindexeddb_only_logs():
+    assert not any(hasattr(dfindexeddb.PhysicalRecord, name) for name in ("FromDecoder", "FromStream", "FromBytes"))
+
+
+def test_dfindexeddb_goes_on_and_tells(tmp_path, caplog):
+    batches = [write_batch(index, [(PUT, b"key", b"v" * 10_000)]) for index in range(6)]
+    log = Log.of(LEVELDB, batches)
+    log.file[100] ^= 1
+    path = tmp_path / "000005.log"
+    path.write_bytes(log.file)
+    reader = dfindexeddb.FileReader(str(path))
+    with caplog.at_level(logging.WARNING):
+        assert [batch.sequence_number for batch in reader.GetWriteBatches()] == [1, 2, 3, 4, 5]
+        fragments = [(found.base_offset + found.offset) for found in reader.GetPhysicalRecords()]
+    assert fragments == [begin for begin, _ in log.fragments()[1:]]
+    assert [record.name for record in caplog.records] == ["cordwood"] * 2

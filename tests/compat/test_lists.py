@@ -1,0 +1,55 @@
+"""The lists of deviations: complete in the documentation, and all of them tested."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from compat_pairs import DEVIATIONS, PAIRS
+
+from cordwood import compat
+from cordwood.compat import appengine, ccl, dfindexeddb, leveldb_export, swanlab, wandb
+
+MODULES = {
+    "In all of them": compat,
+    "wandb": wandb,
+    "SwanLab": swanlab,
+    "App Engine": appengine,
+    "leveldb-export": leveldb_export,
+    "ccl_chromium_reader": ccl,
+    "dfindexeddb": dfindexeddb,
+}
+
+
+def bullets(text):
+    return re.findall(r"^\* \*\*[a-z-]+\*\*:.*?(?=\n\* |\n\n|\Z)", text, re.MULTILINE | re.DOTALL)
+
+
+def names_in(text):
+    return re.findall(r"^\* \*\*([a-z-]+)\*\*:", text, re.MULTILINE)
+
+
+def test_the_page_lists_what_the_modules_list():
+    page = (Path(__file__).parents[2] / "docs/compat.md").read_text(encoding="utf-8")
+    sections = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL))
+    for title, module in MODULES.items():
+        assert bullets(sections[title].strip()) == bullets(module.__doc__.strip())
+        assert bullets(module.__doc__.strip())
+
+
+def test_each_deviation_is_tested():
+    shown = {(pair.drop_in, name) for pair in PAIRS for name in DEVIATIONS[pair.calls]}
+    shown |= {("appengine", name) for name in ("unknown-type", "joined")}  # leveldb-export has a copy.
+    tests = "".join(path.read_text(encoding="utf-8") for path in Path(__file__).parent.glob("test_*.py"))
+    for title, module in MODULES.items():
+        drop_in = module.__name__.rpartition(".")[2]
+        for name in names_in(module.__doc__):
+            is_named = f"\ndef test_{drop_in}_{name.replace('-', '_')}" in tests
+            assert (drop_in, name) in shown or is_named, (title, name)
+
+
+def test_importing_a_drop_in_loads_no_original():
+    script = "import sys; from cordwood.compat import appengine, ccl, dfindexeddb, leveldb_export, swanlab, wandb;"
+    script += "print({'wandb', 'swanlab', 'google', 'asyncio', 'typing_extensions'} & {*sys.modules})"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"

@@ -1,0 +1,360 @@
+"""Scripts as people write them with the originals: with one import changed, they print the same.
+
+The records that they read are written here, and what they print is judged by that, too.
+"""
+
+import io
+import json
+from contextlib import redirect_stdout
+from textwrap import dedent
+
+import pytest
+from compat_logs import LEVELDB, SWANLAB, WANDB, Log
+from compat_peers import original
+from write_batch import DELETE, PUT, write_batch
+
+JSON_ROWS = [{"step": step, "loss": 1 / (step + 1), "note": "x" * (step % 3_000)} for step in range(200)]
+ROWS = [json.dumps(row).encode() for row in JSON_ROWS]
+# The originals leave files open in some scripts, and so do some scripts.
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+
+BATCHES = [
+    write_batch(
+        2 * index + 1, [(PUT, b"key-%d" % (index % 5), b"value %d" % index * 400), (DELETE, b"gone-%d" % index)]
+    )
+    for index in range(60)
+]
+
+
+def printed(script, import_line, path):
+    out = io.StringIO()
+    with redirect_stdout(out):
+        exec(f"{import_line}\n{dedent(script)}", {"path": path})  # noqa: S102 - a script of this file
+    return out.getvalue()
+
+
+def run_both(script, imports, path):
+    """What a script prints with the original's import and with ours."""
+    theirs, ours = imports
+    original(theirs.split()[1])  # Is it there?
+    expected = printed(script, theirs, path)
+    assert printed(script, ours, path) == expected
+    assert expected
+    return expected
+
+
+def log_file(folder, flavour, records, name="000005.log"):
+    path = folder / name
+    path.write_bytes(Log.of(flavour, records).file)
+    return path
+
+
+# wandb -----------------------------------------------------------------------------------------
+
+DATA_STORE = ("from wandb.sdk.internal.datastore import DataStore", "from cordwood.compat.wandb import DataStore")
+DATA_STORE_MODULE = ("from wandb.sdk.internal import datastore", "from cordwood.compat import wandb as datastore")
+
+
+def test_history_rows(tmp_path):
+    script = """
+        import json
+
+        store = DataStore()
+        store.open_for_scan(str(path))
+        rows = []
+        while (data := store.scan_data()) is not None:
+            row = json.loads(data)
+            if row["step"] % 50 == 0:
+                rows.append((row["step"], row["loss"]))
+        store.close()
+        print(rows)
+    """
+    found = run_both(script, DATA_STORE, log_file(tmp_path, WANDB, ROWS))
+    assert found == f"{[(step, 1 / (step + 1)) for step in range(0, 200, 50)]}\n"
+
+
+@pytest.mark.parametrize("is_running", [False, True])
+def test_a_run_that_is_not_finished(is_running, tmp_path):
+    """A guard around `scan_data`: in the last block, a failure is the end. The drop-in just ends."""
+    script = """
+        def robust_scan(store):
+            try:
+                return store.scan_data()
+            except AssertionError:
+                if store.in_last_block():
+                    return None
+                raise
+
+        store = datastore.DataStore()
+        try:
+            store.open_for_scan(str(path))
+        except AssertionError as error:
+            print("empty")
+        else:
+            count = 0
+            while (data := robust_scan(store)) is not None:
+                count += 1
+            print(count, store.get_offset() // 1000)
+        store.close()
+    """
+    path = log_file(tmp_path, WANDB, ROWS)
+    if is_running:
+        path.write_bytes(path.read_bytes()[:-10])
+    path.chmod(0o644)
+    found = run_both(script, DATA_STORE_MODULE, path)
+    assert found.split()[0] == ("199" if is_running else "200")
+    path.write_bytes(WANDB.header[:3])
+    assert run_both(script, DATA_STORE_MODULE, path) == "empty\n"
+
+
+def test_on_to_the_next_block_after_an_error(tmp_path):
+    """A script that finds its own way, block by block. It must get no less from the drop-in."""
+    script = """
+        store = datastore.DataStore()
+        store.open_for_scan(str(path))
+        found, errors = [], 0
+        while True:
+            try:
+                data = store.scan_data()
+            except Exception:
+                errors += 1
+                block = store.get_offset() // datastore.LEVELDBLOG_BLOCK_LEN
+                store.seek((block + 1) * datastore.LEVELDBLOG_BLOCK_LEN)
+                continue
+            if data is None:
+                break
+            found.append(data)
+        store.close()
+        print(len(found), errors > 0)
+    """
+    records = [b"%d" % index * 600 for index in range(300)]
+    log = Log.of(WANDB, records)
+    log.file[log.spans[100][0][0] + 9] ^= 1
+    path = tmp_path / "run-1.wandb"
+    path.write_bytes(log.file)
+    run_both(script, DATA_STORE_MODULE, path)
+
+
+def test_a_script_with_an_open_for_scan_of_its_own(tmp_path):
+    """As those have who want to read a file that is read-only, or to look at each fragment."""
+    script = """
+        import os
+
+        def open_read_only(self, name):
+            self._fname = name
+            self._fp = open(name, "rb")
+            self._index = 0
+            self._size_bytes = os.stat(name).st_size
+            self._opened_for_scan = True
+            self._read_header()
+
+        datastore.DataStore.open_for_scan, before = open_read_only, datastore.DataStore.open_for_scan
+        try:
+            store = datastore.DataStore()
+            store.open_for_scan(str(path))
+            first = store.scan_record()
+            rest = list(iter(store.scan_data, None))
+            store.close()
+        finally:
+            datastore.DataStore.open_for_scan = before
+        print(first, len(rest), store._index)
+    """
+    found = run_both(script, DATA_STORE_MODULE, log_file(tmp_path, WANDB, ROWS))
+    assert found.startswith(f"(1, {ROWS[0]!r}) 199 ")
+
+
+# SwanLab ---------------------------------------------------------------------------------------
+
+SWANLAB_STORE = (
+    "from swanlab.sdk.internal.core_python.store import DataStoreReader, DataStoreWriter",
+    "from cordwood.compat.swanlab import DataStoreReader, DataStoreWriter",
+)
+SWANLAB_WANDB = (
+    "from swanlab.converter.wb.wbdatastore import *",
+    "from cordwood.compat.swanlab import *",
+)
+
+
+def test_all_records_of_a_swanlab_run(tmp_path):
+    script = """
+        import json
+
+        reader = DataStoreReader()
+        reader.open(path)
+        losses = [json.loads(record)["loss"] for record in reader]
+        reader.close()
+        print(len(losses), min(losses))
+    """
+    assert run_both(script, SWANLAB_STORE, log_file(tmp_path, SWANLAB, ROWS)) == f"200 {1 / 200}\n"
+
+
+def test_a_swanlab_run_is_copied(tmp_path):
+    script = """
+        import pathlib
+
+        reader, writer = DataStoreReader(), DataStoreWriter()
+        reader.open(path)
+        copy = pathlib.Path(path).with_suffix(".copy")
+        copy.unlink(missing_ok=True)
+        writer.open(copy)
+        while (record := reader.scan()) is not None:
+            writer.write(record)
+        writer.ensure_flushed()
+        writer.close()
+        reader.close()
+        print(copy.read_bytes() == path.read_bytes())
+    """
+    assert run_both(script, SWANLAB_STORE, log_file(tmp_path, SWANLAB, ROWS)) == "True\n"
+
+
+@pytest.mark.parametrize("cut", [0, 5])
+def test_a_wandb_run_is_converted(cut, tmp_path):
+    script = """
+        count = 0
+        with WBDataStoreReader() as reader:
+            reader.open(path)
+            try:
+                while (record := reader.scan()) is not None:
+                    count += 1
+            except DataStoreTruncatedError:
+                print("still running?")
+            except DataStoreError as error:
+                print("damaged", error)
+        print(count)
+    """
+    path = log_file(tmp_path, WANDB, ROWS)
+    path.write_bytes(path.read_bytes()[: -cut or None])
+    assert run_both(script, SWANLAB_WANDB, path) == ("still running?\n199\n" if cut else "200\n")
+
+
+# App Engine, leveldb-export ----------------------------------------------------------------------
+
+RECORDS = ("from leveldb_export import records", "from cordwood.compat import leveldb_export as records")
+
+
+def test_an_export_is_read(tmp_path):
+    script = """
+        import pathlib
+
+        for name in sorted(pathlib.Path(path).glob("output-*")):
+            with open(name, "rb") as raw:
+                sizes = [len(record) for record in records.RecordsReader(raw)]
+            print(name.name, len(sizes), sum(sizes))
+    """
+    for index in range(3):
+        log_file(tmp_path, LEVELDB, ROWS[index:], f"output-{index}")
+    lines = [f"output-{index} {200 - index} {sum(map(len, ROWS[index:]))}" for index in range(3)]
+    assert run_both(script, RECORDS, tmp_path).splitlines() == lines
+
+
+def test_a_version_and_then_the_rest(tmp_path):
+    script = """
+        import io
+
+        reader = records.RecordsReader(io.BytesIO(path.read_bytes()), no_check_crc=False)
+        if reader.read() != b"1":
+            raise IOError("unsupported version")
+        print(reader.tell(), len(list(reader)), reader.tell())
+        try:
+            reader.read()
+        except EOFError:
+            print("end")
+    """
+    path = log_file(tmp_path, LEVELDB, [b"1", *ROWS])
+    assert run_both(script, RECORDS, path) == f"8 200 {path.stat().st_size}\nend\n"
+
+
+def test_the_rest_of_an_export(tmp_path):
+    """From where an earlier run has stopped, in a file that is there already."""
+    script = """
+        with open(path, "rb") as raw:
+            reader = records.RecordsReader(raw)
+            for _ in range(50):
+                reader.read()
+            position = reader.tell()
+        with open(path, "rb") as raw:
+            raw.seek(position)
+            print(position, len(list(records.RecordsReader(raw))))
+    """
+    assert run_both(script, RECORDS, log_file(tmp_path, LEVELDB, ROWS)).endswith(" 150\n")
+
+
+# ccl_chromium_reader, in the words of chromium-reader --------------------------------------------
+
+LEVELDB_MODULE = ("from chromium_reader import leveldb", "from cordwood.compat import ccl as leveldb")
+
+
+def test_all_keys_to_a_table(tmp_path):
+    script = """
+        import csv, sys
+
+        out = csv.writer(sys.stdout)
+        for record in leveldb.LogFile(path):
+            out.writerow([record.user_key.hex(" ", 1), record.value[:9], record.origin_file, record.offset, record.seq])
+    """
+    assert len(run_both(script, LEVELDB_MODULE, log_file(tmp_path, LEVELDB, BATCHES)).splitlines()) == 120
+
+
+def test_the_newest_value_of_each_key(tmp_path):
+    script = """
+        newest = {}
+        for record in leveldb.LogFile(path):
+            if record.state.name.lower() == "live" and record.user_key.startswith(b"key-"):
+                if record.user_key not in newest or newest[record.user_key].seq < record.seq:
+                    newest[record.user_key] = record
+        for key, record in sorted(newest.items()):
+            print(key, record.value[:8])
+    """
+    found = run_both(script, LEVELDB_MODULE, log_file(tmp_path, LEVELDB, BATCHES))
+    assert found.splitlines() == [f"{b'key-%d' % index} {b'value %d' % (55 + index)}" for index in range(5)]
+
+
+def test_deleted_keys_and_where_they_are(tmp_path):
+    script = """
+        log = leveldb.LogFile(path)
+        deleted = [(record.key, record.offset) for record in log if record.state.value == 0]
+        again = sum(1 for record in log)
+        log.close()
+        print(log.file_no, again, len(deleted), deleted[-1])
+    """
+    found = run_both(script, LEVELDB_MODULE, log_file(tmp_path, LEVELDB, BATCHES))
+    assert found.startswith("5 120 60 (b'gone-59', ")
+
+
+# dfindexeddb -------------------------------------------------------------------------------------
+
+LOG_MODULE = ("from dfindexeddb.leveldb import log", "from cordwood.compat import dfindexeddb as log")
+
+
+def test_keys_to_json(tmp_path):
+    script = """
+        import dataclasses, json
+
+        for key in log.FileReader(str(path)).GetParsedInternalKeys():
+            row = dataclasses.asdict(key)
+            print(json.dumps({**row, "key": row["key"].decode(), "value": row["value"][:9].decode()}))
+    """
+    rows = [
+        json.loads(line) for line in run_both(script, LOG_MODULE, log_file(tmp_path, LEVELDB, BATCHES)).splitlines()
+    ]
+    assert [row["sequence_number"] for row in rows] == list(range(1, 121))
+
+
+def test_batches_with_several_keys(tmp_path):
+    script = """
+        for batch in log.FileReader(str(path)).GetWriteBatches():
+            if batch.count > 1:
+                print(batch.sequence_number, batch.offset, [(key.record_type.name, key.key) for key in batch.records])
+    """
+    assert len(run_both(script, LOG_MODULE, log_file(tmp_path, LEVELDB, BATCHES)).splitlines()) == 60
+
+
+def test_a_map_of_the_fragments(tmp_path):
+    script = """
+        for block in log.FileReader(str(path)).GetBlocks():
+            print(block.offset, len(block.data))
+            for found in block.GetPhysicalRecords():
+                print(" ", found.base_offset + found.offset, found.record_type.name, found.length, hex(found.checksum))
+    """
+    found = run_both(script, LOG_MODULE, log_file(tmp_path, LEVELDB, BATCHES))
+    assert {line.split()[1] for line in found.splitlines() if line[0] == " "} == {"FULL", "FIRST", "LAST"}

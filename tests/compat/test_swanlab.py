@@ -1,0 +1,120 @@
+"""`cordwood.compat.swanlab`, in what no log shows by itself. Tests have the names of deviations."""
+
+import pytest
+from compat_logs import SWANLAB, WANDB, Log, lengths
+from compat_peers import original
+
+import cordwood
+from cordwood.compat import swanlab
+
+RECORDS = [b"one", b"two" * 30_000, b"three", b"", b"five" * 10]
+
+
+@pytest.mark.parametrize("name", lengths(SWANLAB))
+def test_swanlab_write(name, tmp_path):
+    theirs, ours = original("swanlab.sdk.internal.core_python.store").DataStoreWriter(), swanlab.DataStoreWriter()
+    theirs.open(tmp_path / "theirs")
+    ours.open(tmp_path / "ours")
+    for writer in (theirs, ours):
+        for length in lengths(SWANLAB)[name]:
+            assert writer.write(bytes(length)) is None
+        writer.ensure_flushed()
+        writer.close()
+    assert (tmp_path / "ours").read_bytes() == (tmp_path / "theirs").read_bytes()
+    with pytest.raises(FileExistsError):
+        ours.open(tmp_path / "ours")
+    nothing = swanlab.NullDataStoreWriter()
+    nothing.open(tmp_path / "nothing")
+    nothing.write(b"one")
+    nothing.ensure_flushed()
+    nothing.close()
+    assert not (tmp_path / "nothing").exists()
+
+
+@pytest.mark.parametrize("flavour", [SWANLAB, WANDB])
+def test_swanlab_goes_on(flavour, tmp_path):
+    log = Log.of(flavour, RECORDS)
+    begin = log.spans[2][0][0]
+    log.file[begin + 8] ^= 1
+    path = tmp_path / "run"
+    path.write_bytes(log.file)
+    reader = swanlab.DataStoreReader() if flavour is SWANLAB else swanlab.WBDataStoreReader()
+    reader.open(path)
+    assert [reader.scan(), reader.scan()] == RECORDS[:2]
+    with pytest.raises(swanlab.DataStoreCorruptionError) as caught:
+        reader.scan()
+    assert isinstance(caught.value, swanlab.DataStoreError)
+    assert isinstance(caught.value, cordwood.CorruptionError)
+    assert (caught.value.path, caught.value.offset, caught.value.reason) == (str(path), begin, "checksum_mismatch")
+    assert list(iter(reader.scan, None)) == RECORDS[3:]
+    reader.close()
+
+
+def test_swanlab_torn_tail_is_read_once_it_is_whole(tmp_path):
+    path = tmp_path / "run"
+    for flavour, reader in ((SWANLAB, swanlab.DataStoreReader()), (WANDB, swanlab.WBDataStoreReader())):
+        whole = bytes(Log.of(flavour, RECORDS[:2]).file)
+        path.write_bytes(whole[:-3])
+        reader.open(path)
+        assert reader.scan() == RECORDS[0]
+        for _ in range(2):
+            if flavour is SWANLAB:
+                assert reader.scan() is None
+            else:
+                with pytest.raises(swanlab.DataStoreTruncatedError) as caught:
+                    reader.scan()
+                assert (caught.value.path, caught.value.offset) == (str(path), 17)
+        path.write_bytes(whole)
+        assert (reader.scan(), reader.scan()) == (RECORDS[1], None)
+        reader.close()
+
+
+def test_swanlab_old_files(tmp_path):
+    path = tmp_path / "run-1.wandb"
+    with cordwood.Writer(path, dialect="wandb_old") as writer:
+        writer.extend(RECORDS)
+    with swanlab.WBDataStoreReader() as reader:
+        reader.open(path)
+        assert list(iter(reader.scan, None)) == RECORDS
+
+
+@pytest.mark.parametrize("header", [b"", SWANLAB.header[:6], b":SWL\xd6\xe1\x01", b":W&B\xe1\xbe\x01", b"\0" * 7])
+@pytest.mark.parametrize("name", ["DataStoreReader", "WBDataStoreReader"])
+def test_swanlab_file_header(header, name, tmp_path):
+    path = tmp_path / "run"
+    path.write_bytes(header)
+    theirs = "swanlab.sdk.internal.core_python.store" if name[0] == "D" else "swanlab.converter.wb.wbdatastore"
+    reader = getattr(original(theirs), name)()
+    with pytest.raises(Exception, match=r"header|version") as caught:
+        reader.open(path)
+    if name[0] == "D":
+        reader.close()
+    ours = getattr(swanlab, name)()
+    with pytest.raises(swanlab.DataStoreError, match="header") as error:
+        ours.open(path)
+    expected = "DataStoreError" if type(caught.value) is AssertionError else type(caught.value).__name__
+    assert type(error.value).__name__ == expected or (expected, name) == (
+        "DataStoreCorruptionError",
+        "WBDataStoreReader",
+    )
+    ours.close()
+
+
+def test_swanlab_attributes():
+    with pytest.raises(TypeError):
+        swanlab.DataStoreError("without a place")
+    assert issubclass(swanlab.DataStoreTruncatedError, cordwood.CordwoodError)
+
+
+def test_swanlab_not_open(tmp_path):
+    path = tmp_path / "run"
+    path.write_bytes(Log.of(SWANLAB, RECORDS).file)
+    reader, writer = swanlab.DataStoreReader(), swanlab.DataStoreWriter()
+    for call in (reader.scan, lambda: next(reader), lambda: writer.write(b""), writer.ensure_flushed):
+        with pytest.raises(swanlab.DataStoreError, match="not open"):
+            call()
+    reader.open(path)
+    with pytest.raises(swanlab.DataStoreError, match="already"):
+        reader.open(path)
+    for opened in (reader, reader, writer):
+        opened.close()

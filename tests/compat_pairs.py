@@ -1,0 +1,130 @@
+"""Each original with its drop-in, and the logs in which which deviation shows."""
+
+import importlib
+import random
+import re
+from dataclasses import dataclass
+
+import compat_logs
+import compat_peers
+from compat_logs import LEVELDB, SWANLAB, WANDB, Flavour, Log, lengths
+from compat_peers import original, outcome
+from write_batch import PUT, write_batch
+
+
+@dataclass(frozen=True)
+class Pair:
+    """An original, its drop-in, and what of both is called."""
+
+    calls: str
+    original: str
+    drop_in: str
+    flavour: Flavour = LEVELDB
+    in_batches: bool = False
+
+    def outcomes(self, path):
+        calls = getattr(compat_peers, self.calls)
+        drop_in = importlib.import_module(f"cordwood.compat.{self.drop_in}")
+        return outcome(calls, original(self.original), path), outcome(calls, drop_in, path)
+
+    def deviations(self):
+        """Those that the drop-in's module lists; what has a copy has its deviations, too."""
+        names = [self.drop_in, *(["appengine"] if self.drop_in == "leveldb_export" else [])]
+        texts = [importlib.import_module(f"cordwood.compat.{name}").__doc__ for name in names]
+        return set(re.findall(r"^\* \*\*([a-z-]+)\*\*:", "\n".join(texts), re.MULTILINE))
+
+    def records(self, rng):
+        return compat_logs.batch_records(rng) if self.in_batches else compat_logs.plain_records(rng)
+
+    def log_of_lengths(self, name):
+        rng = random.Random(name)
+        records = [rng.randbytes(length) for length in lengths(self.flavour)[name]]
+        if self.in_batches:
+            empty_len = len(write_batch(0, [(PUT, b"k", b"v" * 30_000)])) - 30_000
+            puts = [(PUT, b"k", record[empty_len:]) for record in records]
+            records = [write_batch(index, [put]) for index, put in enumerate(puts)]
+        return Log.of(self.flavour, records)
+
+
+_WANDB, _SWANLAB = "wandb.sdk.internal.datastore", "swanlab.sdk.internal.core_python.store"
+_EXPORT, _DFINDEXEDDB = "leveldb_export.records", "dfindexeddb.leveldb.log"
+PAIRS = [
+    Pair("wandb_scan_data", _WANDB, "wandb", WANDB),
+    Pair("wandb_scan_record", _WANDB, "wandb", WANDB),
+    Pair("swanlab_iterate", _SWANLAB, "swanlab", SWANLAB),
+    Pair("swanlab_scan", _SWANLAB, "swanlab", SWANLAB),
+    Pair("swanlab_wandb", "swanlab.converter.wb.wbdatastore", "swanlab", WANDB),
+    Pair("records_iterate", _EXPORT, "leveldb_export"),
+    Pair("records_iterate_by_default", _EXPORT, "leveldb_export"),
+    Pair("records_read", _EXPORT, "leveldb_export"),
+    Pair("ccl_records", "chromium_reader.leveldb", "ccl", in_batches=True),
+    Pair("dfindexeddb_blocks", _DFINDEXEDDB, "dfindexeddb", in_batches=True),
+    Pair("dfindexeddb_fragments", _DFINDEXEDDB, "dfindexeddb", in_batches=True),
+    Pair("dfindexeddb_batches", _DFINDEXEDDB, "dfindexeddb", in_batches=True),
+    Pair("dfindexeddb_keys", _DFINDEXEDDB, "dfindexeddb", in_batches=True),
+]
+
+# By calls: deviation, and the logs in which it shows.
+_ALL_CHECKSUMS = "flipped_payload flipped_payload_of_a_piece flipped_checksum zeroed_page"
+_ENDS_IN_TRAILER = " ".join(f"left_{left}_at_end" for left in range(1, 7))
+_BATCHES = {
+    "empty": "left_7",
+    "checksums": f"{_ALL_CHECKSUMS} length_too_big",
+    "goes-on": "length_too_small length_past_block length_past_end unknown_kind garbage_tail",
+    "torn-tail": "torn_payload torn_in_a_piece",
+    "joined": "zeroed_block first_without_last missing_start",
+    "not-a-batch": "nonzero_trailer lost_block",
+}
+DEVIATIONS = {
+    "wandb_scan_data": {
+        "exception": "unknown_kind garbage_tail",
+        "torn-tail": "torn_payload torn_header torn_behind_header torn_in_a_piece",
+        "length": "length_past_end",
+        "zeros": "zero_tail",
+        "trailer": f"nonzero_trailer {_ENDS_IN_TRAILER}",
+    },
+    "wandb_scan_record": {
+        "exception": "unknown_kind garbage_tail",
+        "length": "length_past_end",
+        "zeros": "zero_tail zeroed_block",
+    },
+    "swanlab_iterate": {
+        "raises": "flipped_payload flipped_payload_of_a_piece flipped_checksum flipped_kind length_too_small "
+        "length_too_big length_past_block unknown_kind zeroed_page zeroed_block garbage_tail first_without_last "
+        "missing_start",
+        "length": "length_past_end",
+        "trailer": "nonzero_trailer",
+    },
+    "swanlab_scan": {
+        "exception": "flipped_payload flipped_payload_of_a_piece flipped_checksum flipped_kind length_too_small "
+        "length_too_big length_past_block unknown_kind zeroed_page zeroed_block garbage_tail first_without_last "
+        "missing_start",
+        "torn-tail": "torn_payload torn_header torn_behind_header torn_in_a_piece",
+        "length": "length_past_end",
+        "zeros": "zero_tail",
+        "trailer": f"nonzero_trailer {_ENDS_IN_TRAILER}",
+    },
+    "swanlab_wandb": {"length": "length_past_end", "zeros": "zero_tail", "trailer": "nonzero_trailer"},
+    "records_iterate": {"unknown-type": "unknown_kind", "joined": "zeroed_block"},
+    "records_iterate_by_default": {
+        "checksums": f"{_ALL_CHECKSUMS} flipped_kind length_too_small length_too_big",
+        "unknown-type": "unknown_kind",
+        "joined": "zeroed_block",
+    },
+    "records_read": {"unknown-type": "unknown_kind", "joined": "zeroed_block"},
+    "ccl_records": {
+        "checksums": f"{_ALL_CHECKSUMS} length_too_small length_too_big length_past_block length_past_end zeroed_block",
+        "goes-on": "flipped_kind unknown_kind garbage_tail first_without_last missing_start",
+        "torn-tail": "torn_payload",
+        "not-a-batch": "lost_block nonzero_trailer",
+    },
+    "dfindexeddb_blocks": {},
+    "dfindexeddb_fragments": {
+        "empty": "left_7",
+        "checksums": f"{_ALL_CHECKSUMS} flipped_kind length_too_small length_too_big",
+        "goes-on": "length_past_block length_past_end unknown_kind garbage_tail",
+        "torn-tail": "torn_payload torn_in_a_piece",
+    },
+    "dfindexeddb_batches": _BATCHES,
+    "dfindexeddb_keys": _BATCHES,
+}
