@@ -61,7 +61,7 @@ install: wheel  ## Install that wheel into .venv
 	$(BIN)/pip install --quiet --force-reinstall --no-deps --no-index $(WHEELS)/cordwood-*.whl
 
 # The tests see the installed wheel: nothing here puts python/ on the import path.
-test-python: $(VENV)/test.stamp $(VENV)/peers.stamp install  ## Run the Python tests on the installed wheel
+test-python: $(VENV)/test.stamp $(VENV)/peers.stamp $(VENV)/appengine.stamp install  ## Run the Python tests on the installed wheel
 	$(BIN)/pytest
 
 # The stubs are hand-written: stubtest compares them with the built module, and the type checkers
@@ -162,6 +162,12 @@ $(VENV)/demo.stamp: $(VENV)/pip.stamp pyproject.toml
 
 $(VENV)/test.stamp: $(VENV)/pip.stamp pyproject.toml
 	$(BIN)/pip install --quiet --group test --group lint
+	@touch $@
+
+# What reads exports beside cordwood needs an old protobuf, which nothing else here can use.
+$(VENV)/appengine.stamp: $(VENV)/pip.stamp pyproject.toml
+	$(BIN)/python -m venv --without-pip $(VENV)/appengine
+	$(BIN)/pip --python $(VENV)/appengine/bin/python install --quiet --group appengine
 	@touch $@
 
 # What the drop-ins are compared with, and nothing else: their dependencies clash with others, and what reads logs in

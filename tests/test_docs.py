@@ -13,7 +13,7 @@ import cordwood
 
 PACKAGE = Path(cordwood.__file__).parent
 ROOT = Path(__file__).parents[1]
-PAGES = ["README.md", "docs/compat.md", "docs/payload.md"]
+PAGES = ["README.md", "docs/compat.md", "docs/exports.md", "docs/payload.md", "docs/wandb.md"]
 
 
 def docstrings():

@@ -5,6 +5,7 @@ from typing import ClassVar, Literal, Self, final
 
 from _typeshed import ReadableBuffer
 
+from cordwood.payload.entity import Entity
 from cordwood.payload.version_edit import Field
 from cordwood.payload.write_batch import OperationKind
 from cordwood.types import EndKind, FragmentName, FragmentPart, Reason, Severity, WaitReason
@@ -32,6 +33,7 @@ __all__ = [
     "Writer",
     "__version__",
     "crc32c",
+    "decode_entity",
     "detect",
     "fragments",
     "mask",
@@ -1001,6 +1003,13 @@ def unmask(masked: int, /) -> int:
 
     >>> hex(cordwood.unmask(0xfebe8a61))
     '0xcfc4ae1d'
+    """
+
+def decode_entity(record: ReadableBuffer, /) -> Entity:
+    """The entity in a record of a Datastore or Firestore export: what `cordwood.payload.entity.decode` returns.
+
+    Raises:
+        PayloadError: The record is no entity.
     """
 
 @final

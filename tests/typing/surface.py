@@ -5,7 +5,7 @@ import mmap
 from array import array
 from collections.abc import Iterator
 from pathlib import Path
-from typing import assert_type
+from typing import Any, assert_type
 
 import cordwood
 from cordwood import (
@@ -34,7 +34,9 @@ from cordwood.payload import (
     PayloadReason,
     VersionEdit,
     WriteBatch,
+    entity,
     version_edit,
+    wandb,
     write_batch,
 )
 
@@ -214,6 +216,13 @@ for field in VersionEdit(b"").fields:
             assert_type((level, file_number), tuple[int, int])
         case _:
             pass
+document = entity.decode(b"")
+assert_type(document, entity.Entity)
+assert_type((document.key, document.unindexed), tuple[entity.Key | None, frozenset[str]])
+assert_type(document.properties["name"], entity.Value)
+assert_type((entity.to_dict(b""), wandb.to_dict(b"")), tuple[dict[str, object], dict[str, object]])
+for row in wandb.history(Reader(b"")):
+    assert_type(row, dict[str, Any])
 try:
     batch.to_dict()
 except PayloadError as error:

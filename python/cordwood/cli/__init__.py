@@ -23,7 +23,7 @@ from cordwood.cli._common import Status, complain
 
 __all__ = ["VERBS", "main", "make_parser"]
 
-VERBS = ("cat", "stat", "verify", "map", "chunks", "salvage", "follow", "write", "split", "completion")
+VERBS = ("cat", "stat", "verify", "map", "chunks", "salvage", "follow", "write", "convert", "split", "completion")
 
 EPILOG = """\
 exit status:
@@ -90,7 +90,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return Status.BROKEN_PIPE
     except KeyboardInterrupt:
         return Status.INTERRUPTED
-    except (OSError, cordwood.CordwoodError) as error:
+    # A package of one of the extras is not installed: the message names it.
+    except (OSError, cordwood.CordwoodError, ModuleNotFoundError) as error:
         complain(error)
         return Status.FAILURE
     except ValueError as error:

@@ -174,9 +174,14 @@ def _json_encoder() -> Callable[[object], str]:
     return json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
+def json_text(value: object) -> str:
+    """A value as JSON, in one line."""
+    return _json_encoder()(value)
+
+
 def print_json(value: object, file: IO[bytes] | None = None) -> None:
     """One line of JSON, in UTF-8, on stdout or elsewhere. A path that is no text is escaped."""
-    line = _json_encoder()(value) + "\n"
+    line = json_text(value) + "\n"
     (file or sys.stdout.buffer).write(line.encode("utf-8", "backslashreplace"))
 
 

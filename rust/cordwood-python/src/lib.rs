@@ -5,6 +5,7 @@ mod ahead;
 mod bytes;
 mod checksum;
 mod dialect;
+mod entity;
 mod error;
 mod event;
 mod exclusive;
@@ -27,6 +28,8 @@ mod native {
     use crate::checksum::{crc32c, mask, unmask};
     #[pymodule_export]
     use crate::dialect::{Dialect, detect};
+    #[pymodule_export]
+    use crate::entity::decode_entity;
     #[pymodule_export]
     use crate::event::{End, Record, SkippedRegion};
     #[pymodule_export]

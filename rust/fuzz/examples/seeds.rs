@@ -62,10 +62,12 @@ fn write_payloads(folder: &Path) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     let batch = b"\x07\0\0\0\0\0\0\0\x02\0\0\0\x01\x03key\x05value\0\x03old".as_slice();
     let edit = b"\x01\x03cmp\x02\x04\x06\x01\x05\x67\x01\x06\x07\x08\x01\0\0\0\0\0\0\0\x08\x01\0\0\0\0\0\0\0\x01\x02\x0d\x01\x03\x01";
+    let entity = b"\x6a\x0f\x6a\x01a\x72\x0a\x0b\x12\x04Task\x18\x07\x0c\x72\x09\x1a\x01n\x20\x00\x2a\x02\x08\x05";
     for (name, kind, record) in [
         ("rocksdb", 0_u32, batch),
-        ("pebble", 1 << 31, batch),
-        ("version-edit", u32::MAX, edit),
+        ("pebble", 1 << 30, batch),
+        ("version-edit", 1 << 31, edit),
+        ("entity", u32::MAX, entity),
     ] {
         fs::write(folder.join(name), [&kind.to_le_bytes(), record].concat())?;
     }

@@ -1,9 +1,10 @@
 //! Any bytes as a write batch or a version edit: what decodes, encodes to the same bytes, up to where the first error says that it stands.
+//! Any bytes as an entity: what is wrong is in the record, and a further field is neither lost nor mistaken for another.
 
 #![no_main]
 
 use arbitrary::Arbitrary;
-use cordwood::payload::{Engine, PayloadError, PayloadReason, VersionEdit, WriteBatch};
+use cordwood::payload::{Engine, Entity, EntityValue, PayloadError, PayloadReason, VersionEdit, WriteBatch};
 use libfuzzer_sys::fuzz_target;
 
 #[derive(Arbitrary, Debug)]
@@ -11,6 +12,7 @@ enum As {
     RocksDb,
     Pebble,
     VersionEdit,
+    Entity,
 }
 
 #[derive(Arbitrary, Debug)]
@@ -25,6 +27,7 @@ fuzz_target!(|input: Input<'_>| {
         As::RocksDb => write_batch(input.record, Engine::RocksDb),
         As::Pebble => write_batch(input.record, Engine::Pebble),
         As::VersionEdit => version_edit(input.record),
+        As::Entity => entity(input.record),
     }
 });
 
@@ -72,6 +75,38 @@ fn version_edit(record: &[u8]) {
     match error {
         Some(error) => is_behind(error, encoded.len(), record),
         None => assert_eq!(encoded, record),
+    }
+}
+
+fn entity(record: &[u8]) {
+    let mut longer = record.to_vec();
+    // Field 1023, empty.
+    longer.extend(b"\xfa\x3f\x00");
+    let longer = Entity::decode(&longer);
+    let entity = match Entity::decode(record) {
+        Ok(entity) => entity,
+        Err(error) => return is_behind(error, 0, record),
+    };
+    others_are_in(&entity, record);
+    let mut longer = longer.expect("it is known without the field");
+    let other = longer.other_fields.pop().expect("it is kept");
+    assert_eq!((other.number, other.offset, other.bytes.len()), (1023, record.len(), 3));
+    // As text, for which a number that is none equals itself.
+    assert_eq!(format!("{longer:?}"), format!("{entity:?}"));
+}
+
+fn others_are_in(entity: &Entity<'_>, record: &[u8]) {
+    let mut end = 0;
+    for field in &entity.other_fields {
+        assert!(field.offset >= end, "{field:?} in front of {end}");
+        assert!(record[field.offset..].starts_with(field.bytes));
+        // One may be in another: an `entity_group` that is kept may have fields that are.
+        end = field.offset + 1;
+    }
+    for value in entity.properties.iter().flat_map(|property| &property.values) {
+        if let EntityValue::Entity(inner) = &value.value {
+            others_are_in(inner, record);
+        }
     }
 }
 

@@ -41,6 +41,17 @@ pub enum PayloadReason {
         /// How many operations that count there are.
         found: u64,
     },
+    /// In a protocol buffer: a wire type that there is not, or another one than the field has.
+    BadWireType,
+    /// In a protocol buffer: a required field is not there.
+    MissingField {
+        /// Its number.
+        tag: u32,
+    },
+    /// A text that is not UTF-8.
+    NotUtf8,
+    /// More levels of nesting than any engine writes.
+    TooDeep,
     /// To be encoded: a string of more than 2^32 - 1 bytes, a sequence number of more than 56 bits, or that many operations.
     TooLarge,
 }
@@ -56,6 +67,10 @@ impl PayloadReason {
             PayloadReason::BadLength => "bad_length",
             PayloadReason::BadKey => "bad_key",
             PayloadReason::WrongCount { .. } => "wrong_count",
+            PayloadReason::BadWireType => "bad_wire_type",
+            PayloadReason::MissingField { .. } => "missing_field",
+            PayloadReason::NotUtf8 => "not_utf8",
+            PayloadReason::TooDeep => "too_deep",
             PayloadReason::TooLarge => "too_large",
         }
     }
@@ -73,6 +88,10 @@ impl fmt::Display for PayloadReason {
             PayloadReason::WrongCount { stated, found } => {
                 write!(f, "the header states {stated} operations, there are {found}")
             }
+            PayloadReason::BadWireType => write!(f, "a field of another type than it should have"),
+            PayloadReason::MissingField { tag } => write!(f, "the required field {tag} is not there"),
+            PayloadReason::NotUtf8 => write!(f, "a text that is not UTF-8"),
+            PayloadReason::TooDeep => write!(f, "nested deeper than any engine writes"),
             PayloadReason::TooLarge => write!(f, "more than the format has room for"),
         }
     }

@@ -1,4 +1,5 @@
-//! What the engines keep in the records of their logs: [`WriteBatch`] in a write-ahead log, [`VersionEdit`] in a MANIFEST.
+//! What the engines keep in the records of their logs: [`WriteBatch`] in a write-ahead log, [`VersionEdit`] in a MANIFEST,
+//! [`Entity`] in an export of Datastore or Firestore.
 //!
 //! This is a layer of its own on top of the log format: it takes the bytes of one record, does no I/O and borrows what it returns.
 //! Nothing else in this crate looks into a record.
@@ -22,15 +23,21 @@
 //! spelt out, or bytes behind the number in a field; none of them writes that, and it could not be written back. So it is an error,
 //! [`PayloadReason::NonCanonical`] or [`PayloadReason::BadLength`], and not a record that looks like another one.
 
+mod entity;
+mod entity_key;
 mod error;
 mod new_file;
 mod operation;
+mod proto;
 mod version_edit;
 mod wire;
 mod write_batch;
 
+pub use entity::{Entity, EntityValue, Property, PropertyValue, User};
+pub use entity_key::{EntityKey, PathElement, PathId};
 pub use error::{PayloadError, PayloadReason};
 pub use new_file::{CustomField, InternalKey, NewFile, NewFileForm};
 pub use operation::{Engine, Operation};
+pub use proto::OtherField;
 pub use version_edit::{BlobFileAddition, BlobFileGarbage, Field, Fields, VersionEdit, WalAddition};
 pub use write_batch::{Operations, WriteBatch};

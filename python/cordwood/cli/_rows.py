@@ -1,0 +1,137 @@
+"""`--as`: the rows that a record of a log makes in a table (`convert`)."""
+
+from __future__ import annotations
+
+import importlib
+import math
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias, cast
+
+import cordwood
+
+Row: TypeAlias = dict[str, Any]
+"""Values by the names of their columns: of Python's own types, or anything that the decoder's `to_json` takes."""
+
+RowsOf: TypeAlias = Callable[[cordwood.Record], Iterable[Row]]
+
+FORMS = ("raw", "write-batch", "version-edit", "wandb", "wandb-history", "entity")
+
+
+KNOWN_COLUMNS = {
+    "raw": {"offset": "uint", "end_offset": "uint", "data": "bytes"},
+    "write-batch": {
+        "offset": "uint",
+        "sequence": "uint",
+        "kind": "text",
+        "column_family": "uint",
+        "key": "bytes",
+        "end_key": "bytes",
+        "value": "bytes",
+        "xid": "bytes",
+        "timestamp": "bytes",
+        "write_unix_time": "uint",
+    },
+    "version-edit": {"offset": "uint", "fields": "json"},
+}
+"""The columns of forms that have the same in every log, so that their tables go together."""
+
+
+def rows_as(form: str, dialect: cordwood.Dialect) -> RowsOf:
+    """What makes rows of the records of a log. It raises `PayloadError` for a record that is not of that form.
+
+    Raises:
+        ModuleNotFoundError: It takes a package that is not installed; the message says which extra has it.
+    """
+    return {
+        "raw": _raw,
+        "write-batch": _write_batch,
+        "version-edit": _version_edit,
+        "wandb": _wandb,
+        "wandb-history": _wandb_history,
+        "entity": _entity,
+    }[form](dialect)
+
+
+def _raw(_dialect: cordwood.Dialect) -> RowsOf:
+    return lambda record: [{"offset": record.offset, "end_offset": record.end_offset, "data": record.data}]
+
+
+def _write_batch(dialect: cordwood.Dialect) -> RowsOf:
+    from cordwood.payload.write_batch import WriteBatch
+
+    engine = "pebble" if dialect.name == "pebble" else "rocksdb"
+    columns = list(KNOWN_COLUMNS["write-batch"])[2:]
+
+    def rows(record: cordwood.Record) -> Iterable[Row]:
+        batch = WriteBatch(record.data, engine=engine)
+        operations = list(batch)
+        # A batch of nothing is a row, too.
+        if not operations:
+            return [{"offset": record.offset, "sequence": batch.sequence}]
+        return [
+            {"offset": record.offset, "sequence": operation.sequence}
+            | {name: _plain(value) for name in columns if (value := getattr(operation, name)) is not None}
+            for operation in operations
+        ]
+
+    return rows
+
+
+def _plain(value: object) -> object:
+    """Of an enum, the word alone."""
+    return str(value) if isinstance(value, str) else value
+
+
+def _version_edit(_dialect: cordwood.Dialect) -> RowsOf:
+    return _dicts("cordwood.payload.version_edit")
+
+
+def _wandb(_dialect: cordwood.Dialect) -> RowsOf:
+    return _dicts("cordwood.payload.wandb")
+
+
+def _dicts(module: str) -> RowsOf:
+    to_dict = importlib.import_module(module).to_dict
+    return lambda record: [{"offset": record.offset, **to_dict(record.data)}]
+
+
+def _wandb_history(_dialect: cordwood.Dialect) -> RowsOf:
+    from cordwood.payload.wandb import history_row
+
+    def rows(record: cordwood.Record) -> Iterable[Row]:
+        row = history_row(record.data)
+        return [] if row is None else [row]
+
+    return rows
+
+
+def _entity(_dialect: cordwood.Dialect) -> RowsOf:
+    from cordwood.payload.entity import decode
+
+    def rows(record: cordwood.Record) -> Iterable[Row]:
+        entity = decode(record.data)
+        return [{"__key__": entity.key, **entity.properties}]
+
+    return rows
+
+
+def to_json(value: object) -> object:
+    """A value of a row, as JSON has it. Of bytes, text if they are UTF-8, and `{"base64": "..."}` if not."""
+    if value is None or isinstance(value, str | bool | int) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    if isinstance(value, float):
+        return (
+            value if math.isfinite(value) else "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+        )
+    if isinstance(value, dict):
+        return {name: to_json(item) for name, item in cast("dict[str, object]", value).items()}
+    if type(value) is list:
+        return [to_json(item) for item in cast("list[object]", value)]
+    if isinstance(value, bytes):
+        from cordwood.payload._json import jsonable
+
+        return jsonable(value)
+    # What is left are the types of entities, and floating-point numbers that JSON does not have.
+    from cordwood.payload import entity
+
+    return entity.to_json(value)  # type: ignore[arg-type]

@@ -1,0 +1,157 @@
+"""The forms in which a table leaves `convert`: NDJSON, CSV, Parquet and Arrow IPC."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from importlib import import_module
+from typing import IO, Any, Protocol
+
+from cordwood.cli._common import json_text
+from cordwood.cli._rows import Row, to_json
+
+SUFFIXES = {
+    ".ndjson": "ndjson",
+    ".jsonl": "ndjson",
+    ".csv": "csv",
+    ".parquet": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+}
+"""What a destination is by the end of its name."""
+
+FORMS = ("ndjson", "csv", "parquet", "arrow")
+
+
+class Table(Protocol):
+    """A table that is being written."""
+
+    def write(self, rows: list[Row]) -> None:
+        """Writes some rows."""
+
+    def close(self) -> None:
+        """Writes what stands at the end. The file stays open."""
+
+
+BINARY = ("parquet", "arrow")
+"""The forms that are no text; they take pyarrow."""
+
+
+def check_installed(form: str) -> None:
+    """Whether what the form takes is installed.
+
+    Raises:
+        ModuleNotFoundError: It is not; the message says which extra has it.
+    """
+    if form in BINARY:
+        try:
+            import_module("pyarrow")
+        except ModuleNotFoundError as error:
+            text = f"{form} needs the package pyarrow: pip install 'cordwood[arrow]' ({error})"
+            raise ModuleNotFoundError(text, name=error.name) from error
+
+
+def open_table(form: str, file: IO[bytes], columns: dict[str, str], *, is_stream: bool) -> Table:
+    """A table of some form with these columns, as `Columns.types` gives them; NDJSON has none.
+
+    A stream, which cannot be read from its end, is Arrow's streaming format.
+    """
+    if form == "ndjson":
+        return _Ndjson(file)
+    if form == "csv":
+        return _Csv(file, columns)
+    return _Arrow(form, file, columns, is_stream=is_stream)
+
+
+def _json_text(value: object) -> str:
+    return json_text(to_json(value))
+
+
+def _utf8(text: str) -> str:
+    """JSON can escape half a character of two; UTF-8 cannot have it."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+class _Ndjson:
+    """One JSON object a line."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+
+    def write(self, rows: list[Row]) -> None:
+        lines = (_json_text(row) + "\n" for row in rows)
+        self._file.write("".join(lines).encode("utf-8", "backslashreplace"))
+
+    def close(self) -> None:
+        pass
+
+
+class _Csv:
+    """Comma-separated values as PostgreSQL has them: nothing between two commas is no value, `""` is an empty text."""
+
+    def __init__(self, file: IO[bytes], columns: dict[str, str]) -> None:
+        self._file = file
+        self._columns = columns
+        self._write_line(map(_quoted, columns))
+
+    def write(self, rows: list[Row]) -> None:
+        for row in rows:
+            self._write_line(self._cell(row.get(name), kind) for name, kind in self._columns.items())
+
+    def _cell(self, value: object, kind: str) -> str:
+        if value is None:
+            return ""
+        if kind != "json" and isinstance(text := to_json(value), str):
+            return _quoted(text)
+        return _quoted(_json_text(value))
+
+    def _write_line(self, cells: Any) -> None:
+        self._file.write((",".join(cells) + "\n").encode("utf-8", "backslashreplace"))
+
+    def close(self) -> None:
+        pass
+
+
+_PLAIN = re.compile(r'[^",\r\n\s](?:[^",\r\n]*[^",\r\n\s])?')
+
+
+def _quoted(text: str) -> str:
+    return text if _PLAIN.fullmatch(text) else '"' + text.replace('"', '""') + '"'
+
+
+class _Arrow:
+    """Parquet, or one of Arrow's two IPC formats. A batch of rows is a row group, or a record batch."""
+
+    def __init__(self, form: str, file: IO[bytes], columns: dict[str, str], *, is_stream: bool) -> None:
+        pa: Any = import_module("pyarrow")
+        types = {
+            "bool": pa.bool_(),
+            "int": pa.int64(),
+            "uint": pa.uint64(),
+            "float": pa.float64(),
+            "text": pa.string(),
+            "bytes": pa.binary(),
+            "time": pa.timestamp("us", tz="UTC"),
+            "json": pa.string(),
+        }
+        self._columns = columns
+        self._schema = pa.schema([(_utf8(name), types[kind]) for name, kind in columns.items()])
+        self._make_batch: Callable[..., Any] = pa.record_batch
+        if form == "parquet":
+            self._writer: Any = import_module("pyarrow.parquet").ParquetWriter(file, self._schema)
+        elif is_stream:
+            self._writer = pa.ipc.new_stream(file, self._schema)
+        else:
+            self._writer = pa.ipc.new_file(file, self._schema)
+
+    def write(self, rows: list[Row]) -> None:
+        arrays = [[self._cell(row.get(name), kind) for row in rows] for name, kind in self._columns.items()]
+        self._writer.write_batch(self._make_batch(arrays, schema=self._schema))
+
+    def _cell(self, value: object, kind: str) -> object:
+        if value is None or kind not in ("json", "text"):
+            return value
+        return _utf8(_json_text(value) if kind == "json" else str(value))
+
+    def close(self) -> None:
+        self._writer.close()

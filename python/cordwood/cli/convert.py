@@ -1,0 +1,204 @@
+"""Convert a log to a table: NDJSON, CSV, Parquet or Arrow.
+
+The form is known by the end of the destination's name: .ndjson or .jsonl, .csv, .parquet, .arrow or .feather. Without a
+destination the table goes to stdout, as NDJSON or what --to says.
+
+What is a row, by --as:
+  raw            a record: offset, end_offset, data
+  write-batch    an operation of a LevelDB, RocksDB or Pebble log: offset of its record, sequence, kind, key, value, ...
+  version-edit   a record of a MANIFEST: offset, fields
+  entity         an entity of a Datastore or Firestore export: __key__ and its properties
+  wandb          a record of a .wandb file: offset and its fields
+  wandb-history  a step of a run in a .wandb file: what was logged
+
+In NDJSON and CSV, bytes that are UTF-8 are text, others {"base64": "..."}. Where columns are not known beforehand, as
+those of entities and of wandb, the log is read twice, except for NDJSON: first to find them. A column whose values are
+all of one type has that type, any other one holds JSON. No more than some MiB are in memory.
+
+What is damaged, or is not of that form, is told on stderr and left out; the exit status is then 3.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Generator, Iterator
+from typing import IO, Any
+
+import cordwood
+from cordwood.cli._columns import Columns
+from cordwood.cli._common import (
+    Progress,
+    Status,
+    add_reading_arguments,
+    complain,
+    counted,
+    names_file,
+    shown,
+    tell_skipped,
+)
+from cordwood.cli._rows import FORMS as ROW_FORMS
+from cordwood.cli._rows import KNOWN_COLUMNS, Row, rows_as
+from cordwood.cli._tables import BINARY, FORMS, SUFFIXES, check_installed, open_table
+from cordwood.errors import PayloadError
+
+EXAMPLES = """\
+  cordwood convert app.log records.parquet
+  cordwood convert --as entity output-0 documents.ndjson
+  cordwood convert --as wandb-history run-59kl0f4q.wandb history.csv
+  cordwood convert --as write-batch 000003.log | jq .key
+"""
+
+# A batch of rows has this many rows, or is made of this many bytes of records, or of a single longer one.
+BATCH_COUNT = 1 << 16
+BATCH_LEN = 4 << 20
+
+# So many records that are not of the form are told one by one.
+TOLD_MAX = 10
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What `convert` takes."""
+    names_file(parser.add_argument("source", metavar="SOURCE", help="a log; - for stdin"))
+    names_file(
+        parser.add_argument(
+            "destination", metavar="DESTINATION", nargs="?", default="-", help="a new file; - for stdout (default: -)"
+        )
+    )
+    parser.add_argument("--to", choices=FORMS, help="the form of the table")
+    parser.add_argument(
+        "--as", dest="payload", choices=ROW_FORMS, default="raw", help="what a record is (default: %(default)s)"
+    )
+    add_reading_arguments(parser)
+
+
+def run(options: argparse.Namespace) -> Status:
+    """Converts the source."""
+    form = options.to or _form_of(options.destination)
+    if form in BINARY and options.destination == "-" and sys.stdout.isatty():
+        raise ValueError(f"{form} is nothing for a terminal; name a destination")
+    known = {} if form == "ndjson" else KNOWN_COLUMNS.get(options.payload)
+    check_installed(form)
+    with _source(options.source, twice=known is None) as open_source:
+        return _convert(options, form, open_source, known)
+
+
+def _form_of(destination: str) -> str:
+    if destination == "-":
+        return "ndjson"
+    suffix = os.path.splitext(destination)[1].lower()  # noqa: PTH122 - pathlib is slow to import
+    if suffix not in SUFFIXES:
+        raise ValueError(
+            f"{destination}: what form is this? Name it with --to, or end the name in {', '.join(SUFFIXES)}"
+        )
+    return SUFFIXES[suffix]
+
+
+@contextlib.contextmanager
+def _source(name: str, *, twice: bool) -> Generator[Callable[[], Any], None, None]:
+    """What gives the source from its beginning, as often as it is called. stdin is copied to the disk for that."""
+    if name != "-":
+        yield lambda: name
+    elif not twice:
+        yield lambda: sys.stdin.buffer
+    else:
+        with tempfile.TemporaryFile() as copy:
+            shutil.copyfileobj(sys.stdin.buffer, copy)
+
+            def rewound() -> IO[bytes]:
+                copy.seek(0)
+                return copy
+
+            yield rewound
+
+
+def _convert(
+    options: argparse.Namespace, form: str, open_source: Callable[[], Any], columns: dict[str, str] | None
+) -> Status:
+    skipped = None
+    end = options.end
+    if columns is None:
+        found = Columns()
+        with _reader(options, open_source(), end) as reader:
+            for rows in _Batches(options, reader, is_told=False):
+                for row in rows:
+                    found.add(row)
+            # Should the log have grown meanwhile, then what is new stays out, and what was torn here is told as such.
+            end = reader.tell()
+            skipped = reader.skipped
+        columns = found.types()
+    with _reader(options, open_source(), end) as reader, Progress(options.source) as progress:
+        batches = _Batches(options, reader, is_told=True)
+        with _destination(options.destination) as file:
+            table = open_table(form, file, columns, is_stream=options.destination == "-")
+            position = options.start
+            for rows in batches:
+                table.write(rows)
+                progress(reader.tell() - position)
+                position = reader.tell()
+            table.close()
+    return max(batches.status, tell_skipped(options.source, reader.skipped if skipped is None else skipped))
+
+
+def _reader(options: argparse.Namespace, source: Any, end: int | None) -> cordwood.Reader:
+    return cordwood.Reader(
+        source, dialect=options.dialect, on_corruption=options.on_corruption, start=options.start, end=end
+    )
+
+
+class _Batches:
+    """The rows of a log, many at a time. Records that are not of the form are left out, and told."""
+
+    def __init__(self, options: argparse.Namespace, reader: cordwood.Reader, *, is_told: bool) -> None:
+        self._name = shown(options.source)
+        self._form = options.payload
+        self._reader = reader
+        self._rows_of = rows_as(options.payload, reader.dialect)
+        self._is_told = is_told
+        self._left_out_count = 0
+
+    @property
+    def status(self) -> Status:
+        return Status.DAMAGE if self._left_out_count else Status.CLEAN
+
+    def __iter__(self) -> Iterator[list[Row]]:
+        rows: list[Row] = []
+        rows_len = 0
+        for record in self._reader.records():
+            try:
+                rows += self._rows_of(record)
+            except PayloadError as error:
+                self._leave_out(record, error)
+                continue
+            rows_len += len(record.data)
+            if rows_len >= BATCH_LEN or len(rows) >= BATCH_COUNT:
+                yield rows
+                rows, rows_len = [], 0
+        if rows:
+            yield rows
+        if self._is_told and self._left_out_count > TOLD_MAX:
+            complain(f"{self._name}: {counted(self._left_out_count, 'record')} left out that are no {self._form}")
+
+    def _leave_out(self, record: cordwood.Record, error: PayloadError) -> None:
+        self._left_out_count += 1
+        if self._is_told and self._left_out_count <= TOLD_MAX:
+            complain(f"{self._name}: the record at offset {record.offset} is left out: {error}")
+
+
+@contextlib.contextmanager
+def _destination(name: str) -> Generator[IO[bytes], None, None]:
+    """The file to be written; removed, if it does not become whole."""
+    if name == "-":
+        yield sys.stdout.buffer
+        return
+    with open(name, "xb") as file:  # noqa: PTH123 - pathlib is slow to import
+        try:
+            yield file
+            file.flush()
+        except BaseException:
+            os.unlink(name)  # noqa: PTH108
+            raise

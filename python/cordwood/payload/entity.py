@@ -1,0 +1,196 @@
+"""The records of Datastore and Firestore exports: entities.
+
+A document of Firestore is an entity to Datastore, a collection is a kind, and a map is an entity in an entity.
+
+>>> from cordwood.payload import entity
+>>> record = bytes.fromhex("6a0f 6a0161 720a0b 12045461736b 1807 0c 7209 1a016e 2000 2a020805")
+>>> task = entity.decode(record)
+>>> task.key.path, task.properties
+((('Task', 7),), {'n': 5})
+>>> entity.to_dict(record)
+{'key': {'app': 'a', 'path': ['Task', 7]}, 'properties': {'n': 5}}
+"""
+
+from __future__ import annotations
+
+import math
+from base64 import b64encode
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple, TypeAlias
+
+from cordwood._native import decode_entity
+
+__all__ = ["Entity", "GeoPoint", "Key", "OtherField", "User", "Value", "decode", "to_dict", "to_json"]
+
+
+class Key(NamedTuple):
+    """The key of an entity: where it is to be found."""
+
+    app: str
+    """The application: a project with the partition in front, such as `s~project`, or `dev~project` by an emulator.
+
+    It is empty in Firestore's maps.
+    """
+    path: tuple[tuple[str, int | str | None], ...]
+    """From the root to the entity, the kind of each and its number or name. `None` if an entity is still to get one."""
+    namespace: str | None = None
+    """The namespace, if it is not the default one."""
+    database: str | None = None
+    """The database, if it is not the default one."""
+
+
+class GeoPoint(NamedTuple):
+    """A place on earth."""
+
+    latitude: float
+    """Degrees north of the equator."""
+    longitude: float
+    """Degrees east of Greenwich."""
+
+
+class User(NamedTuple):
+    """A user account, as App Engine's Users service has them."""
+
+    email: str
+    auth_domain: str
+    nickname: str | None
+    gaia_id: int
+    obfuscated_gaia_id: str | None
+    federated_identity: str | None
+    federated_provider: str | None
+
+
+class OtherField(NamedTuple):
+    """A field that is kept as it stands in the record."""
+
+    message: str
+    """The message of `storage_onestore_v3` that it is a field of: `"EntityProto"`, `"Property"`, ..."""
+    number: int
+    """Its number."""
+    offset: int
+    """Where it begins in the record, in bytes."""
+    data: bytes
+    """All of it: tag and content."""
+
+
+class Entity(NamedTuple):
+    """An entity, or a document, or a map in one."""
+
+    key: Key | None
+    """Its key. An entity in another one need not have any."""
+    properties: Mapping[str, Value]
+    """The values by their names, in the order of the record."""
+    meanings: Mapping[str, tuple[int | None, ...]]
+    """What values stand for (`Property.Meaning`), where that is stated: 2 is a link, 15 a long text.
+
+    One for each value: several for an array.
+    """
+    unindexed: frozenset[str]
+    """The names of properties of which not all values stand in the index. Firestore's are all of that kind."""
+    other_fields: tuple[OtherField, ...]
+    """What is not interpreted: fields that Google's own reader passes over, and any that are younger than cordwood."""
+
+
+Value: TypeAlias = bool | int | float | str | bytes | datetime | GeoPoint | Key | User | Entity | list["Value"] | None
+"""The value of a property.
+
+A time is a `datetime` in UTC, or an `int` of microseconds since 1970 if it is not within the years 1 to 9999.
+Text that is not UTF-8 stays `bytes`.
+"""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+# The native module calls it.
+def _timestamp(microseconds: int) -> datetime | int:  # pyright: ignore[reportUnusedFunction]
+    try:
+        return _EPOCH + timedelta(microseconds=microseconds)
+    except OverflowError:
+        return microseconds
+
+
+def decode(record: bytes) -> Entity:
+    """The entity in a record, with values of Python's own types.
+
+    Args:
+        record: The record of an export.
+
+    Raises:
+        PayloadError: The record is no entity. A reader that is less strict might take the last of two keys, say.
+    """
+    return decode_entity(record)
+
+
+def to_dict(record: bytes) -> dict[str, object]:
+    """The entity in a record, as JSON has it.
+
+    Args:
+        record: The record of an export.
+
+    Returns:
+        `key` and `properties`, each value as from `to_json`; and `other_fields`, if there are any. What values stand
+        for and which are indexed is left out: `decode` has it.
+
+    Raises:
+        PayloadError: The record is no entity.
+    """
+    entity = decode_entity(record)
+    out: dict[str, object] = {"key": to_json(entity.key), "properties": _properties(entity)}
+    others = list(_other_fields(entity))
+    return {**out, "other_fields": others} if others else out
+
+
+def to_json(value: Value) -> object:  # noqa: PLR0911 - one for each type
+    """The value of a property, as JSON has it.
+
+    A time becomes text as in RFC 3339; bytes become `{"base64": "..."}`; a place `{"latitude": ..., "longitude": ...}`;
+    a key an object with its `path` in one list; a user an object; an entity an object of its properties, with the key
+    as `__key__` if it has one: no property has such a name. Numbers that JSON does not have become `"NaN"`,
+    `"Infinity"` and `"-Infinity"`, as in the JSON of protocol buffers.
+
+    >>> from cordwood.payload import entity
+    >>> entity.to_json(b"one"), entity.to_json(entity.Key("s~app", (("List", 7), ("Task", "x"))))
+    ({'base64': 'b25l'}, {'app': 's~app', 'path': ['List', 7, 'Task', 'x']})
+    """
+    match value:
+        case bytes():
+            return {"base64": b64encode(value).decode("ascii")}
+        case datetime():
+            return value.isoformat().replace("+00:00", "Z")
+        case float() if not math.isfinite(value):
+            return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+        case Key():
+            path = [part for element in value.path for part in element]
+            return _without_none({**value._asdict(), "path": path[:-1] if path[-1:] == [None] else path})
+        case GeoPoint():
+            return {name: to_json(degrees) for name, degrees in value._asdict().items()}
+        case User():
+            return _without_none(value._asdict())
+        case Entity():
+            key = {"__key__": to_json(value.key)} if value.key and value.key.path else {}
+            return {**key, **_properties(value)}
+        case list():
+            return [to_json(item) for item in value]
+        case _:
+            return value
+
+
+def _properties(entity: Entity) -> dict[str, object]:
+    return {name: to_json(value) for name, value in entity.properties.items()}
+
+
+def _other_fields(value: Value) -> Iterator[dict[str, object]]:
+    """Those of an entity and of all entities in it."""
+    if isinstance(value, Entity):
+        for field in value.other_fields:
+            yield {**field._asdict(), "data": to_json(field.data)}
+        for item in value.properties.values():
+            yield from _other_fields(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _other_fields(item)
+
+
+def _without_none(fields: dict[str, object]) -> dict[str, object]:
+    return {name: value for name, value in fields.items() if value is not None}

@@ -1,0 +1,208 @@
+"""The records of `.wandb` files: what a run of Weights & Biases has logged.
+
+They are protocol buffers, `wandb_internal.Record`. It takes an installed `wandb`, any version that has
+`wandb.proto.wandb_internal_pb2`, to read them: `pip install 'cordwood[wandb]'`. No account and no network is needed.
+
+`history`, `summary` and `config` take the records of a run: an open `cordwood.Reader`, a `cordwood.Follower` of a run
+that goes on, or any other iterable of `bytes`.
+
+    >>> from cordwood.payload import wandb
+    >>> for row in wandb.history(cordwood.open("run-59kl0f4q.wandb")):  # doctest: +SKIP
+    ...     print(row["_step"], row["loss"])
+    0 1
+    1 0.5
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from importlib import import_module
+from typing import Any, cast
+
+from cordwood.errors import PayloadError
+from cordwood.types import PayloadReason
+
+__all__ = ["config", "decode", "history", "history_row", "summary", "to_dict"]
+
+
+def _imported(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        text = f"the records of .wandb files need the package wandb: pip install 'cordwood[wandb]' ({error})"
+        raise ModuleNotFoundError(text, name=error.name) from error
+
+
+# They have no types: their classes are made when they are imported.
+_protobuf = _imported("google.protobuf.message")
+_json_format = _imported("google.protobuf.json_format")
+_wandb = _imported("wandb.proto.wandb_internal_pb2")
+
+
+def decode(record: bytes) -> Any:
+    """The message in a record.
+
+    Args:
+        record: The record of a `.wandb` file.
+
+    Returns:
+        A `wandb.proto.wandb_internal_pb2.Record`.
+
+    Raises:
+        PayloadError: The record is no such message.
+    """
+    message = _wandb.Record()
+    try:
+        message.ParseFromString(record)
+    except _protobuf.DecodeError as error:
+        raise _error(record, f"not a record of wandb: {error}", PayloadReason.BAD_WIRE_TYPE) from error
+    return message
+
+
+def to_dict(record: bytes) -> dict[str, object]:
+    """The message in a record, as JSON has it.
+
+    Args:
+        record: The record of a `.wandb` file.
+
+    Returns:
+        Fields by their names in wandb's `.proto` file, with the JSON of protocol buffers: 64-bit integers are strings,
+        and a field that has its default value is left out. `unknown_len`, if it is there, says how many bytes the
+        installed wandb does not know what to do with: a newer one wrote the record.
+
+    Raises:
+        PayloadError: The record is no such message.
+    """
+    message = decode(record)
+    record_len = message.ByteSize()
+    message.DiscardUnknownFields()
+    out: dict[str, object] = _json_format.MessageToDict(message, preserving_proto_field_name=True)
+    unknown_len = record_len - message.ByteSize()
+    return {**out, "unknown_len": unknown_len} if unknown_len else out
+
+
+def history(records: Iterable[bytes]) -> Iterator[dict[str, Any]]:
+    """What was logged with `run.log`, step by step.
+
+    Args:
+        records: The records of a run.
+
+    Yields:
+        A row for each step, as from `history_row`.
+
+    Raises:
+        PayloadError: A record is no message of wandb.
+        CorruptionError: The records come from a reader, and there is damage in the file.
+    """
+    for record in records:
+        row = history_row(record)
+        if row is not None:
+            yield row
+
+
+def history_row(record: bytes) -> dict[str, Any] | None:
+    """The values of one step.
+
+    Args:
+        record: The record of a `.wandb` file.
+
+    Returns:
+        The values by the names that wandb shows: what was logged as `{"a": {"b": 1}}` is `{"a.b": 1}`. wandb itself
+        adds `_step`, `_timestamp` (Unix time) and `_runtime`, both in seconds. `None` if this is no record of the
+        history.
+
+    Raises:
+        PayloadError: The record is no message of wandb, or two of its values have the same name.
+    """
+    message = decode(record)
+    if message.WhichOneof("record_type") != "history":
+        return None
+    row: dict[str, Any] = {}
+    for item in message.history.item:
+        name = ".".join(_path(item))
+        if name in row:
+            raise _error(record, f"two values have the name {name!r}", PayloadReason.NON_CANONICAL)
+        row[name] = _value(record, item)
+    # Before there were steps in the items, they were only here.
+    if message.history.HasField("step"):
+        row.setdefault("_step", message.history.step.num)
+    return row
+
+
+def summary(records: Iterable[bytes]) -> dict[str, Any]:
+    """The summary of a run: what `run.summary` had at the end, or where the file ends.
+
+    Args:
+        records: The records of the run.
+
+    Raises:
+        PayloadError: A record is no message of wandb.
+        CorruptionError: The records come from a reader, and there is damage in the file.
+    """
+    out: dict[str, Any] = {}
+    for record in records:
+        message = decode(record)
+        if message.WhichOneof("record_type") == "summary":
+            _apply(out, record, message.summary)
+    return out
+
+
+def config(records: Iterable[bytes]) -> dict[str, Any]:
+    """The configuration of a run: what `run.config` had. `_wandb` in it is wandb's own.
+
+    Args:
+        records: The records of the run.
+
+    Raises:
+        PayloadError: A record is no message of wandb.
+        CorruptionError: The records come from a reader, and there is damage in the file.
+    """
+    out: dict[str, Any] = {}
+    for record in records:
+        message = decode(record)
+        match message.WhichOneof("record_type"):
+            case "run":
+                _apply(out, record, message.run.config)
+            case "config":
+                _apply(out, record, message.config)
+            case _:
+                pass
+    return out
+
+
+def _apply(values: dict[str, Any], record: bytes, change: Any) -> None:
+    """Changes a tree of values as a `SummaryRecord` or a `ConfigRecord` says: their items have the same fields."""
+    for item in change.update:
+        *folders, name = _path(item)
+        folder = values
+        for key in folders:
+            # A value that was none of several gives way.
+            if not isinstance(folder.get(key), dict):
+                folder[key] = {}
+            folder = folder[key]
+        folder[name] = _value(record, item)
+    for item in change.remove:
+        *folders, name = _path(item)
+        folder = values
+        for key in folders:
+            inside = folder.get(key)
+            folder = cast("dict[str, Any]", inside) if isinstance(inside, dict) else {}
+        folder.pop(name, None)
+
+
+def _path(item: Any) -> list[str]:
+    return list(item.nested_key) or [item.key]
+
+
+def _value(record: bytes, item: Any) -> Any:
+    try:
+        return json.loads(item.value_json)
+    except (ValueError, RecursionError) as error:
+        name = ".".join(_path(item))
+        raise _error(record, f"the value of {name!r} is not JSON: {error}", PayloadReason.NON_CANONICAL) from error
+
+
+def _error(record: bytes, message: str, reason: PayloadReason) -> PayloadError:
+    message = f"{message} ({len(record)} bytes at offset 0 of the payload)"
+    return PayloadError(message, offset=0, length=len(record), reason=reason)

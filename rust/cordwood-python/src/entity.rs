@@ -1,0 +1,109 @@
+//! The function `decode_entity`. The classes of what it returns are written in Python, `cordwood.payload.entity`.
+
+use cordwood::payload::{Entity, EntityKey, EntityValue, PathId, Property};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyDict, PyFrozenSet, PyList, PyTuple};
+
+use crate::error::payload_error;
+use crate::source::bytes_of;
+
+/// The entity in a record.
+#[pyfunction]
+#[pyo3(signature = (record, /))]
+pub(crate) fn decode_entity<'py>(record: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let py = record.py();
+    let record = bytes_of(record)?;
+    let entity = Entity::decode(&record).map_err(|error| payload_error(py, error))?;
+    entity_object(py, &entity)
+}
+
+/// What stands under a name in `cordwood.payload.entity`.
+fn named<'py>(py: Python<'py>, cell: &'static PyOnceLock<Py<PyAny>>, name: &str) -> PyResult<&'py Bound<'py, PyAny>> {
+    let object = cell.get_or_try_init(py, || {
+        let module = py.import("cordwood.payload.entity")?;
+        Ok::<_, PyErr>(module.getattr(name)?.unbind())
+    })?;
+    Ok(object.bind(py))
+}
+
+fn entity_object<'py>(py: Python<'py>, entity: &Entity<'_>) -> PyResult<Bound<'py, PyAny>> {
+    static ENTITY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    static OTHER_FIELD: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let properties = PyDict::new(py);
+    let meanings = PyDict::new(py);
+    let mut unindexed = Vec::new();
+    for property in &entity.properties {
+        properties.set_item(property.name, property_object(py, property)?)?;
+        if property.values.iter().any(|value| value.meaning.is_some()) {
+            let stated: Vec<_> = property.values.iter().map(|value| value.meaning).collect();
+            meanings.set_item(property.name, PyTuple::new(py, stated)?)?;
+        }
+        if property.values.iter().any(|value| !value.is_indexed) {
+            unindexed.push(property.name);
+        }
+    }
+    let key = entity.key.as_ref().map(|key| key_object(py, key)).transpose()?;
+    let other_fields = PyList::empty(py);
+    for field in &entity.other_fields {
+        let bytes = PyBytes::new(py, field.bytes);
+        let fields = (field.message, field.number, field.offset, bytes);
+        other_fields.append(named(py, &OTHER_FIELD, "OtherField")?.call1(fields)?)?;
+    }
+    let unindexed = PyFrozenSet::new(py, unindexed)?;
+    named(py, &ENTITY, "Entity")?.call1((key, properties, meanings, unindexed, other_fields.to_tuple()))
+}
+
+fn property_object<'py>(py: Python<'py>, property: &Property<'_>) -> PyResult<Bound<'py, PyAny>> {
+    match &property.values[..] {
+        [value] if !property.is_array => value_object(py, &value.value),
+        values => {
+            let array = PyList::empty(py);
+            for value in values {
+                array.append(value_object(py, &value.value)?)?;
+            }
+            Ok(array.into_any())
+        }
+    }
+}
+
+fn value_object<'py>(py: Python<'py>, value: &EntityValue<'_>) -> PyResult<Bound<'py, PyAny>> {
+    static TIMESTAMP: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    static POINT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    static USER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    Ok(match value {
+        EntityValue::Boolean(value) => value.into_pyobject(py)?.to_owned().into_any(),
+        EntityValue::Integer(value) => value.into_pyobject(py)?.into_any(),
+        EntityValue::Double(value) => value.into_pyobject(py)?.into_any(),
+        EntityValue::Text(text) => text.into_pyobject(py)?.into_any(),
+        EntityValue::Bytes(bytes) => PyBytes::new(py, bytes).into_any(),
+        EntityValue::Timestamp(microseconds) => named(py, &TIMESTAMP, "_timestamp")?.call1((microseconds,))?,
+        EntityValue::Point { latitude, longitude } => named(py, &POINT, "GeoPoint")?.call1((latitude, longitude))?,
+        EntityValue::Reference(key) => key_object(py, key)?,
+        EntityValue::User(user) => named(py, &USER, "User")?.call1((
+            user.email,
+            user.auth_domain,
+            user.nickname,
+            user.gaia_id,
+            user.obfuscated_gaia_id,
+            user.federated_identity,
+            user.federated_provider,
+        ))?,
+        EntityValue::Entity(entity) => entity_object(py, entity)?,
+        // `Null`, and there is no other yet.
+        _ => py.None().into_bound(py),
+    })
+}
+
+fn key_object<'py>(py: Python<'py>, key: &EntityKey<'_>) -> PyResult<Bound<'py, PyAny>> {
+    static KEY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let path = PyList::empty(py);
+    for element in &key.path {
+        path.append(match element.id {
+            PathId::None => (element.kind, None::<i64>).into_pyobject(py)?,
+            PathId::Id(id) => (element.kind, id).into_pyobject(py)?,
+            PathId::Name(name) => (element.kind, name).into_pyobject(py)?,
+        })?;
+    }
+    named(py, &KEY, "Key")?.call1((key.app, path.to_tuple(), key.namespace, key.database))
+}

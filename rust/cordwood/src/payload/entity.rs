@@ -1,0 +1,301 @@
+//! The record of a Datastore or Firestore export: an entity.
+//!
+//! `EntityProto` is a protocol buffer of 2008 with groups (`storage_onestore_v3`; the field numbers are those of
+//! `google/appengine/datastore/entity_bytes_pb2.py` in the App Engine SDK). It is read by hand: a general reader such as `prost` drops
+//! fields that it does not know, and cannot say where in a record something is wrong. Here no field is dropped: those that are not
+//! interpreted are in [`Entity::other_fields`].
+
+use std::collections::HashMap;
+
+use super::entity_key::{EntityKey, KeyForm, read_path};
+use super::error::{PayloadError, PayloadReason};
+use super::proto::{Message, OtherField};
+
+/// An entity: what Datastore calls one, and what a document or a map in a document is to Firestore.
+///
+/// ```
+/// use cordwood::payload::{Entity, EntityValue};
+///
+/// // The key [Task 7] of the app "a", and the property n = 5.
+/// let record = b"\x6a\x0f\x6a\x01a\x72\x0a\x0b\x12\x04Task\x18\x07\x0c\x72\x09\x1a\x01n\x20\x00\x2a\x02\x08\x05";
+/// let entity = Entity::decode(record)?;
+/// assert_eq!(entity.key.unwrap().path[0].kind, "Task");
+/// assert_eq!(entity.properties[0].name, "n");
+/// assert_eq!(entity.properties[0].values[0].value, EntityValue::Integer(5));
+/// # Ok::<(), cordwood::payload::PayloadError>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
+pub struct Entity<'a> {
+    /// Its key. An entity that is the value of a property need not have one.
+    pub key: Option<EntityKey<'a>>,
+    /// The properties, in the order in which they begin in the record. Each name stands once.
+    pub properties: Vec<Property<'a>>,
+    /// The fields that are not interpreted, in the order of the record: those that Google's own reader passes over too (`owner`,
+    /// `meaning_uri`, an `entity_group` that is not the key's root, ...), and those that are younger than this decoder.
+    pub other_fields: Vec<OtherField<'a>>,
+}
+
+/// A property: a name and its value, or the values of an array.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Property<'a> {
+    /// The name.
+    pub name: &'a str,
+    /// Whether it is an array. If not, it has one value.
+    pub is_array: bool,
+    /// The values, in order.
+    pub values: Vec<PropertyValue<'a>>,
+}
+
+/// A value of a property.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct PropertyValue<'a> {
+    /// The value.
+    pub value: EntityValue<'a>,
+    /// What the value stands for (`Property.Meaning`), if that is stated: 2 is a link, 15 a long text. [`EntityValue`] tells the
+    /// most usual ones apart already.
+    pub meaning: Option<u64>,
+    /// Whether it stands in the index (`property`) or not (`raw_property`).
+    pub is_indexed: bool,
+}
+
+/// What a property can hold.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum EntityValue<'a> {
+    /// Nothing.
+    Null,
+    /// A truth value.
+    Boolean(bool),
+    /// An integer.
+    Integer(i64),
+    /// A time, in microseconds since 1970-01-01 00:00 UTC.
+    Timestamp(i64),
+    /// A floating-point number.
+    Double(f64),
+    /// A text.
+    Text(&'a str),
+    /// Bytes: what is meant to be bytes, and any text that is not UTF-8.
+    Bytes(&'a [u8]),
+    /// A place on earth, in degrees.
+    Point {
+        /// North of the equator.
+        latitude: f64,
+        /// East of Greenwich.
+        longitude: f64,
+    },
+    /// The key of another entity.
+    Reference(EntityKey<'a>),
+    /// A user account.
+    User(Box<User<'a>>),
+    /// An entity in this one: to Firestore a map.
+    Entity(Box<Entity<'a>>),
+}
+
+/// A user account, as App Engine's Users service has them.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct User<'a> {
+    /// The address.
+    pub email: &'a str,
+    /// Who vouches for it.
+    pub auth_domain: &'a str,
+    /// The name to show.
+    pub nickname: Option<&'a str>,
+    /// The number of the account.
+    pub gaia_id: i64,
+    /// The account as applications see it.
+    pub obfuscated_gaia_id: Option<&'a str>,
+    /// The account at another provider.
+    pub federated_identity: Option<&'a str>,
+    /// That provider.
+    pub federated_provider: Option<&'a str>,
+}
+
+const MEANING_GD_WHEN: u64 = 7;
+const MEANING_BLOB: u64 = 14;
+const MEANING_BYTE_STRING: u64 = 16;
+const MEANING_INDEX_VALUE: u64 = 18;
+const MEANING_ENTITY_PROTO: u64 = 19;
+const MEANING_EMPTY_LIST: u64 = 24;
+
+impl<'a> Entity<'a> {
+    /// How deep entities may be nested in each other. Datastore and Firestore themselves allow 20 levels.
+    pub const DEPTH_MAX: usize = 50;
+
+    /// Reads a record.
+    ///
+    /// # Errors
+    ///
+    /// It is no `EntityProto`, has no key, or breaks the rules of [the module](super): a value that stands twice, an array
+    /// that is not marked as one.
+    pub fn decode(record: &'a [u8]) -> Result<Self, PayloadError> {
+        let entity = Entity::read(Message::new(record), 1)?;
+        if entity.key.is_none() {
+            return Err(Message::new(record).missing(13));
+        }
+        Ok(entity)
+    }
+
+    fn read(mut message: Message<'a>, depth: usize) -> Result<Self, PayloadError> {
+        if depth > Self::DEPTH_MAX {
+            return Err(message.error(PayloadReason::TooDeep));
+        }
+        let mut entity = Entity::default();
+        let mut entity_group = None;
+        let mut numbers = HashMap::new();
+        while let Some(field) = message.next_field()? {
+            match field.number {
+                13 => {
+                    let key = EntityKey::read(field.message()?, KeyForm::Reference, &mut entity.other_fields)?;
+                    field.set(&mut entity.key, key)?;
+                }
+                14 | 15 => entity.read_property(field.message()?, field.number == 14, &mut numbers, depth)?,
+                16 => field.set(&mut entity_group, field)?,
+                _ => entity.other_fields.push(field.other("EntityProto")),
+            }
+        }
+        // It says once more what the root of the path is, or nothing.
+        if let Some(field) = entity_group {
+            let path = read_path(field.message()?, &mut entity.other_fields)?;
+            let root = entity.key.iter().flat_map(|key| &key.path).take(1);
+            if !path.is_empty() && !path.iter().eq(root) {
+                entity.other_fields.push(field.other("EntityProto"));
+            }
+        }
+        entity.other_fields.sort_by_key(|field| field.offset);
+        Ok(entity)
+    }
+
+    /// Reads one `Property`, and puts its value to those of the same name.
+    fn read_property(
+        &mut self,
+        mut message: Message<'a>,
+        is_indexed: bool,
+        numbers: &mut HashMap<&'a str, usize>,
+        depth: usize,
+    ) -> Result<(), PayloadError> {
+        let whole = message.clone();
+        let (mut name, mut content, mut meaning, mut multiple) = (None, None, None, None);
+        while let Some(field) = message.next_field()? {
+            match field.number {
+                1 => field.set(&mut meaning, field.varint()?)?,
+                3 => field.set(&mut name, field.text()?)?,
+                4 => field.set(&mut multiple, field.boolean()?)?,
+                5 => field.set(&mut content, field.message()?)?,
+                _ => self.other_fields.push(field.other("Property")),
+            }
+        }
+        let name = name.ok_or_else(|| whole.missing(3))?;
+        let content = content.ok_or_else(|| whole.missing(5))?;
+        let value = EntityValue::read(content, meaning, &mut self.other_fields, depth)?;
+        let is_empty_list = meaning == Some(MEANING_EMPTY_LIST);
+        let is_array = multiple == Some(true) || is_empty_list;
+        if is_empty_list && value != EntityValue::Null {
+            return Err(whole.error(PayloadReason::NonCanonical));
+        }
+        let values = (!is_empty_list).then_some(PropertyValue {
+            value,
+            meaning,
+            is_indexed,
+        });
+        match numbers.get(name).and_then(|&number| self.properties.get_mut(number)) {
+            None => {
+                numbers.insert(name, self.properties.len());
+                self.properties.push(Property {
+                    name,
+                    is_array,
+                    values: values.into_iter().collect(),
+                });
+            }
+            Some(property) if property.is_array && multiple == Some(true) && !property.values.is_empty() => {
+                property.values.extend(values);
+            }
+            Some(_) => return Err(whole.error(PayloadReason::NonCanonical)),
+        }
+        Ok(())
+    }
+}
+
+impl<'a> EntityValue<'a> {
+    /// Reads a `PropertyValue`: at most one of its fields.
+    fn read(
+        mut message: Message<'a>,
+        meaning: Option<u64>,
+        other_fields: &mut Vec<OtherField<'a>>,
+        depth: usize,
+    ) -> Result<Self, PayloadError> {
+        let mut value = None;
+        while let Some(field) = message.next_field()? {
+            let content = match field.number {
+                1 if meaning == Some(MEANING_GD_WHEN) => EntityValue::Timestamp(field.varint()? as i64),
+                1 => EntityValue::Integer(field.varint()? as i64),
+                2 => EntityValue::Boolean(field.boolean()?),
+                3 => match meaning {
+                    Some(MEANING_ENTITY_PROTO) => {
+                        EntityValue::Entity(Box::new(Entity::read(field.message()?, depth + 1)?))
+                    }
+                    Some(MEANING_BLOB | MEANING_BYTE_STRING | MEANING_INDEX_VALUE) => {
+                        EntityValue::Bytes(field.bytes()?)
+                    }
+                    _ => match field.text() {
+                        Ok(text) => EntityValue::Text(text),
+                        Err(_) => EntityValue::Bytes(field.bytes()?),
+                    },
+                },
+                4 => EntityValue::Double(field.double()?),
+                5 => EntityValue::read_point(field.group()?, other_fields)?,
+                8 => EntityValue::User(Box::new(User::read(field.group()?, other_fields)?)),
+                12 => EntityValue::Reference(EntityKey::read(field.group()?, KeyForm::ReferenceValue, other_fields)?),
+                _ => {
+                    other_fields.push(field.other("PropertyValue"));
+                    continue;
+                }
+            };
+            field.set(&mut value, content)?;
+        }
+        Ok(value.unwrap_or(EntityValue::Null))
+    }
+
+    fn read_point(mut group: Message<'a>, other_fields: &mut Vec<OtherField<'a>>) -> Result<Self, PayloadError> {
+        let whole = group.clone();
+        let (mut latitude, mut longitude) = (None, None);
+        while let Some(field) = group.next_field()? {
+            match field.number {
+                6 => field.set(&mut latitude, field.double()?)?,
+                7 => field.set(&mut longitude, field.double()?)?,
+                _ => other_fields.push(field.other("PointValue")),
+            }
+        }
+        Ok(EntityValue::Point {
+            latitude: latitude.ok_or_else(|| whole.missing(6))?,
+            longitude: longitude.ok_or_else(|| whole.missing(7))?,
+        })
+    }
+}
+
+impl<'a> User<'a> {
+    fn read(mut group: Message<'a>, other_fields: &mut Vec<OtherField<'a>>) -> Result<Self, PayloadError> {
+        let whole = group.clone();
+        let (mut email, mut auth_domain, mut gaia_id) = (None, None, None);
+        let mut user = User::default();
+        while let Some(field) = group.next_field()? {
+            match field.number {
+                9 => field.set(&mut email, field.text()?)?,
+                10 => field.set(&mut auth_domain, field.text()?)?,
+                11 => field.set(&mut user.nickname, field.text()?)?,
+                18 => field.set(&mut gaia_id, field.varint()? as i64)?,
+                19 => field.set(&mut user.obfuscated_gaia_id, field.text()?)?,
+                21 => field.set(&mut user.federated_identity, field.text()?)?,
+                22 => field.set(&mut user.federated_provider, field.text()?)?,
+                _ => other_fields.push(field.other("UserValue")),
+            }
+        }
+        user.email = email.ok_or_else(|| whole.missing(9))?;
+        user.auth_domain = auth_domain.ok_or_else(|| whole.missing(10))?;
+        user.gaia_id = gaia_id.ok_or_else(|| whole.missing(18))?;
+        Ok(user)
+    }
+}

@@ -1,0 +1,149 @@
+//! The key of an entity, in the two forms in which it is written.
+
+use super::error::PayloadError;
+use super::proto::{Message, OtherField};
+
+/// The key of an entity.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub struct EntityKey<'a> {
+    /// The application: a project with the partition in front, such as `s~project`, or `dev~project` by an emulator. Empty in Firestore's maps.
+    pub app: &'a str,
+    /// The database, if it is not the default one.
+    pub database: Option<&'a str>,
+    /// The namespace, if it is not the default one.
+    pub namespace: Option<&'a str>,
+    /// From the root to the entity. Empty in Firestore's maps.
+    pub path: Vec<PathElement<'a>>,
+}
+
+/// One step of a key's path.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct PathElement<'a> {
+    /// The kind; to Firestore the collection.
+    pub kind: &'a str,
+    /// Which one of its kind.
+    pub id: PathId<'a>,
+}
+
+/// Which entity of its kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PathId<'a> {
+    /// Not given: an incomplete key.
+    None,
+    /// A number.
+    Id(i64),
+    /// A name.
+    Name(&'a str),
+}
+
+/// The field numbers in an element of a path.
+struct PathNumbers {
+    kind: u32,
+    id: u32,
+    name: u32,
+}
+
+const PATH: PathNumbers = PathNumbers {
+    kind: 2,
+    id: 3,
+    name: 4,
+};
+
+const REFERENCE_VALUE_PATH: PathNumbers = PathNumbers {
+    kind: 15,
+    id: 16,
+    name: 17,
+};
+
+/// Reads a `Path`.
+pub(super) fn read_path<'a>(
+    mut message: Message<'a>,
+    other_fields: &mut Vec<OtherField<'a>>,
+) -> Result<Vec<PathElement<'a>>, PayloadError> {
+    let mut path = Vec::new();
+    while let Some(field) = message.next_field()? {
+        if field.number == 1 {
+            path.push(PathElement::read(field.group()?, &PATH, other_fields)?);
+        } else {
+            other_fields.push(field.other("Path"));
+        }
+    }
+    Ok(path)
+}
+
+impl<'a> PathElement<'a> {
+    fn read(
+        mut group: Message<'a>,
+        numbers: &PathNumbers,
+        other_fields: &mut Vec<OtherField<'a>>,
+    ) -> Result<Self, PayloadError> {
+        let whole = group.clone();
+        let (mut kind, mut id) = (None, None);
+        while let Some(field) = group.next_field()? {
+            match field.number {
+                number if number == numbers.kind => field.set(&mut kind, field.text()?)?,
+                number if number == numbers.id => field.set(&mut id, PathId::Id(field.varint()? as i64))?,
+                number if number == numbers.name => field.set(&mut id, PathId::Name(field.text()?))?,
+                _ => other_fields.push(field.other("Element")),
+            }
+        }
+        Ok(PathElement {
+            kind: kind.ok_or_else(|| whole.missing(numbers.kind))?,
+            id: id.unwrap_or(PathId::None),
+        })
+    }
+}
+
+/// The two messages that hold a key.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum KeyForm {
+    /// Its path is a message of its own.
+    Reference,
+    /// `PropertyValue.ReferenceValue`: the elements of its path stand in itself, with other numbers.
+    ReferenceValue,
+}
+
+impl KeyForm {
+    fn message(self) -> &'static str {
+        match self {
+            KeyForm::Reference => "Reference",
+            KeyForm::ReferenceValue => "ReferenceValue",
+        }
+    }
+}
+
+impl<'a> EntityKey<'a> {
+    pub(super) fn read(
+        mut message: Message<'a>,
+        form: KeyForm,
+        other_fields: &mut Vec<OtherField<'a>>,
+    ) -> Result<Self, PayloadError> {
+        let whole = message.clone();
+        let (mut app, mut database, mut namespace, mut path) = (None, None, None, None);
+        while let Some(field) = message.next_field()? {
+            match field.number {
+                13 => field.set(&mut app, field.text()?)?,
+                14 if form == KeyForm::Reference => {
+                    let elements = read_path(field.message()?, other_fields)?;
+                    field.set(&mut path, elements)?;
+                }
+                14 => path.get_or_insert_with(Vec::new).push(PathElement::read(
+                    field.group()?,
+                    &REFERENCE_VALUE_PATH,
+                    other_fields,
+                )?),
+                20 => field.set(&mut namespace, field.text()?)?,
+                23 => field.set(&mut database, field.text()?)?,
+                _ => other_fields.push(field.other(form.message())),
+            }
+        }
+        Ok(EntityKey {
+            app: app.ok_or_else(|| whole.missing(13))?,
+            database,
+            namespace,
+            path: path.unwrap_or_default(),
+        })
+    }
+}

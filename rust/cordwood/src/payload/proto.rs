@@ -1,0 +1,220 @@
+//! The fields of a protocol buffer (<https://protobuf.dev/programming-guides/encoding>), groups included.
+
+use super::error::{PayloadError, PayloadReason};
+use super::wire::Cursor;
+
+/// A message or a group: a range of the record. Offsets are those in the record.
+#[derive(Debug, Clone)]
+pub(super) struct Message<'a> {
+    /// The record, up to the end of this message.
+    record: &'a [u8],
+    begin: usize,
+    cursor: Cursor<'a>,
+}
+
+/// A field: its number, what it holds, and where it stands.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Field<'a> {
+    pub(super) number: u32,
+    data: Data<'a>,
+    offset: usize,
+    /// The record up to the end of the field.
+    record: &'a [u8],
+}
+
+/// What a field holds, by its wire type.
+#[derive(Debug, Clone, Copy)]
+enum Data<'a> {
+    Varint(u64),
+    Fixed64(u64),
+    Fixed32,
+    /// A text, bytes or a message, without its length.
+    Bytes(&'a [u8]),
+    /// A group, without the tags around it; they take so many bytes.
+    Group {
+        begin: usize,
+        end: usize,
+    },
+}
+
+/// A field that is kept as it stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct OtherField<'a> {
+    /// The message that it is a field of: `"EntityProto"`, `"Property"`, ...
+    pub message: &'static str,
+    /// Its number.
+    pub number: u32,
+    /// Where it begins in the record, in bytes.
+    pub offset: usize,
+    /// All of it: tag and content.
+    pub bytes: &'a [u8],
+}
+
+const START_GROUP: u32 = 3;
+const END_GROUP: u32 = 4;
+
+/// How deep groups may be nested in what is passed over.
+const GROUP_DEPTH_MAX: usize = 100;
+
+impl<'a> Message<'a> {
+    pub(super) fn new(record: &'a [u8]) -> Self {
+        Message::at(record, 0)
+    }
+
+    fn at(record: &'a [u8], begin: usize) -> Self {
+        Message {
+            record,
+            begin,
+            cursor: Cursor::new(record, begin),
+        }
+    }
+
+    /// What is wrong with all of it.
+    pub(super) fn error(&self, reason: PayloadReason) -> PayloadError {
+        PayloadError {
+            offset: self.begin,
+            len: self.record.len() - self.begin,
+            reason,
+        }
+    }
+
+    /// A field without which it is none.
+    pub(super) fn missing(&self, tag: u32) -> PayloadError {
+        self.error(PayloadReason::MissingField { tag })
+    }
+
+    pub(super) fn next_field(&mut self) -> Result<Option<Field<'a>>, PayloadError> {
+        if self.cursor.is_at_end() {
+            return Ok(None);
+        }
+        let offset = self.cursor.offset();
+        let (number, wire_type) = self.tag()?;
+        let data = match wire_type {
+            0 => Data::Varint(self.cursor.varint64()?),
+            1 => Data::Fixed64(self.cursor.fixed64()?),
+            2 => Data::Bytes(self.cursor.string()?),
+            START_GROUP => {
+                let begin = self.cursor.offset();
+                let end = self.skip_group(number)?;
+                Data::Group { begin, end }
+            }
+            5 => {
+                self.cursor.fixed32()?;
+                Data::Fixed32
+            }
+            _ => return Err(self.cursor.error(offset, PayloadReason::BadWireType)),
+        };
+        Ok(Some(Field {
+            number,
+            data,
+            offset,
+            record: &self.record[..self.cursor.offset()],
+        }))
+    }
+
+    fn tag(&mut self) -> Result<(u32, u32), PayloadError> {
+        let offset = self.cursor.offset();
+        let tag = self.cursor.varint32()?;
+        if tag >> 3 == 0 {
+            return Err(self.cursor.error(offset, PayloadReason::UnknownTag { tag: 0 }));
+        }
+        Ok((tag >> 3, tag & 7))
+    }
+
+    /// Passes over a group to behind its end tag. Returns where that tag begins. It does not call itself: a group may hold others.
+    fn skip_group(&mut self, number: u32) -> Result<usize, PayloadError> {
+        let mut open = vec![number];
+        loop {
+            let offset = self.cursor.offset();
+            let (number, wire_type) = self.tag()?;
+            match wire_type {
+                0 => drop(self.cursor.varint64()?),
+                1 => drop(self.cursor.fixed64()?),
+                2 => drop(self.cursor.string()?),
+                5 => drop(self.cursor.fixed32()?),
+                START_GROUP if open.len() == GROUP_DEPTH_MAX => {
+                    return Err(self.cursor.error(offset, PayloadReason::TooDeep));
+                }
+                START_GROUP => open.push(number),
+                END_GROUP if open.pop() == Some(number) => {
+                    if open.is_empty() {
+                        return Ok(offset);
+                    }
+                }
+                _ => return Err(self.cursor.error(offset, PayloadReason::BadWireType)),
+            }
+        }
+    }
+}
+
+impl<'a> Field<'a> {
+    fn error(&self, reason: PayloadReason) -> PayloadError {
+        PayloadError {
+            offset: self.offset,
+            len: self.record.len() - self.offset,
+            reason,
+        }
+    }
+
+    /// Puts its value where none stands yet. A general reader would take the last of several.
+    pub(super) fn set<T>(&self, place: &mut Option<T>, value: T) -> Result<(), PayloadError> {
+        match place.replace(value) {
+            None => Ok(()),
+            Some(_) => Err(self.error(PayloadReason::NonCanonical)),
+        }
+    }
+
+    pub(super) fn varint(&self) -> Result<u64, PayloadError> {
+        match self.data {
+            Data::Varint(value) => Ok(value),
+            _ => Err(self.error(PayloadReason::BadWireType)),
+        }
+    }
+
+    pub(super) fn boolean(&self) -> Result<bool, PayloadError> {
+        match self.varint()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(self.error(PayloadReason::NonCanonical)),
+        }
+    }
+
+    pub(super) fn double(&self) -> Result<f64, PayloadError> {
+        match self.data {
+            Data::Fixed64(bits) => Ok(f64::from_bits(bits)),
+            _ => Err(self.error(PayloadReason::BadWireType)),
+        }
+    }
+
+    pub(super) fn bytes(&self) -> Result<&'a [u8], PayloadError> {
+        match self.data {
+            Data::Bytes(bytes) => Ok(bytes),
+            _ => Err(self.error(PayloadReason::BadWireType)),
+        }
+    }
+
+    pub(super) fn text(&self) -> Result<&'a str, PayloadError> {
+        std::str::from_utf8(self.bytes()?).map_err(|_| self.error(PayloadReason::NotUtf8))
+    }
+
+    pub(super) fn message(&self) -> Result<Message<'a>, PayloadError> {
+        Ok(Message::at(self.record, self.record.len() - self.bytes()?.len()))
+    }
+
+    pub(super) fn group(&self) -> Result<Message<'a>, PayloadError> {
+        match self.data {
+            Data::Group { begin, end } => Ok(Message::at(&self.record[..end], begin)),
+            _ => Err(self.error(PayloadReason::BadWireType)),
+        }
+    }
+
+    pub(super) fn other(&self, message: &'static str) -> OtherField<'a> {
+        OtherField {
+            message,
+            number: self.number,
+            offset: self.offset,
+            bytes: &self.record[self.offset..],
+        }
+    }
+}

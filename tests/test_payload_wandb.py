@@ -1,0 +1,183 @@
+"""The records of a run of wandb: beside what was logged, and what wandb's own reader finds."""
+
+import json
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from google.protobuf.json_format import MessageToDict
+from wandb.proto.wandb_internal_pb2 import ConfigRecord, HistoryRecord, Record, SummaryRecord
+from wandb.sdk.internal.datastore import DataStore
+
+import cordwood
+from cordwood.errors import PayloadError
+from cordwood.payload import wandb
+
+CORPUS = Path(os.environ.get("CORDWOOD_CORPUS") or Path(__file__).parents[2] / "shared" / "corpus") / "wandb"
+
+RUN = """
+import wandb
+run = wandb.init(
+    project="test", config={"lr": 0.1, "model": {"depth": 3}}, settings=wandb.Settings(console="off")
+)
+run.config.late = [1, 2]
+for step in range(20):
+    run.log({
+        "loss": 1 / (step + 1), "count": step, "nested": {"a": step, "b": {"text": "\\u00e4"}}, "nan": float("nan"),
+        "large": 2**60, "flag": step % 2 == 0, "list": [1, 2.5],
+    })
+run.log({"rare": None}, step=100)
+run.summary["best"] = {"loss": 0.05}
+run.finish()
+"""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run")
+    environment = {"WANDB_MODE": "offline", "WANDB_DIR": str(folder), "WANDB_SILENT": "true", "HOME": str(folder)}
+    command = [sys.executable, "-c", RUN]
+    done = subprocess.run(command, env=os.environ | environment, capture_output=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr.decode()
+    [path] = folder.glob("wandb/offline-run-*/*.wandb")
+    return path
+
+
+def scanned(path):
+    """The messages of a file, as wandb's own reader gives them."""
+    store = DataStore()
+    store.open_for_scan(str(path))
+    while (record := store.scan_data()) is not None:
+        message = Record()
+        message.ParseFromString(bytes(record))
+        yield message
+    store.close()
+
+
+def message_of(**fields):
+    return Record(**fields).SerializeToString()
+
+
+def item(message, path, value):
+    """Adds a value to a message: a `HistoryRecord`'s `item`, or the `update` of another."""
+    added = message.add()
+    if isinstance(path, str):
+        added.key = path
+    else:
+        added.nested_key.extend(path)
+    added.value_json = value if isinstance(value, str) else json.dumps(value)
+
+
+def test_the_history_is_what_was_logged(run):
+    with cordwood.open(run) as reader:
+        rows = list(wandb.history(reader))
+        assert (reader.end.kind, reader.skipped_len) == ("clean", 7)
+    assert len(rows) == 21
+    for step, row in enumerate(rows[:-1]):
+        assert math.isnan(row.pop("nan"))
+        assert 1.7e9 < row.pop("_timestamp") < 1e10
+        assert 0 <= row.pop("_runtime") < 60
+        nested = {"nested.a": step, "nested.b.text": "ä"}
+        plain = {"loss": 1 / (step + 1), "count": step, "large": 2**60, "flag": step % 2 == 0, "list": [1, 2.5]}
+        assert row == {**plain, **nested, "_step": step}
+    assert (rows[-1]["_step"], rows[-1]["rare"]) == (100, None)
+
+
+def test_summary_and_configuration(run):
+    summary = wandb.summary(cordwood.open(run))
+    assert math.isnan(summary.pop("nan"))
+    for name in "_timestamp", "_runtime", "_wandb":
+        del summary[name]
+    # It has no values that are none.
+    assert summary == {
+        "loss": 1 / 20,
+        "count": 19,
+        "large": 2**60,
+        "flag": False,
+        "list": [1, 2.5],
+        "_step": 100,
+        "nested": {"a": 19, "b": {"text": "ä"}},
+        "best": {"loss": 0.05},
+    }
+    config = wandb.config(cordwood.open(run))
+    assert config.pop("_wandb") is not None
+    assert config == {"lr": 0.1, "model": {"depth": 3}, "late": [1, 2]}
+
+
+@pytest.mark.parametrize("name", ["run", "corpus"])
+def test_each_record_is_what_wandb_reads(name, request):
+    path = CORPUS / "offline-run" / "run-g9dvvkua.wandb" if name == "corpus" else request.getfixturevalue("run")
+    if not path.exists():
+        pytest.skip(f"no corpus in {CORPUS}")
+    messages = list(scanned(path))
+    with cordwood.open(path) as reader:
+        records = list(reader)
+    assert [wandb.decode(record) for record in records] == messages
+    expected = [MessageToDict(message, preserving_proto_field_name=True) for message in messages]
+    assert [wandb.to_dict(record) for record in records] == expected
+    assert len(messages) >= 10
+    # As JSON, with nothing that JSON does not have.
+    assert json.loads(json.dumps(expected, allow_nan=False)) == expected
+
+
+def test_a_run_without_history():
+    path = CORPUS / "offline-run" / "run-g9dvvkua.wandb"
+    if not path.exists():
+        pytest.skip(f"no corpus in {CORPUS}")
+    assert list(wandb.history(cordwood.open(path))) == []
+    assert wandb.summary(cordwood.open(path)) == {}
+    assert wandb.config(cordwood.open(path)) == {"_wandb": {"code_path": "code/standalone_tests/code-toad.py"}}
+
+
+def test_steps_of_older_versions():
+    # They had a key of one part, and the step beside the values.
+    history = HistoryRecord()
+    item(history.item, "loss", 0.5)
+    history.step.num = 7
+    assert wandb.history_row(message_of(history=history)) == {"loss": 0.5, "_step": 7}
+    assert wandb.history_row(message_of()) is None
+
+
+def test_values_that_are_replaced_and_removed():
+    first, second, config = SummaryRecord(), SummaryRecord(), ConfigRecord()
+    for path, value in [("a", 1), (["b", "c"], 2), (["b", "d"], 3), ("e", 4)]:
+        item(first.update, path, value)
+    item(second.update, ["a", "x"], 5)
+    item(second.update, "b", {"f": 6})
+    item(second.update, ["b", "g", "h"], 7)
+    second.remove.add().key = "e"
+    second.remove.add().nested_key.extend(["b", "f"])
+    second.remove.add().nested_key.extend(["none", "of", "these"])
+    item(config.update, "lr", 0.1)
+    records = [message_of(summary=first), message_of(config=config), message_of(summary=second)]
+    assert wandb.summary(records) == {"a": {"x": 5}, "b": {"g": {"h": 7}}}
+    assert wandb.config(records) == {"lr": 0.1}
+
+
+def test_bytes_that_wandb_does_not_know_are_counted():
+    known = message_of(num=5)
+    assert wandb.to_dict(known) == {"num": "5"}
+    assert wandb.to_dict(known + b"\xfa\x3f\x03abc") == {"num": "5", "unknown_len": 6}
+    inside = HistoryRecord()
+    inside.MergeFromString(b"\xfa\x3f\x01x")
+    assert wandb.to_dict(message_of(history=inside))["unknown_len"] == 4
+
+
+def test_what_is_no_record_of_wandb():
+    twice, no_json, deep = HistoryRecord(), HistoryRecord(), HistoryRecord()
+    item(twice.item, ["a", "b"], 1)
+    item(twice.item, "a.b", 2)
+    item(no_json.item, "a", "{")
+    item(deep.item, "a", "[" * 100_000)
+    for record, reason, text in [
+        (b"\xff", "bad_wire_type", "not a record of wandb"),
+        (message_of(history=twice), "non_canonical", "two values have the name 'a.b'"),
+        (message_of(history=no_json), "non_canonical", "the value of 'a' is not JSON"),
+        (message_of(history=deep), "non_canonical", "the value of 'a' is not JSON"),
+    ]:
+        with pytest.raises(PayloadError, match=text) as caught:
+            list(wandb.history([record]))
+        assert (caught.value.offset, caught.value.length, caught.value.reason) == (0, len(record), reason)
