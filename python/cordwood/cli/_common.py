@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import functools
 import glob
 import os
 import re
 import sys
 from collections.abc import Callable, Iterable
 from enum import IntEnum
-from typing import IO, TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import cordwood
 
@@ -167,22 +166,11 @@ def _attempt(name: str, work: Callable[[str], Status]) -> Status:
 # What a verb tells -----------------------------------------------------------------------------
 
 
-@functools.cache
-def _json_encoder() -> Callable[[object], str]:
-    import json  # Where it is not asked for, it is not paid for.
+def print_json(value: object) -> None:
+    """One line of JSON, in UTF-8, on stdout. A path that is no text is escaped."""
+    from cordwood.cli._json import json_text
 
-    return json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-
-
-def json_text(value: object) -> str:
-    """A value as JSON, in one line."""
-    return _json_encoder()(value)
-
-
-def print_json(value: object, file: IO[bytes] | None = None) -> None:
-    """One line of JSON, in UTF-8, on stdout or elsewhere. A path that is no text is escaped."""
-    line = json_text(value) + "\n"
-    (file or sys.stdout.buffer).write(line.encode("utf-8", "backslashreplace"))
+    sys.stdout.buffer.write((json_text(value) + "\n").encode("utf-8", "backslashreplace"))
 
 
 def region_fields(region: cordwood.SkippedRegion) -> dict[str, Any]:

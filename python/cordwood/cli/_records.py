@@ -6,7 +6,8 @@ import argparse
 import base64
 import importlib
 from collections.abc import Callable, Iterable, Iterator
-from typing import IO, Any
+from io import BufferedReader
+from typing import Any
 
 import cordwood
 from cordwood.cli._common import Status, complain, print_json, shown
@@ -116,7 +117,7 @@ def _encoder(encoding: str | None) -> Callable[[bytes], dict[str, Any]]:
 # In --------------------------------------------------------------------------------------------
 
 
-def records_from(stream: IO[bytes], form: str) -> Iterator[list[bytes]]:
+def records_from(stream: BufferedReader, form: str) -> Iterator[list[bytes]]:
     """The records that a stream holds, as many at a time as there are before it has to be waited for.
 
     Raises:
@@ -125,11 +126,10 @@ def records_from(stream: IO[bytes], form: str) -> Iterator[list[bytes]]:
     return _prefixed(stream) if form == "len" else _delimited(stream, DELIMITERS[form])
 
 
-def _delimited(stream: IO[bytes], delimiter: bytes) -> Iterator[list[bytes]]:
-    read_some: Callable[[int], bytes] = stream.read1  # type: ignore[attr-defined]  # A buffered stream has it.
+def _delimited(stream: BufferedReader, delimiter: bytes) -> Iterator[list[bytes]]:
     begun: list[bytes] = []
     begun_len = 0
-    while chunk := read_some(_CHUNK_LEN):
+    while chunk := stream.read1(_CHUNK_LEN):
         first, *others = chunk.split(delimiter)
         begun.append(first)
         begun_len += len(first)
@@ -142,7 +142,7 @@ def _delimited(stream: IO[bytes], delimiter: bytes) -> Iterator[list[bytes]]:
         yield [b"".join(begun)]
 
 
-def _prefixed(stream: IO[bytes]) -> Iterator[list[bytes]]:
+def _prefixed(stream: BufferedReader) -> Iterator[list[bytes]]:
     while prefix := stream.read(4):
         record_len = int.from_bytes(prefix, "little")
         if record_len > RECORD_LEN_MAX:

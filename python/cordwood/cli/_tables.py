@@ -7,7 +7,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import IO, Any, Protocol
 
-from cordwood.cli._common import json_text
+from cordwood.cli._json import json_text
 from cordwood.cli._rows import Row, to_json
 
 SUFFIXES = {

@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import TYPE_CHECKING, cast
 
 import cordwood
 from cordwood.cli._common import Status, add_dialect_argument, complain, names_file, print_json, shown
 from cordwood.cli._records import records_from
+
+if TYPE_CHECKING:
+    from io import BufferedReader
 
 EXAMPLES = """\
   journalctl --output json --follow | cordwood write --append journal.log
@@ -63,10 +67,11 @@ def run(options: argparse.Namespace) -> Status:
         sync=options.sync or ("never" if to_stdout else "close"),
         on_torn_tail=options.on_torn_tail,
     )
+    stdin = cast("BufferedReader", sys.stdin.buffer)
     record_count = 0
     with writer:
         try:
-            for records in records_from(sys.stdin.buffer, options.format):
+            for records in records_from(stdin, options.format):
                 record_count += writer.extend(records)
                 writer.flush()
             end_offset = writer.tell()

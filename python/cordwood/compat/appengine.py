@@ -78,7 +78,7 @@ class RecordsReader:
         position = _position_of(reader)
         if position:
             reader.seek(0)  # type: ignore[attr-defined]
-        self.reader = cordwood.Reader(reader, dialect="leveldb", on_corruption="skip")
+        self.reader: cordwood.Reader = cordwood.Reader(reader, dialect="leveldb", on_corruption="skip")
         """The reader below: `skipped` and `end` tell what was not returned."""
         if position:
             self.reader.seek(position)

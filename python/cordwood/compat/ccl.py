@@ -104,9 +104,9 @@ class LogFile:
     LOG_BLOCK_SIZE = 32768
 
     def __init__(self, file: PathLike[str]) -> None:
-        self.path = file
-        self.file_no = int(Path(file).stem, 16)
-        self.reader = cordwood.Reader(file, dialect="leveldb", on_corruption="salvage")
+        self.path: PathLike[str] = file
+        self.file_no: int = int(Path(file).stem, 16)
+        self.reader: cordwood.Reader = cordwood.Reader(file, dialect="leveldb", on_corruption="salvage")
 
     def _get_batches(self) -> Iterator[tuple[int, bytes]]:
         """The records and their offsets. Private in ccl_leveldb, too, but the only way to records of other kinds."""
