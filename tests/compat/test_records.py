@@ -111,10 +111,6 @@ def test_leveldb_export_seek():
     assert not hasattr(original("leveldb_export.records").RecordsReader, "seek")
 
 
-def test_leveldb_export_documents():
-    assert not hasattr(leveldb_export, "parse_leveldb_documents")
-
-
 def test_appengine_tell():
     """In front of damage, and behind it."""
     log = bytearray(reference.encode([b"one", bytes(32_768), b"two"]))

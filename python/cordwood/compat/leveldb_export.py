@@ -1,11 +1,13 @@
-"""`RecordsReader` of leveldb-export 0.1.1, which reads Firestore's exports.
+"""`parse_leveldb_documents` and `RecordsReader` of leveldb-export 0.1.1, which reads Firestore's exports.
 
 Change
 
+    from leveldb_export import parse_leveldb_documents
     from leveldb_export.records import RecordsReader
 
 to
 
+    from cordwood.compat.leveldb_export import parse_leveldb_documents
     from cordwood.compat.leveldb_export import RecordsReader
 
 and `from leveldb_export import records` to `from cordwood.compat import leveldb_export as records`.
@@ -24,19 +26,30 @@ On an undamaged file it returns what leveldb-export's returns. Its deviations ar
 * **checksums**: Checksums are always verified. leveldb-export does so only with `no_check_crc=False`, and else
   returns damaged data as good. The parameter is taken, and changes nothing.
 * **seek**: It has `seek`, as App Engine's has. leveldb-export's has not.
-* **documents**: `parse_leveldb_documents`, which makes dictionaries of the records, is not here.
+* **documents**: `parse_leveldb_documents` reads keys with numbers; leveldb-export raises a `TypeError`. In maps, an
+  empty text is `""`, a place, a key or a user is there, and bytes that are no text are bytes; leveldb-export has
+  `None`, or leaves out what is not UTF-8.
+* **values**: Places, keys and users are those of `cordwood.payload.entity`, since those of the App Engine SDK would
+  need it. All text is `str`.
+* **not-an-entity**: A record that is no entity raises a `cordwood.PayloadError`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from cordwood.compat import appengine
+from cordwood.payload import entity
 
 if TYPE_CHECKING:
     from cordwood.typing import Readable
 
-__all__ = ["RecordsReader"]
+__all__ = ["RecordsReader", "parse_leveldb_documents"]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
 
 
 class RecordsReader(appengine.RecordsReader):
@@ -50,3 +63,55 @@ class RecordsReader(appengine.RecordsReader):
     def __init__(self, reader: Readable, no_check_crc: bool = True) -> None:  # noqa: FBT001, FBT002 - theirs
         super().__init__(reader)
         self.no_check_crc = no_check_crc
+
+
+def parse_leveldb_documents(path_or_fp: str | Readable) -> Iterator[dict[str, object]]:
+    """The documents of an export, each with its key as `_key`: `id`, `name`, `namespace`, `app` and `path`.
+
+    Args:
+        path_or_fp: The path of the export, or a binary file, which stays open.
+
+    Raises:
+        OSError: The file cannot be opened or read.
+        PayloadError: A record is no entity.
+        RuntimeError: A document has a property `_key`.
+    """
+    if isinstance(path_or_fp, str):
+        with open(path_or_fp, "rb") as file:  # noqa: PTH123
+            yield from parse_leveldb_documents(file)
+        return
+    for record in RecordsReader(path_or_fp):
+        found = entity.decode(record)
+        if "_key" in found.properties:
+            raise RuntimeError("the document has a property _key, which is the name for its key")
+        document = {name: _value(value) for name, value in found.properties.items()}
+        key = found.key or entity.Key("", ())
+        id_or_name = key.path[-1][1] if key.path else None
+        document["_key"] = {
+            "id": id_or_name if isinstance(id_or_name, int) else None,
+            "name": id_or_name if isinstance(id_or_name, str) else None,
+            "namespace": key.namespace or "",
+            "app": key.app,
+            "path": "/".join(str(part) for element in key.path for part in element),
+        }
+        yield document
+
+
+def _value(value: entity.Value, *, in_map: bool = False) -> object:  # noqa: PLR0911 - one for each type
+    """A value as leveldb-export has it: a time without a time zone; in a map, microseconds, and bytes as text."""
+    match value:
+        case entity.Entity():
+            return {name: _value(item, in_map=True) for name, item in value.properties.items()}
+        case list():
+            return [_value(item, in_map=in_map) for item in value]
+        case datetime() if in_map:
+            return (value - _EPOCH) // _MICROSECOND
+        case datetime():
+            return value.replace(tzinfo=None)
+        case bytes() if in_map:
+            try:
+                return value.decode()
+            except UnicodeDecodeError:
+                return value
+        case _:
+            return value
