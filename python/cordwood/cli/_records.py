@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import base64
+import functools
 import importlib
 from collections.abc import Callable, Iterable, Iterator
 from io import BufferedReader
@@ -62,9 +63,14 @@ def joined(records: Iterable[bytes], form: str) -> bytes:
     return b"".join(part for record in records for part in (record, DELIMITERS[form]))
 
 
-def json_printer(options: argparse.Namespace) -> Callable[[str, cordwood.Record], Status]:
+def engine_of(dialect: str | None) -> str:
+    """Whose write batches a log of this dialect holds, as `cordwood.payload.WriteBatch` asks."""
+    return "pebble" if dialect == "pebble" else "rocksdb"
+
+
+def json_printer(options: argparse.Namespace, dialect: str | None) -> Callable[[str, cordwood.Record], Status]:
     """What prints a record of a source as JSON. One that `--as` cannot decode is told, and decides the exit status."""
-    encode = _decoder(options.payload) if options.payload else _encoder(options.encoding)
+    encode = _decoder(options.payload, dialect) if options.payload else _encoder(options.encoding)
 
     def print_record(name: str, record: cordwood.Record) -> Status:
         data = encode(record.data)
@@ -86,8 +92,10 @@ def json_printer(options: argparse.Namespace) -> Callable[[str, cordwood.Record]
     return print_record
 
 
-def _decoder(payload: str) -> Callable[[bytes], dict[str, Any]]:
+def _decoder(payload: str, dialect: str | None) -> Callable[[bytes], dict[str, Any]]:
     to_dict = importlib.import_module(PAYLOADS[payload]).to_dict
+    if payload == "write-batch":
+        to_dict = functools.partial(to_dict, engine=engine_of(dialect))
 
     def decode(data: bytes) -> dict[str, Any]:
         try:

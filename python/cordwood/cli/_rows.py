@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias, cast
 
 import cordwood
+from cordwood.cli._records import engine_of
 
 Row: TypeAlias = dict[str, Any]
 """Values by the names of their columns: of Python's own types, or anything that the decoder's `to_json` takes."""
@@ -59,7 +60,7 @@ def _raw(_dialect: cordwood.Dialect) -> RowsOf:
 def _write_batch(dialect: cordwood.Dialect) -> RowsOf:
     from cordwood.payload.write_batch import WriteBatch
 
-    engine = "pebble" if dialect.name == "pebble" else "rocksdb"
+    engine = engine_of(dialect.name)
     columns = list(KNOWN_COLUMNS["write-batch"])[2:]
 
     def rows(record: cordwood.Record) -> Iterable[Row]:

@@ -50,7 +50,7 @@ def run(options: argparse.Namespace) -> Status:
         position = options.start
         with reader, Progress(name) as progress:
             if options.json or options.payload:
-                print_record = json_printer(options)
+                print_record = json_printer(options, reader.dialect.name)
                 for record in reader.records():
                     status = max(status, print_record(name, record))
                     progress(record.end_offset - position)

@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Status:
     """Prints the records of the source as they come."""
-    print_record = json_printer(options)
+    print_record = json_printer(options, options.dialect)
     status = Status.CLEAN
     with cordwood.follow(
         options.source, start=options.start, timeout=options.timeout, dialect=options.dialect
