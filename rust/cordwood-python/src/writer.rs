@@ -9,7 +9,7 @@ use cordwood::{BLOCK_LEN, LogFile, LogFileOptions, OnTornTail, SyncPolicy};
 use pyo3::exceptions::{PyResourceWarning, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyIterator};
+use pyo3::types::{PyBytes, PyList};
 
 use crate::dialect::dialect_of;
 use crate::error::{os_error, to_python};
@@ -121,27 +121,10 @@ impl Writer {
     #[pyo3(signature = (records, /))]
     fn extend(&self, records: &Bound<'_, PyAny>) -> PyResult<u64> {
         let py = records.py();
-        let mut records = records.try_iter()?;
-        let mut count = 0;
-        loop {
-            // Taken from the iterable without the lock, since that runs Python code; then appended in one go.
-            let mut batch = Batch::default();
-            let taken = batch.take_from(&mut records);
-            if !batch.records.is_empty() {
-                let slices: Vec<&[u8]> = batch.records.iter().map(|record| record.as_bytes()).collect();
-                self.use_unlocked(
-                    py,
-                    |log| log.extend(&slices).map(drop),
-                    |object| {
-                        let mut slices = slices.iter();
-                        slices.try_for_each(|record| object.writer.append(record).map(drop))
-                    },
-                )?;
-                count += slices.len() as u64;
-            }
-            if taken? {
-                return Ok(count);
-            }
+        // What a list gives is known without asking it, which costs as much as a short record.
+        match records.cast_exact::<PyList>() {
+            Ok(list) => self.extend_from(py, list.iter().map(Ok)),
+            Err(_) => self.extend_from(py, records.try_iter()?),
         }
     }
 
@@ -276,6 +259,34 @@ impl Writer {
             path: None,
             recovered_tail: None,
         })
+    }
+
+    fn extend_from<'py>(
+        &self,
+        py: Python<'py>,
+        mut records: impl Iterator<Item = PyResult<Bound<'py, PyAny>>>,
+    ) -> PyResult<u64> {
+        let mut count = 0;
+        loop {
+            // Taken from the iterable without the lock, since that runs Python code; then appended in one go.
+            let mut batch = Batch::default();
+            let taken = batch.take_from(&mut records);
+            if !batch.records.is_empty() {
+                let slices: Vec<&[u8]> = batch.records.iter().map(|record| record.as_bytes()).collect();
+                self.use_unlocked(
+                    py,
+                    |log| log.extend(&slices).map(drop),
+                    |object| {
+                        let mut slices = slices.iter();
+                        slices.try_for_each(|record| object.writer.append(record).map(drop))
+                    },
+                )?;
+                count += slices.len() as u64;
+            }
+            if taken? {
+                return Ok(count);
+            }
+        }
     }
 
     #[inline]
@@ -420,13 +431,17 @@ struct Batch<'py> {
 
 impl<'py> Batch<'py> {
     /// Takes some records, and says whether there are no more. If taking one fails, those before are there.
-    fn take_from(&mut self, records: &mut Bound<'py, PyIterator>) -> PyResult<bool> {
+    fn take_from(&mut self, records: &mut impl Iterator<Item = PyResult<Bound<'py, PyAny>>>) -> PyResult<bool> {
+        self.records.reserve(records.size_hint().0.min(BATCH_COUNT));
         while self.len < BATCH_LEN && self.records.len() < BATCH_COUNT {
             let Some(record) = records.next() else { return Ok(true) };
             let record = record?;
             let bytes = match record.cast_into::<PyBytes>() {
                 Ok(bytes) => bytes,
-                Err(other) => PyBytes::new(records.py(), &bytes_of(&other.into_inner())?),
+                Err(other) => {
+                    let other = other.into_inner();
+                    PyBytes::new(other.py(), &bytes_of(&other)?)
+                }
             };
             self.len += bytes.as_bytes().len();
             self.records.push(bytes);

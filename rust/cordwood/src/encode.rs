@@ -1,6 +1,6 @@
 //! The encoder: a record in, the bytes of its fragments out. It does no I/O.
 
-use crate::checksum::{crc32c_behind, mask};
+use crate::checksum::{Job, Kernel, crc32c_behind, mask, run, state_after};
 use crate::copy::append;
 use crate::deflate::Deflater;
 use crate::dialect::{Dialect, Form};
@@ -114,6 +114,35 @@ impl Encoder {
         self.encode_parts(record, out)
     }
 
+    /// [`encode`](Self::encode) for record after record, until `out` holds `out_len` bytes or there are no more. Returns how many, and whether there may be
+    /// more. Where most are short it takes half the time.
+    pub(crate) fn encode_all<R: AsRef<[u8]>>(
+        &mut self,
+        records: &mut impl Iterator<Item = R>,
+        out: &mut Vec<u8>,
+        out_len: usize,
+    ) -> (u64, bool) {
+        let mut count = 0;
+        while out.len() < out_len {
+            let run = FullRun {
+                encoder: self,
+                records,
+                out,
+                out_len,
+                count: &mut count,
+            };
+            match self::run(run) {
+                Stopped::AtEnd => return (count, false),
+                Stopped::Full => {}
+                Stopped::At(record) => {
+                    self.encode_parts(record.as_ref(), out);
+                    count += 1;
+                }
+            }
+        }
+        (count, true)
+    }
+
     /// [`encode`](Self::encode) at the end of a block, and in other dialects.
     #[inline(never)]
     fn encode_parts(&mut self, record: &[u8], out: &mut Vec<u8>) -> u64 {
@@ -158,12 +187,17 @@ impl Encoder {
     /// A fragment of LevelDB's, which is the way of each short record: one checksum, and a header whose length is known.
     #[inline]
     fn plain(&mut self, kind: Kind, payload: &[u8], out: &mut Vec<u8>) {
-        let kind = kind as u8;
+        self.summed(kind, crc32c_behind(kind as u8, payload), payload, out);
+    }
+
+    /// The same, with its checksum known.
+    #[inline(always)]
+    fn summed(&mut self, kind: Kind, crc: u32, payload: &[u8], out: &mut Vec<u8>) {
         // A payload is at most FRAGMENT_LEN_MAX bytes: the caller cuts at the end of the block.
         let header = Header {
-            masked_crc: mask(crc32c_behind(kind, payload)),
+            masked_crc: mask(crc),
             len: payload.len() as u16,
-            kind,
+            kind: kind as u8,
         };
         out.reserve(HEADER_LEN + payload.len());
         out.extend_from_slice(&header.encode());
@@ -186,5 +220,92 @@ impl Encoder {
         out.extend_from_slice(number);
         append(out, payload);
         self.offset += (form.header_len() + payload.len()) as u64;
+    }
+}
+
+/// Records that are one FULL fragment of LevelDB's each, as most are: what [`Encoder::encode`] would write, call by call, in one loop that is compiled with the
+/// instructions of the checksum kernel.
+struct FullRun<'a, I> {
+    encoder: &'a mut Encoder,
+    records: &'a mut I,
+    out: &'a mut Vec<u8>,
+    out_len: usize,
+    count: &'a mut u64,
+}
+
+/// Why a run has ended.
+enum Stopped<R> {
+    /// There are no more records.
+    AtEnd,
+    /// `out` is as long as it may be.
+    Full,
+    /// This record is no such fragment. It is not encoded yet.
+    At(R),
+}
+
+impl<R: AsRef<[u8]>, I: Iterator<Item = R>> Job for FullRun<'_, I> {
+    type Output = Stopped<R>;
+
+    #[inline(always)]
+    fn call<K: Kernel>(self, kernel: K) -> Stopped<R> {
+        const STATE: u32 = state_after(Kind::Full as u8);
+        for record in self.records {
+            let payload = record.as_ref();
+            if !self.encoder.is_leveldb || HEADER_LEN + payload.len() > block_left(self.encoder.offset) {
+                return Stopped::At(record);
+            }
+            let crc = !kernel.update(STATE, payload);
+            self.encoder.summed(Kind::Full, crc, payload, self.out);
+            *self.count += 1;
+            if self.out.len() >= self.out_len {
+                return Stopped::Full;
+            }
+        }
+        Stopped::AtEnd
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of any lengths, at any place in a block, in LevelDB's dialect and in others, with any length at which `out` is full.
+    #[test]
+    fn runs_write_what_single_calls_write() {
+        let dialects = [Dialect::LEVELDB, Dialect::WANDB, Dialect::ROCKSDB.with_log_number(7)];
+        for dialect in dialects {
+            for seed in 0..60_u64 {
+                let mut random = seed;
+                let mut next = |max: u64| {
+                    random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    (random >> 33) % max
+                };
+                let records: Vec<Vec<u8>> = (0..300)
+                    .map(|_| {
+                        let len_max = [1, 40, 300, 40_000][next(4) as usize];
+                        vec![next(256) as u8; next(len_max) as usize]
+                    })
+                    .collect();
+                let (mut expected, mut one) = (Vec::new(), Encoder::with_dialect(0, dialect));
+                for record in &records {
+                    one.encode(record, &mut expected);
+                }
+                let (mut out, mut all) = (Vec::new(), Encoder::with_dialect(0, dialect));
+                let mut rest = records.iter();
+                let mut sum = 0;
+                loop {
+                    let out_len = out.len() + next(100_000) as usize;
+                    let (count, may_be_more) = all.encode_all(&mut rest, &mut out, out_len);
+                    sum += count;
+                    assert_eq!(sum as usize + rest.len(), records.len());
+                    assert!(!may_be_more || out.len() >= out_len);
+                    if !may_be_more {
+                        break;
+                    }
+                }
+                assert_eq!((sum as usize, all.offset()), (records.len(), one.offset()));
+                assert!(out == expected, "{dialect:?} {seed}");
+            }
+        }
     }
 }

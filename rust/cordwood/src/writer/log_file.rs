@@ -109,6 +109,10 @@ impl State {
         self.encoder.encode(record, &mut self.buffer)
     }
 
+    fn encode_all<R: AsRef<[u8]>>(&mut self, records: &mut impl Iterator<Item = R>) -> (u64, bool) {
+        self.encoder.encode_all(records, &mut self.buffer, BUFFER_LEN)
+    }
+
     #[inline]
     fn mark(&self) -> Mark {
         Mark {
@@ -360,12 +364,16 @@ impl LogFile {
     pub fn extend<R: AsRef<[u8]>>(&self, records: impl IntoIterator<Item = R>) -> Result<u64, Error> {
         let mut state = self.usable()?;
         let before = state.mark();
+        let mut records = records.into_iter();
         let mut count = 0;
-        for record in records {
-            state.encode(record.as_ref());
-            count += 1;
+        loop {
+            let (encoded, may_be_more) = state.encode_all(&mut records);
+            count += encoded;
             if state.buffer.len() >= BUFFER_LEN {
                 self.write_out_since(&mut state, before)?;
+            }
+            if !may_be_more {
+                break;
             }
         }
         if count > 0 && self.is_due(&state, state.encoder.offset()) {
