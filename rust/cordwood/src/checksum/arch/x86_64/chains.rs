@@ -61,8 +61,9 @@ pub(super) fn one(mut state: u32, data: &[u8]) -> u32 {
     few(state, rest)
 }
 
-/// At most 7 bytes that have nothing before them.
+/// At most 7 bytes that have nothing before them. Not inlined, so that `one` may be.
 #[target_feature(enable = "sse4.2,pclmulqdq")]
+#[inline(never)]
 fn few(mut state: u32, mut rest: &[u8]) -> u32 {
     if let Some((four, behind)) = rest.split_first_chunk() {
         state = _mm_crc32_u32(state, u32::from_le_bytes(*four));
