@@ -106,12 +106,22 @@ impl Encoder {
     /// In LevelDB's dialect `out` grows by [`encoded_len`](crate::encoded_len)`(self.offset(), record.len())` bytes.
     #[inline]
     pub fn encode(&mut self, record: &[u8], out: &mut Vec<u8>) -> u64 {
-        if self.is_leveldb && HEADER_LEN + record.len() <= block_left(self.offset) {
+        if self.is_one_full(record) {
             let record_offset = self.offset;
-            self.plain(Kind::Full, record, out);
+            run(Full {
+                encoder: self,
+                record,
+                out,
+            });
             return record_offset;
         }
         self.encode_parts(record, out)
+    }
+
+    /// Whether the record is one FULL fragment of LevelDB's, as most are.
+    #[inline(always)]
+    fn is_one_full(&self, record: &[u8]) -> bool {
+        self.is_leveldb && HEADER_LEN + record.len() <= block_left(self.offset)
     }
 
     /// [`encode`](Self::encode) for record after record, until `out` holds `out_len` bytes or there are no more. Returns how many, and whether there may be
@@ -223,8 +233,25 @@ impl Encoder {
     }
 }
 
-/// Records that are one FULL fragment of LevelDB's each, as most are: what [`Encoder::encode`] would write, call by call, in one loop that is compiled with the
-/// instructions of the checksum kernel.
+/// The job of encoding a record that [is one FULL fragment](Encoder::is_one_full), compiled with the instructions of the checksum's kernel.
+struct Full<'a> {
+    encoder: &'a mut Encoder,
+    record: &'a [u8],
+    out: &'a mut Vec<u8>,
+}
+
+impl Job for Full<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call<K: Kernel>(self, kernel: K) {
+        const STATE: u32 = state_after(Kind::Full as u8);
+        let crc = !kernel.update(STATE, self.record);
+        self.encoder.summed(Kind::Full, crc, self.record, self.out);
+    }
+}
+
+/// The same for record after record, in one loop.
 struct FullRun<'a, I> {
     encoder: &'a mut Encoder,
     records: &'a mut I,
@@ -248,14 +275,16 @@ impl<R: AsRef<[u8]>, I: Iterator<Item = R>> Job for FullRun<'_, I> {
 
     #[inline(always)]
     fn call<K: Kernel>(self, kernel: K) -> Stopped<R> {
-        const STATE: u32 = state_after(Kind::Full as u8);
         for record in self.records {
-            let payload = record.as_ref();
-            if !self.encoder.is_leveldb || HEADER_LEN + payload.len() > block_left(self.encoder.offset) {
+            if !self.encoder.is_one_full(record.as_ref()) {
                 return Stopped::At(record);
             }
-            let crc = !kernel.update(STATE, payload);
-            self.encoder.summed(Kind::Full, crc, payload, self.out);
+            let full = Full {
+                encoder: self.encoder,
+                record: record.as_ref(),
+                out: self.out,
+            };
+            full.call(kernel);
             *self.count += 1;
             if self.out.len() >= self.out_len {
                 return Stopped::Full;
