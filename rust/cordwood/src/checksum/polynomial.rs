@@ -51,6 +51,31 @@ pub(super) const fn x_to_bytes(n: u64) -> u32 {
     multiply(four, four)
 }
 
+/// What a state is multiplied by to move it over `i` times `unit` zero bytes, where the product is then reduced by the `crc32` instruction.
+///
+/// That moves it over another 32 bits, and the product of two reflected numbers stands one bit too low: hence the 33. A move over fewer
+/// bits has no entry.
+#[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
+pub(super) const fn shifts<const N: usize>(unit: usize) -> [u32; N] {
+    let mut shifts = [0; N];
+    let over_unit = x_to_bytes(unit as u64);
+    let mut i = 33_usize.div_ceil(8 * unit);
+    let mut shift = x_to(8 * (i * unit) as u64 - 33);
+    while i < N {
+        shifts[i] = shift;
+        shift = multiply(shift, over_unit);
+        i += 1;
+    }
+    shifts
+}
+
+/// The two factors that move 16 bytes over `len` bytes by carry-less multiplication: for their low and their high half.
+#[cfg(target_arch = "x86_64")]
+pub(super) const fn fold_by(len: usize) -> [u64; 2] {
+    let bits = 8 * len as u64;
+    [x_to(bits + 31) as u64, x_to(bits - 33) as u64]
+}
+
 /// Bytes in a chunk of [`x_to_chunks`].
 pub(crate) const CHUNK_LEN: usize = 64;
 

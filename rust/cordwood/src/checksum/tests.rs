@@ -36,7 +36,7 @@ fn each_kernel_agrees_with_the_oracle_for_each_alignment() {
             kernel.run(dispatch::Update(state, data))
         });
         for start in 0..64 {
-            for len in [15, 100, 143, 144, 1023, 1024, 3071, 5000] {
+            for len in [15, 16, 17, 64, 65, 100, 143, 144, 575, 576, 1023, 1024, 3071, 5000] {
                 let data = &data[start..][..len];
                 assert_eq!(update(!0, data), naive::update(!0, data), "{}, {start} + {len}", name);
             }
@@ -68,6 +68,9 @@ fn each_kernel_agrees_with_the_crc32c_crate_for_long_data() {
             32_761,
             32_768,
             32_769,
+            33_343,
+            33_344,
+            33_345,
             33_791,
             33_792,
             33_793,

@@ -1,7 +1,7 @@
 //! Kernels that need instructions not every machine has. The only folder of this crate with `unsafe`.
 //!
 //! Each kernel is made of safe `#[target_feature]` functions. What is unsafe is to call them on a machine that lacks the features, so each
-//! kernel is a type of which a value can be had only by asking the machine for them.
+//! kernel is a type of which a value can be had only by asking the machine for them; and to load bytes by a pointer, as one of them does.
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64;
