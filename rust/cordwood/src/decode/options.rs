@@ -2,7 +2,7 @@
 
 use crate::dialect::Dialect;
 
-/// What a reader does with damage: a [`SkippedRegion`] of [`Severity::Corruption`].
+/// What a reader does with damage: a [`SkippedRegion`](crate::SkippedRegion) of [`Severity::Corruption`](crate::Severity::Corruption).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnCorruption {
     /// It is an [`Error::Corruption`](crate::Error::Corruption); the next call goes on behind it.
@@ -10,10 +10,10 @@ pub enum OnCorruption {
     Raise,
     /// It is an event like any other. LevelDB's behaviour.
     Skip,
-    /// It is the end: [`End::Stopped`]. RocksDB's "point in time".
+    /// It is the end: [`End::Stopped`](super::End::Stopped). RocksDB's "point in time".
     Stop,
     /// Like [`Skip`](Self::Skip), but sound records behind the damage in the same block are kept, and marked:
-    /// [`RecordSpan::is_salvaged`]. Nothing is repaired.
+    /// [`RecordSpan::is_salvaged`](super::RecordSpan::is_salvaged). Nothing is repaired.
     Salvage,
 }
 
@@ -32,12 +32,12 @@ pub struct ReadOptions {
     pub start: u64,
     /// Return only what begins before this file offset; its last record is finished beyond it. Default: `None`, all.
     pub end: Option<u64>,
-    /// Refuse a record with more bytes than this: [`Reason::RecordTooLarge`]. It bounds what a reader holds. Default: 1 GiB.
+    /// Refuse a record with more bytes than this: [`Reason::RecordTooLarge`](crate::Reason::RecordTooLarge). It bounds what a reader holds. Default: 1 GiB.
     pub record_len_max: u64,
     /// Check each fragment's checksum. Default: `true`. Without it damaged data is returned as good.
     pub verify_checksums: bool,
     /// The dialect of the log. Default: `None`, which lets a [`Reader`](crate::Reader) find it out by [`detect`](crate::detect), and is
-    /// [`Dialect::LEVELDB`] for a [`Decoder`] and where it cannot be found out.
+    /// [`Dialect::LEVELDB`] for a [`Decoder`](super::Decoder) and where it cannot be found out.
     pub dialect: Option<Dialect>,
 }
 
