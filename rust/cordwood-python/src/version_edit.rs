@@ -16,11 +16,10 @@ pub(crate) struct VersionEdit {
 }
 
 impl VersionEdit {
-    fn core<'a>(&'a self, py: Python<'a>) -> PyResult<Vec<Field<'a>>> {
+    /// Decoded one at a time: a field takes many times the bytes that it has in the record.
+    fn core<'a>(&'a self, py: Python<'a>) -> impl Iterator<Item = PyResult<Field<'a>>> {
         let fields = payload::VersionEdit::new(self.record.as_bytes(py)).fields();
-        fields
-            .collect::<Result<_, _>>()
-            .map_err(|error| payload_error(py, error))
+        fields.map(move |field| field.map_err(|error| payload_error(py, error)))
     }
 }
 
@@ -31,14 +30,16 @@ impl VersionEdit {
         let edit = VersionEdit {
             record: kept(record)?.unbind(),
         };
-        edit.core(record.py())?;
+        for field in edit.core(record.py()) {
+            field?;
+        }
         Ok(edit)
     }
 
     #[getter]
     fn fields<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let module = Module(py.import("cordwood.payload.version_edit")?);
-        self.core(py)?.iter().map(|field| module.field(field)).collect()
+        self.core(py).map(|field| module.field(&field?)).collect()
     }
 
     fn to_dict<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
@@ -49,7 +50,8 @@ impl VersionEdit {
 
     /// Encoded anew, so that whoever compares it with the record sees that nothing was lost.
     fn __bytes__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let record = payload::VersionEdit::encode(&self.core(py)?).map_err(|error| payload_error(py, error))?;
+        let fields: Vec<_> = self.core(py).collect::<PyResult<_>>()?;
+        let record = payload::VersionEdit::encode(&fields).map_err(|error| payload_error(py, error))?;
         Ok(PyBytes::new(py, &record))
     }
 
@@ -64,7 +66,10 @@ impl VersionEdit {
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let kinds: Vec<&str> = self.core(py)?.iter().map(Field::as_str).collect();
+        let kinds: Vec<&str> = self
+            .core(py)
+            .map(|field| Ok(field?.as_str()))
+            .collect::<PyResult<_>>()?;
         Ok(format!("<cordwood.payload.VersionEdit: {}>", kinds.join(", ")))
     }
 }

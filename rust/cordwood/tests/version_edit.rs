@@ -334,3 +334,43 @@ fn a_sequence_number_has_56_bits() {
     let error = VersionEdit::encode(&[Field::CompactPointer { level: 0, key }]).unwrap_err();
     assert_eq!(error.reason, PayloadReason::TooLarge);
 }
+
+/// For every tag: a field of a later version is either read again as it was written, or not written.
+#[test]
+fn what_a_reader_would_take_for_another_field_is_not_written() {
+    let mut written = [0; 3];
+    for tag in (0..20_000).chain([u32::MAX]) {
+        let ignorable = Field::Ignorable {
+            tag,
+            value: b"\x01\x05",
+        };
+        let custom = new_file(NewFileForm::NewFile4 {
+            smallest_sequence: 1,
+            largest_sequence: 2,
+            custom_fields: vec![CustomField::Ignorable {
+                tag,
+                value: b"\x01\x05",
+            }],
+        });
+        let blob = Field::BlobFileGarbage(BlobFileGarbage {
+            file_number: 1,
+            blob_count: 2,
+            blob_len: 3,
+            custom_fields: vec![(tag, b"\x01\x05")],
+            deprecated_tag: false,
+        });
+        for (field, written) in [ignorable, custom, blob].iter().zip(&mut written) {
+            match VersionEdit::encode([field]) {
+                Ok(record) => {
+                    let decoded: Result<Vec<_>, _> = VersionEdit::new(&record).fields().collect();
+                    assert_eq!(decoded.as_deref(), Ok(std::slice::from_ref(field)), "{tag}");
+                    *written += 1;
+                }
+                Err(error) => assert_eq!(error.reason, PayloadReason::UnknownTag { tag }),
+            }
+        }
+    }
+    // Bit 13, less the eleven that are known; not bit 6, less those that are; not bit 6, and not 0.
+    let (bit_13, not_bit_6) = (8192 + 1, 20_000 / 128 * 64 + 32);
+    assert_eq!(written, [bit_13 - 11, not_bit_6 - 17, not_bit_6 - 1]);
+}

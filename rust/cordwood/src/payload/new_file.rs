@@ -1,7 +1,7 @@
 //! The table that a version edit adds to a level, with the internal keys at its ends.
 
 use super::error::{PayloadError, PayloadReason};
-use super::wire::{Cursor, put_nested_varint, put_string, put_string_of, put_varint, too_large};
+use super::wire::{Cursor, put_nested_varint, put_string, put_string_of, put_varint, too_large, wrong_tag};
 
 /// A key as the tables of a database have it: the user's key, and behind it 8 bytes with the sequence number and the type of the entry
 /// (`ParsedInternalKey` of `db/dbformat.h`).
@@ -216,6 +216,7 @@ impl<'a> CustomField<'a> {
     }
 
     fn encode(&self, out: &mut Vec<u8>) -> Result<(), PayloadError> {
+        let begin = out.len();
         put_varint(out, self.tag().into());
         match *self {
             CustomField::OldestBlobFileNumber(number)
@@ -237,8 +238,14 @@ impl<'a> CustomField<'a> {
             | CustomField::MinTimestamp(bytes)
             | CustomField::MaxTimestamp(bytes)
             | CustomField::UniqueId(bytes)
-            | CustomField::FileOpenMetadata(bytes)
-            | CustomField::Ignorable { value: bytes, .. } => put_string(out, bytes),
+            | CustomField::FileOpenMetadata(bytes) => put_string(out, bytes),
+            CustomField::Ignorable { tag, value } => {
+                put_string(out, value)?;
+                match CustomField::decode(&mut Cursor::new(out, begin)) {
+                    Ok(Some(decoded)) if decoded == *self => Ok(()),
+                    _ => Err(wrong_tag(out, begin, tag)),
+                }
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::error::{PayloadError, PayloadReason};
 use super::new_file::{InternalKey, NON_SAFE_IGNORE_MASK, NewFile};
-use super::wire::{Cursor, put_nested_varint, put_string, put_varint};
+use super::wire::{Cursor, put_nested_varint, put_string, put_varint, wrong_tag};
 
 /// The record of a MANIFEST of LevelDB or RocksDB: fields that say what changes, each behind its tag.
 ///
@@ -43,7 +43,9 @@ impl<'a> VersionEdit<'a> {
     ///
     /// # Errors
     ///
-    /// [`TooLarge`](PayloadReason::TooLarge) for a string of 4 GiB or more and for a sequence number of more than 56 bits in a key.
+    /// * [`TooLarge`](PayloadReason::TooLarge) for a string of 4 GiB or more and for a sequence number of more than 56 bits in a key.
+    /// * [`UnknownTag`](PayloadReason::UnknownTag) for a field of a later version with a tag that is known, or that says that it may not be
+    ///   passed over: a reader would take the field for another one.
     pub fn encode<'b>(fields: impl IntoIterator<Item = &'b Field<'b>>) -> Result<Vec<u8>, PayloadError> {
         let mut record = Vec::new();
         for field in fields {
@@ -303,6 +305,7 @@ impl<'a> Field<'a> {
     }
 
     fn encode(&self, out: &mut Vec<u8>) -> Result<(), PayloadError> {
+        let begin = out.len();
         put_varint(out, self.tag().into());
         match self {
             Field::LogNumber(number)
@@ -318,8 +321,13 @@ impl<'a> Field<'a> {
             | Field::ColumnFamilyAdd(bytes)
             | Field::DbId(bytes)
             | Field::FullHistoryTsLow(bytes)
-            | Field::SubcompactionProgress(bytes)
-            | Field::Ignorable { value: bytes, .. } => put_string(out, bytes)?,
+            | Field::SubcompactionProgress(bytes) => put_string(out, bytes)?,
+            Field::Ignorable { tag, value } => {
+                put_string(out, value)?;
+                if Field::decode(&mut Cursor::new(out, begin)).as_ref() != Ok(self) {
+                    return Err(wrong_tag(out, begin, *tag));
+                }
+            }
             Field::CompactPointer { level, key } => {
                 put_varint(out, (*level).into());
                 key.encode(out)?;
@@ -412,6 +420,9 @@ fn blob_fields<'a>(cursor: &mut Cursor<'a>) -> Result<Vec<(u32, &'a [u8])>, Payl
 
 fn put_blob_fields(out: &mut Vec<u8>, fields: &[(u32, &[u8])]) -> Result<(), PayloadError> {
     for &(tag, value) in fields {
+        if tag == 0 || tag & NON_SAFE_IGNORE_MASK != 0 {
+            return Err(wrong_tag(out, out.len(), tag));
+        }
         put_varint(out, tag.into());
         put_string(out, value)?;
     }

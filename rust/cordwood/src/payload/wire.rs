@@ -189,6 +189,15 @@ pub(super) fn put_nested_varint(out: &mut Vec<u8>, value: u64) {
     out.extend(inside);
 }
 
+/// A field that begins at `begin` of `out` and would not be read as what it is.
+pub(super) fn wrong_tag(out: &[u8], begin: usize, tag: u32) -> PayloadError {
+    PayloadError {
+        offset: begin,
+        len: out.len() - begin,
+        reason: PayloadReason::UnknownTag { tag },
+    }
+}
+
 /// Something of `len` bytes that cannot be written behind `out`.
 pub(super) fn too_large(out: &[u8], len: usize) -> PayloadError {
     PayloadError {
