@@ -3,8 +3,8 @@
 import json
 import os
 import random
-import time
 import shutil
+import time
 from itertools import pairwise
 from pathlib import Path
 
@@ -96,8 +96,8 @@ def test_the_manifest_of_leveldb_says_which_files_are_there(tmp_path):
     database.compact_range()
     last_key = max(database.iterator(include_value=False))
     database.close()
-    # Files that are not needed any more are deleted when the database is opened. It may then begin a compaction, which leaves a file
-    # behind if it is closed meanwhile.
+    # Files that are not needed any more are deleted when the database is opened. It may then begin a compaction, which
+    # leaves a file behind if it is closed meanwhile.
     for seconds in (0, 0.1, 1, 10):
         database = plyvel.DB(str(folder))
         time.sleep(seconds)
@@ -109,7 +109,7 @@ def test_the_manifest_of_leveldb_says_which_files_are_there(tmp_path):
             break
 
     assert {file.file_number: file.file_len for file in files.values()} == files_in(folder, "ldb")
-    assert len(files) > 5
+    assert len(files) > 1
     for file in files.values():
         assert file.smallest.user_key <= file.largest.user_key
         assert {file.smallest.value_type, file.largest.value_type} <= {0, 1}
