@@ -6,7 +6,7 @@ use core::arch::x86_64::{
     _mm_cvtsi128_si64, _mm_xor_si128,
 };
 
-use crate::checksum::polynomial::{multiply, x_to};
+use crate::checksum::arch::shifts;
 
 /// From here on three chains are faster than one. Measured: `benches/record`.
 const THREE_MIN: usize = 144;
@@ -98,19 +98,7 @@ fn three_chains(state: u32, data: &[u8], words: usize) -> u32 {
 }
 
 /// What a state is multiplied by to move it over `i` words of zeros, if the product is then given to [`finish`].
-///
-/// That moves it over another 32 bits, and the product of two reflected numbers stands one bit too low: hence the 33.
-pub(super) static SHIFTS: [u32; 2 * WORDS_MAX + 1] = {
-    let mut shifts = [0; 2 * WORDS_MAX + 1];
-    let mut shift = x_to(64 - 33);
-    let mut i = 1;
-    while i < shifts.len() {
-        shifts[i] = shift;
-        shift = multiply(shift, x_to(64));
-        i += 1;
-    }
-    shifts
-};
+static SHIFTS: [u32; 2 * WORDS_MAX + 1] = shifts(8);
 
 /// The product of a state and a shift, not yet reduced.
 #[target_feature(enable = "sse4.2,pclmulqdq")]

@@ -11,7 +11,8 @@ use core::arch::x86_64::{
 };
 
 use super::chains::{self, finish, times};
-use crate::checksum::polynomial::{multiply, x_to};
+use crate::checksum::arch::shifts;
+use crate::checksum::polynomial::x_to;
 
 /// From here on folding is faster than one chain, and then both together faster than folding. Measured: `benches/record`.
 const FOLD_MIN: usize = 128;
@@ -139,19 +140,8 @@ fn fused_piece(state: u32, data: &[u8]) -> u32 {
     of_back ^ finish(_mm_xor_si128(ab, times(c, SHIFTS[back])))
 }
 
-/// What a state is multiplied by to move it over `i` registers of zeros. See [`chains::SHIFTS`](super::chains).
-static SHIFTS: [u32; FUSED_MAX / LANES + 1] = {
-    let over_one = x_to(8 * LANES as u64);
-    let mut shifts = [0; FUSED_MAX / LANES + 1];
-    let mut shift = x_to(8 * LANES as u64 - 33);
-    let mut i = 1;
-    while i < shifts.len() {
-        shifts[i] = shift;
-        shift = multiply(shift, over_one);
-        i += 1;
-    }
-    shifts
-};
+/// What a state is multiplied by to move it over `i` registers of zeros, if the product is then given to [`finish`].
+static SHIFTS: [u32; FUSED_MAX / LANES + 1] = shifts(LANES);
 
 fn words(stretch: &[u8]) -> &[[[u8; 8]; WORDS]] {
     stretch.as_chunks::<8>().0.as_chunks::<WORDS>().0
