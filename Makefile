@@ -24,7 +24,7 @@ PYRIGHT := PATH="$(CURDIR)/$(BIN):$$PATH" PYRIGHT_PYTHON_IGNORE_WARNINGS=1 pyrig
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
 
-.PHONY: help demo test lint test-rust wheel install test-python types test-abi3 wheel-abi3 bench bench-memory fuzz fmt clean
+.PHONY: help demo test lint test-rust test-aarch64 wheel install test-python types test-abi3 wheel-abi3 bench bench-memory fuzz fmt clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -85,6 +85,25 @@ test-abi3: $(VENV)/test.stamp install wheel-abi3  ## Run the tests of the classe
 	$(BIN)/pip install --quiet --no-deps --no-index --target target/abi3 $(WHEELS)-abi3/cordwood-*.whl
 	PYTHONPATH=target/abi3 $(BIN)/pytest --quiet tests/test_golden.py tests/test_reader.py tests/test_writer.py \
 		tests/test_packs.py tests/test_sources.py tests/test_threads.py tests/test_salvage.py tests/test_follow.py
+
+# Another processor ------------------------------------------------------------------------------
+
+AARCH64 := aarch64-unknown-linux-gnu
+
+# Not part of `make test`: it needs what a machine seldom has. The core's tests are compiled for AArch64 and run by an emulator of the
+# processor, which shows that the checksum kernels are right, not how fast they are. A test that tries every bit or every crash takes many
+# minutes there; TESTS chooses others: make test-aarch64 TESTS="--lib checksum".
+TESTS := --lib --test golden --test leveldb_log_test --test dialect_golden
+test-aarch64: export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER := aarch64-linux-gnu-gcc
+test-aarch64: export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER := qemu-aarch64 -L /usr/aarch64-linux-gnu
+test-aarch64:  ## Run the core's tests for AArch64 in an emulator
+	@for tool in aarch64-linux-gnu-gcc qemu-aarch64; do command -v $$tool >/dev/null || \
+		{ echo "test-aarch64 needs $$tool; on Debian: apt-get install gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user" >&2; exit 1; }; \
+	done
+	@test -n "$$(find "$$($${RUSTC:-rustc} --print target-libdir --target $(AARCH64))" -name 'libstd-*.rlib' 2>/dev/null)" || \
+		{ echo "test-aarch64 needs Rust's standard library for $(AARCH64): rustup target add $(AARCH64)," >&2; \
+		echo "or name a compiler that has it: make test-aarch64 RUSTC=..." >&2; exit 1; }
+	cargo test --package cordwood --locked --target $(AARCH64) $(TESTS)
 
 # Fuzzing ---------------------------------------------------------------------------------------
 

@@ -55,7 +55,7 @@ pub(super) const fn x_to_bytes(n: u64) -> u32 {
 ///
 /// That moves it over another 32 bits, and the product of two reflected numbers stands one bit too low: hence the 33. A move over fewer
 /// bits has no entry.
-#[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
+#[cfg(any(all(target_arch = "aarch64", target_endian = "little"), target_arch = "x86_64"))]
 pub(super) const fn shifts<const N: usize>(unit: usize) -> [u32; N] {
     let mut shifts = [0; N];
     let over_unit = x_to_bytes(unit as u64);

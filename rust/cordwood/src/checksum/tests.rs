@@ -36,7 +36,9 @@ fn each_kernel_agrees_with_the_oracle_for_each_alignment() {
             kernel.run(dispatch::Update(state, data))
         });
         for start in 0..64 {
-            for len in [15, 16, 17, 64, 65, 100, 143, 144, 575, 576, 1023, 1024, 3071, 5000] {
+            for len in [
+                15, 16, 17, 64, 65, 100, 143, 144, 255, 256, 575, 576, 1023, 1024, 3071, 5000,
+            ] {
                 let data = &data[start..][..len];
                 assert_eq!(update(!0, data), naive::update(!0, data), "{}, {start} + {len}", name);
             }
@@ -53,6 +55,13 @@ fn every_machine_has_a_kernel() {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("sse4.2") {
         assert_ne!(crc32c_kernel(), "portable");
+    }
+    #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+    if std::arch::is_aarch64_feature_detected!("crc") && std::arch::is_aarch64_feature_detected!("aes") {
+        let names: Vec<_> = dispatch::Available::all()
+            .map(|kernel| kernel.run(dispatch::Name))
+            .collect();
+        assert_eq!(names, ["CRC, PMULL", "CRC", "portable"]);
     }
 }
 

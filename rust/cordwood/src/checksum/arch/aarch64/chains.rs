@@ -1,0 +1,108 @@
+//! The `crc32c` instructions, in the shape of the x86-64 kernel of the same name: short data is one chain of them; long data is cut in three
+//! stretches, each summed by itself, and the states of the first two are then moved over what follows them.
+//!
+//! Why: each waits for the one before it in its chain, and a processor can run those of other chains meanwhile. No AArch64 processor was at
+//! hand: from which length on this pays has not been measured.
+
+use core::arch::aarch64::{__crc32cb, __crc32cd, __crc32ch, __crc32cw, vmull_p64};
+
+use crate::checksum::polynomial::shifts;
+
+/// From here on there are three chains. An estimate, not a measurement: more than on x86-64, in case that joining them costs more.
+const THREE_MIN: usize = 256;
+
+/// Words of 8 bytes in the longest chain.
+const WORDS_MAX: usize = 256;
+
+/// `state` moved over `data`.
+#[target_feature(enable = "crc,aes")]
+#[inline]
+pub(super) fn update(state: u32, data: &[u8]) -> u32 {
+    if data.len() < THREE_MIN {
+        one(state, data)
+    } else {
+        long(state, data)
+    }
+}
+
+/// Not inlined: `update` stays small enough to be part of every loop over short records.
+#[target_feature(enable = "crc,aes")]
+#[inline(never)]
+fn long(mut state: u32, mut data: &[u8]) -> u32 {
+    while data.len() >= THREE_MIN {
+        let words = (data.len() / 24).min(WORDS_MAX);
+        let (three, rest) = data.split_at(24 * words);
+        state = three_chains(state, three, words);
+        data = rest;
+    }
+    one(state, data)
+}
+
+/// One chain.
+#[target_feature(enable = "crc")]
+#[inline]
+pub(super) fn one(mut state: u32, data: &[u8]) -> u32 {
+    let (words, rest) = data.as_chunks::<8>();
+    for word in words {
+        state = __crc32cd(state, u64::from_le_bytes(*word));
+    }
+    if rest.is_empty() {
+        return state;
+    }
+    if let Some(last) = data.last_chunk::<8>() {
+        // The last 1 to 7 bytes in one step: moved to the top of a word, behind zeros, which leave a zero state as it is.
+        let bits = 8 * rest.len() as u32;
+        let bytes = u64::from_le_bytes(*last) >> (64 - bits);
+        let kept = u64::from(state) >> bits;
+        return __crc32cd(0, (bytes ^ u64::from(state)) << (64 - bits)) ^ kept as u32;
+    }
+    few(state, rest)
+}
+
+/// At most 7 bytes that have nothing before them. Not inlined, so that `one` may be.
+#[target_feature(enable = "crc")]
+#[inline(never)]
+fn few(mut state: u32, mut rest: &[u8]) -> u32 {
+    if let Some((four, behind)) = rest.split_first_chunk() {
+        state = __crc32cw(state, u32::from_le_bytes(*four));
+        rest = behind;
+    }
+    if let Some((two, behind)) = rest.split_first_chunk() {
+        state = __crc32ch(state, u16::from_le_bytes(*two));
+        rest = behind;
+    }
+    rest.first().map_or(state, |&byte| __crc32cb(state, byte))
+}
+
+/// `state` moved over three stretches of `words` words.
+#[target_feature(enable = "crc,aes")]
+#[inline]
+fn three_chains(state: u32, data: &[u8], words: usize) -> u32 {
+    let (first, rest) = data.split_at(8 * words);
+    let (second, third) = rest.split_at(8 * words);
+    let (mut a, mut b, mut c) = (state, 0, 0);
+    let stretches = first
+        .as_chunks::<8>()
+        .0
+        .iter()
+        .zip(second.as_chunks::<8>().0)
+        .zip(third.as_chunks::<8>().0);
+    for ((of_first, of_second), of_third) in stretches {
+        a = __crc32cd(a, u64::from_le_bytes(*of_first));
+        b = __crc32cd(b, u64::from_le_bytes(*of_second));
+        c = __crc32cd(c, u64::from_le_bytes(*of_third));
+    }
+    // Each product has fewer than 64 bits; the instruction moves their sum over another 32 bits, and so reduces it to a state.
+    let moved = times(a, SHIFTS[2 * words]) ^ times(b, SHIFTS[words]);
+    __crc32cd(0, moved as u64) ^ c
+}
+
+/// What a state is multiplied by to move it over `i` words of zeros.
+static SHIFTS: [u32; 2 * WORDS_MAX + 1] = shifts(8);
+
+/// The product of a state and a shift, not yet reduced.
+#[target_feature(enable = "aes")]
+#[inline]
+fn times(state: u32, shift: u32) -> u128 {
+    vmull_p64(u64::from(state), u64::from(shift))
+}
