@@ -1,5 +1,8 @@
 """`cordwood.compat.swanlab`, in what no log shows by itself. Tests have the names of deviations."""
 
+import os
+from pathlib import Path
+
 import pytest
 from compat_logs import SWANLAB, WANDB, Log, lengths
 from compat_peers import original
@@ -7,6 +10,10 @@ from compat_peers import original
 import cordwood
 from cordwood.compat import swanlab
 
+ORIGINALS = {
+    "DataStoreReader": "swanlab.sdk.internal.core_python.store",
+    "WBDataStoreReader": "swanlab.converter.wb.wbdatastore",
+}
 RECORDS = [b"one", b"two" * 30_000, b"three", b"", b"five" * 10]
 
 
@@ -50,6 +57,23 @@ def test_swanlab_goes_on(flavour, tmp_path):
     reader.close()
 
 
+@pytest.mark.parametrize("kind", [os.fsencode, Path, lambda path: os.open(path, os.O_RDONLY)])
+@pytest.mark.parametrize("name", ["DataStoreReader", "WBDataStoreReader"])
+def test_what_open_takes(name, kind, tmp_path, monkeypatch):
+    """And the file is read whatever becomes of its name."""
+    path = tmp_path / "run"
+    path.write_bytes(Log.of(SWANLAB if name[0] == "D" else WANDB, RECORDS).file)
+    monkeypatch.chdir(tmp_path)
+    readers = [getattr(original(ORIGINALS[name]), name)(), getattr(swanlab, name)()]
+    for reader in readers:
+        reader.open(kind(path.name))
+    if os.name != "nt":
+        path.unlink()
+    for reader in readers:
+        assert list(iter(reader.scan, None)) == RECORDS
+        reader.close()
+
+
 def test_swanlab_torn_tail_is_read_once_it_is_whole(tmp_path):
     path = tmp_path / "run"
     for flavour, reader in ((SWANLAB, swanlab.DataStoreReader()), (WANDB, swanlab.WBDataStoreReader())):
@@ -83,8 +107,7 @@ def test_swanlab_old_files(tmp_path):
 def test_swanlab_file_header(header, name, tmp_path):
     path = tmp_path / "run"
     path.write_bytes(header)
-    theirs = "swanlab.sdk.internal.core_python.store" if name[0] == "D" else "swanlab.converter.wb.wbdatastore"
-    reader = getattr(original(theirs), name)()
+    reader = getattr(original(ORIGINALS[name]), name)()
     with pytest.raises(Exception, match=r"header|version") as caught:
         reader.open(path)
     if name[0] == "D":

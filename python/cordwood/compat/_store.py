@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import io
+import os
 import struct
 from collections.abc import Callable, Iterator
-from os import PathLike
 
 import cordwood
 
@@ -25,6 +26,35 @@ def check_file_header(
         raise problem(f"invalid file header: version {found_version}, expected {version}")
 
 
+def name_of(file: str | bytes | os.PathLike[str] | os.PathLike[bytes] | int) -> str:
+    """What `open` was given, as text for messages."""
+    return str(file) if isinstance(file, int) else os.fsdecode(file)
+
+
+class _Whole:
+    """A file from its beginning on, with a position of its own: others may move the file."""
+
+    def __init__(self, file: io.BufferedIOBase) -> None:
+        self._file = file
+        self._position = 0
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, offset: int) -> int:
+        self._position = offset
+        return offset
+
+    def read(self, size: int) -> bytes:
+        self._file.seek(self._position)
+        data = self._file.read(size)
+        self._position += len(data)
+        return data
+
+
 class Scanner:
     """The records of one file, one a call, from any offset; what is appended later is found.
 
@@ -32,16 +62,18 @@ class Scanner:
     and go on behind it, so they must not get less. Damage is raised all the same, in its turn.
 
     Attributes:
+        file: The file, which stays open. It is read, whatever has become of its name.
+        name: Its name, for messages.
         reader: The reader below.
         offset: The file offset behind what was returned, in bytes; of damage that was raised, where it begins.
     """
 
-    def __init__(self, path: str | PathLike[str], dialects: tuple[str, ...], offset: int) -> None:
-        dialect = cordwood.detect(path)
-        name = dialect.name if dialect is not None and dialect.name in dialects else dialects[0]
-        self.reader = cordwood.Reader(path, dialect=name, on_corruption="salvage")
+    def __init__(self, file: io.BufferedIOBase, name: str, dialects: tuple[str, ...], offset: int) -> None:
+        self.file, self.name = file, name
+        dialect = cordwood.detect(_Whole(file))
+        found = dialect.name if dialect is not None and dialect.name in dialects else dialects[0]
+        self.reader = cordwood.Reader(_Whole(file), dialect=found, on_corruption="salvage")
         self._records: Iterator[cordwood.Record] = self.reader.records()
-        self._path = str(path)
         self.seek(offset)
 
     def seek(self, offset: int) -> None:
@@ -70,8 +102,8 @@ class Scanner:
         if isinstance(found, cordwood.SkippedRegion):
             self.offset = found.begin
             raise error_type(
-                f"{self._path}: {found}",
-                path=self._path,
+                f"{self.name}: {found}",
+                path=self.name,
                 offset=found.begin,
                 length=len(found),
                 reason=found.reason,
@@ -93,5 +125,5 @@ class Scanner:
         return [region for region in regions if region.severity == cordwood.Severity.CORRUPTION]
 
     def close(self) -> None:
-        """Closes the file."""
+        """Lets go of the file."""
         self.reader.close()

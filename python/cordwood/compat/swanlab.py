@@ -58,12 +58,12 @@ On an undamaged file, all calls return what SwanLab's return. The deviations:
 
 from __future__ import annotations
 
-from os import PathLike
+import os
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Protocol, Self, TypeAlias
 
 import cordwood
-from cordwood.compat._store import HEADER_LEN, Scanner, check_file_header
+from cordwood.compat._store import HEADER_LEN, Scanner, check_file_header, name_of
 
 __all__ = [
     "DataStoreCorruptionError",
@@ -83,6 +83,8 @@ LEVELDBLOG_HEADER_VERSION = 2
 WANDB_HEADER_IDENT = b":W&B"
 WANDB_HEADER_MAGIC = 0xBEE1
 WANDB_HEADER_VERSION = 0
+
+_Path: TypeAlias = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 
 
 class DataStoreError(cordwood.CordwoodError):
@@ -119,13 +121,15 @@ class DataStoreWriter:
     def __init__(self) -> None:
         self._writer: cordwood.Writer | None = None
 
-    def open(self, filename: str | PathLike[str]) -> None:
-        """Makes a new file.
+    def open(self, filename: _Path) -> None:
+        """Makes a new file, and closes the one before, if that is open.
 
         Raises:
             FileExistsError: There is one.
         """
-        self._writer = cordwood.Writer(filename, "x", dialect="swanlab")
+        writer = cordwood.Writer(os.fsdecode(filename), "x", dialect="swanlab")
+        self.close()
+        self._writer = writer
 
     def write(self, data: bytes) -> None:
         """Appends a record."""
@@ -172,23 +176,30 @@ class _Reader:
     def __init__(self) -> None:
         self._scanner: Scanner | None = None
 
-    def open(self, filename: str | PathLike[str]) -> None:
-        """Opens a file and looks at its header.
+    def open(self, filename: _Path | int) -> None:
+        """Opens a file and looks at its header. The path is not looked at again.
 
         Raises:
             DataStoreError: It is another one, or another version's; or a file is open already.
         """
         if self._scanner is not None:
-            raise DataStoreError("a file is open already", path=str(filename), offset=0)
-        with Path(filename).open("rb") as file:
+            raise DataStoreError("a file is open already", path=name_of(filename), offset=0)
+        name = name_of(filename)
+        file = open(filename, "rb")  # noqa: PTH123, SIM115 - closed in `close`
+        try:
+            file.seek(0)
             header = file.read(HEADER_LEN)
-        check_file_header(header, *self._header, lambda message: self._header_problem(message, header, str(filename)))
-        self._scanner = Scanner(filename, self._dialects, HEADER_LEN)
+            check_file_header(header, *self._header, lambda message: self._header_problem(message, header, name))
+            self._scanner = Scanner(file, name, self._dialects, HEADER_LEN)
+        except BaseException:
+            file.close()
+            raise
 
     def close(self) -> None:
         """Closes the file. Closing twice is no error."""
         if self._scanner is not None:
             self._scanner.close()
+            self._scanner.file.close()
             self._scanner = None
 
     def scan(self) -> bytes | None:
@@ -253,7 +264,7 @@ class WBDataStoreReader(_Reader):
             end = self.reader.end
             if end is not None and end.kind == "torn_tail":
                 message = f"the file ends in an incomplete record, which begins at offset {end.offset}"
-                raise DataStoreTruncatedError(message, path=self.reader.path, offset=end.offset)
+                raise DataStoreTruncatedError(message, path=self._open_scanner().name, offset=end.offset)
         return record
 
     def _header_problem(self, message: str, header: bytes, path: str) -> DataStoreError:
