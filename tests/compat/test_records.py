@@ -8,39 +8,122 @@ import reference
 from compat_logs import LEVELDB, lengths
 from compat_peers import original
 
-from cordwood.compat import appengine, leveldb_export
+from cordwood.compat import appengine, leveldb_export, mapreduce
 
 RECORDS = [b"one", b"two" * 30_000, b"three", b"", b"five" * 10]
 
 
+def to_block_end(data):
+    """Zeros up to the end of the block."""
+    return bytes(-len(data) % 32_768)
+
+
 @pytest.mark.parametrize("name", lengths(LEVELDB))
-def test_appengine_writes_what_leveldb_writes(name):
+@pytest.mark.parametrize("pads", [True, False])
+def test_appengine_writes_what_leveldb_writes(pads, name):
     records = [bytes([index % 256]) * length for index, length in enumerate(lengths(LEVELDB)[name])]
     file = io.BytesIO()
-    with appengine.RecordsWriter(file) as writer:
+    with appengine.RecordsWriter(file, _pad_last_block=pads) as writer:
         for record in records:
             writer.write(record)
             assert file.tell() >= len(record)  # At once: nobody has to close it.
-    assert file.getvalue() == reference.encode(records)
+        expected = reference.encode(records)
+        assert file.getvalue() == expected
+    assert file.getvalue() == expected + (to_block_end(expected) if pads else b"")
     assert not file.closed
+    file.seek(0)
+    assert list(appengine.RecordsReader(file)) == records
+
+
+def test_appengine_fills_the_last_block_by_default(caplog):
+    file = io.BytesIO()
+
+    def fail():
+        with appengine.RecordsWriter(file) as writer:
+            writer.write(b"one")
+            raise KeyError
+
+    pytest.raises(KeyError, fail)
+    assert file.getvalue() == reference.encode([b"one"]) + bytes(32_758)
+    file.seek(0)
+    assert list(appengine.RecordsReader(file)) == [b"one"]
+    assert not caplog.records  # This is no damage.
+
+
+def test_appengine_writes_inside_with_only():
+    file = io.BytesIO()
+    writer = appengine.RecordsWriter(file)
+    with pytest.raises(Exception, match="with"):
+        writer.write(b"one")
+    writer.close()
+    assert file.getvalue() == b""
+
+
+def test_appengine_close():
+    """Twice, and once more behind further records."""
+    file = io.BytesIO()
+    with appengine.RecordsWriter(file) as writer:
+        writer.write(b"one")
+        writer.close()
+        assert len(file.getvalue()) == 32_768
+    assert len(file.getvalue()) == 32_768
+
+
+def test_appengine_append_behind_close():
+    file = io.BytesIO()
+    with appengine.RecordsWriter(file) as writer:
+        writer.write(b"one")
+    writer.write(b"two" * 30_000)
+    writer.close()
+    assert len(file.getvalue()) == 4 * 32_768
+    file.seek(0)
+    assert list(appengine.RecordsReader(file)) == [b"one", b"two" * 30_000]
 
 
 @pytest.mark.parametrize("used", [1, 10, 32_760, 32_768, 40_000])
-def test_appengine_append(used):
+@pytest.mark.parametrize("module", [appengine, mapreduce])
+def test_appengine_append(module, used):
     file = io.BytesIO(reference.encode([bytes(used - 7)]) if used > 7 else b"\0" * used)
     begin = file.seek(0, io.SEEK_END)
-    writer = appengine.RecordsWriter(file)
-    for record in RECORDS:
-        writer.write(record)
+    with module.RecordsWriter(file) as writer:
+        for record in RECORDS:
+            writer.write(record)
     block_end = -(-begin // 32_768) * 32_768
-    assert file.getvalue()[begin:] == bytes(block_end - begin) + reference.encode(RECORDS)
+    expected = bytes(block_end - begin) + reference.encode(RECORDS)
+    if module is appengine:
+        expected += to_block_end(reference.encode(RECORDS))
+    assert file.getvalue()[begin:] == expected
     file.seek(0)
-    assert list(appengine.RecordsReader(file))[-len(RECORDS) :] == RECORDS
+    assert list(module.RecordsReader(file))[-len(RECORDS) :] == RECORDS
+
+
+@pytest.mark.parametrize("name", lengths(LEVELDB))
+def test_mapreduce_writes_what_leveldb_writes(name):
+    records = [bytes([index % 256]) * length for index, length in enumerate(lengths(LEVELDB)[name])]
+    expected = reference.encode(records)
+    file = io.BytesIO()
+    writer = mapreduce.RecordsWriter(file)
+    for record in records:
+        writer.write(record)
+    writer.close()
+    assert file.getvalue() == expected
+    for _ in range(2):
+        writer._pad_block()  # noqa: SLF001 - MapReduce's output writers do
+    assert file.getvalue() == expected + to_block_end(expected)
+    with writer:
+        writer.write(b"one")
+    assert len(file.getvalue()) % 32_768 == 10
+    with pytest.raises(TypeError):
+        mapreduce.RecordsWriter(file, False)
+
+
+def test_mapreduce_errors():
+    assert not hasattr(mapreduce, "errors")
 
 
 def test_appengine_bytes(tmp_path):
     with pytest.raises(TypeError):
-        appengine.RecordsWriter(io.BytesIO()).write("one")
+        mapreduce.RecordsWriter(io.BytesIO()).write("one")
     path = tmp_path / "output-0"
     path.write_text("one", encoding="ascii")
     with path.open(encoding="ascii") as file, pytest.raises(TypeError):

@@ -1,8 +1,9 @@
 """`RecordsReader` and `RecordsWriter` of App Engine, the format of Datastore's exports and of MapReduce.
 
-They are those of `google.appengine.api.files.records` in the App Engine SDK for Python 2.7, and of
-`mapreduce.records` in GoogleAppEngineMapReduce 1.9.22.0. Both run on Python 2 only; leveldb-export's copy of the
-reader runs on Python 3, and is what the tests compare with. Change
+They are those of `google.appengine.api.files.records` in the App Engine SDK for Python 2.7, as of December 2014. That
+runs on Python 2 only; leveldb-export's copy of the reader runs on Python 3, and is what the tests compare with. The
+bytes of the writer are compared with those of LevelDB. Of the MapReduce library, there is `cordwood.compat.mapreduce`.
+Change
 
     from google.appengine.api.files import records
 
@@ -33,7 +34,9 @@ block, and told to a logger, as theirs do. The deviations:
   if the file can seek. Theirs is behind what it could read, and returns nothing more.
 * **tell**: In damage, `tell` may be elsewhere: it is behind what was skipped so far.
 * **append**: A writer on a file that is not at the beginning of a block goes on in the next one, and fills this one
-  with zeros. Theirs takes that place for the beginning of a block, and readers lose what is written there.
+  with zeros; so does one that is written to after `close`. Theirs takes the one place for the beginning of a block,
+  the other for the middle of one, and readers lose what is written there.
+* **close**: Closing twice fills one block. Theirs writes as many zeros once more, behind the end of the block.
 * **bytes**: Records are bytes: `str` is a `TypeError`, and so is a file that is open for text.
 """
 
@@ -53,7 +56,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RecordsReader", "RecordsWriter"]
 
-_BLOCK_LEN = 32768
+BLOCK_SIZE = 32768
 _WHENCE_CURRENT = 1
 
 
@@ -135,35 +138,58 @@ class _OnlyWrite:
 
 
 class RecordsWriter:
-    """Writes records to a log. Each is handed to the file at once.
+    """Writes records to a log, inside a `with` statement. Each is handed to the file at once.
 
     Args:
-        writer: A binary file, or another object with `write`.
+        writer: A binary file, or another object with `write`. It stays open.
+        _pad_last_block: Fill the last block with zeros at the end. Default: `True`.
     """
 
-    def __init__(self, writer: Writable) -> None:
+    def __init__(self, writer: Writable, _pad_last_block: bool = True) -> None:  # noqa: FBT001, FBT002 - theirs
         self._file = writer
-        used = _position_of(writer) % _BLOCK_LEN
+        self._pads = _pad_last_block
+        self._has_entered = False
+        used = _position_of(writer) % BLOCK_SIZE
         if used:
-            writer.write(bytes(_BLOCK_LEN - used))
+            writer.write(bytes(BLOCK_SIZE - used))
+        self._begin_block()
+
+    def _begin_block(self) -> None:
         # Without the file's `flush`: what is written goes into the file's own buffer.
-        self._writer = cordwood.Writer(_OnlyWrite(writer), "w")
+        self._writer = cordwood.Writer(_OnlyWrite(self._file), "w")
 
     def write(self, data: ReadableBuffer) -> None:
-        """Appends a record: `bytes` or any other buffer."""
+        """Appends a record: `bytes` or any other buffer.
+
+        Raises:
+            RuntimeError: This is not inside `with`.
+        """
+        if not self._has_entered:
+            raise RuntimeError("write to a RecordsWriter inside a 'with' statement only")
         self._writer.append(data)
         self._writer.flush()
 
     def close(self) -> None:
-        """Does nothing: the file stays open, and has all records."""
+        """Fills the last block with zeros, unless told not to. The file stays open."""
+        if self._pads:
+            self._pad()
+
+    def _pad(self) -> None:
+        used = self._writer.tell() % BLOCK_SIZE
+        if used:
+            self._writer.close()
+            self._file.write(bytes(BLOCK_SIZE - used))
+            self._begin_block()
 
     def __enter__(self) -> Self:
+        self._has_entered = True
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, atype: object, value: object, traceback: object) -> None:
         self.close()
 
     def __del__(self) -> None:
-        # Theirs need not be closed, so neither must this one warn that it was not.
-        with contextlib.suppress(AttributeError):
+        # Theirs need not be closed, so neither must this one warn that it was not. If the last write failed, that has
+        # been raised; it fails again here.
+        with contextlib.suppress(Exception):
             self._writer.close()
