@@ -43,7 +43,8 @@ def test_appengine_fills_the_last_block_by_default(caplog):
             writer.write(b"one")
             raise KeyError
 
-    pytest.raises(KeyError, fail)
+    with pytest.raises(KeyError):
+        fail()
     assert file.getvalue() == reference.encode([b"one"]) + bytes(32_758)
     file.seek(0)
     assert list(appengine.RecordsReader(file)) == [b"one"]

@@ -54,10 +54,47 @@ if TYPE_CHECKING:
 
     from cordwood.typing import Readable, Writable
 
-__all__ = ["RecordsReader", "RecordsWriter"]
+__all__ = ["Error", "FileReader", "FileWriter", "InvalidRecordError", "RecordsReader", "RecordsWriter"]
 
 BLOCK_SIZE = 32768
+HEADER_FORMAT = "<IHB"
+HEADER_LENGTH = 7
+
+RECORD_TYPE_NONE = 0
+RECORD_TYPE_FULL = 1
+RECORD_TYPE_FIRST = 2
+RECORD_TYPE_MIDDLE = 3
+RECORD_TYPE_LAST = 4
+
 _WHENCE_CURRENT = 1
+
+
+class Error(Exception):
+    """The base of `InvalidRecordError`."""
+
+
+class InvalidRecordError(Error):
+    """What no reader raises, neither here nor in the original: damage is passed over."""
+
+
+class FileWriter:
+    """What a writer needs. A file need not be one of these."""
+
+    def write(self, data: bytes) -> object:
+        """Takes all of `data`."""
+        raise NotImplementedError
+
+
+class FileReader:
+    """What a reader needs. A file need not be one of these."""
+
+    def read(self, size: int) -> bytes:
+        """The next bytes; fewer than `size` at the end only."""
+        raise NotImplementedError
+
+    def tell(self) -> int:
+        """The file offset."""
+        raise NotImplementedError
 
 
 def _position_of(file: object) -> int:

@@ -53,7 +53,8 @@ On an undamaged file, all calls return what SwanLab's return. The deviations:
   `AssertionError`, and opening twice forgets the first file. `close` can be called twice.
 * **write**: A file that is written is locked against a second writer. Records are gathered: SwanLab's are in
   Python's buffer of 8 KiB, these in one of 1 MiB, until `ensure_flushed` or `close`. The file header is written
-  with the first record, or by `close`.
+  with the first record, or by `close`. A path is needed, not a file descriptor.
+* **names**: `console` and `safe`, by which SwanLab's store tells of damage, are not here; the store tells by raising.
 """
 
 from __future__ import annotations
@@ -75,6 +76,16 @@ __all__ = [
     "NullDataStoreWriter",
     "WBDataStoreReader",
 ]
+
+LEVELDBLOG_HEADER_LEN = 7
+LEVELDBLOG_BLOCK_LEN = 32768
+LEVELDBLOG_DATA_LEN = LEVELDBLOG_BLOCK_LEN - LEVELDBLOG_HEADER_LEN
+
+LEVELDBLOG_FULL = 1
+LEVELDBLOG_FIRST = 2
+LEVELDBLOG_MIDDLE = 3
+LEVELDBLOG_LAST = 4
+LEVELDBLOG_TYPES = (LEVELDBLOG_FULL, LEVELDBLOG_FIRST, LEVELDBLOG_MIDDLE, LEVELDBLOG_LAST)
 
 LEVELDBLOG_HEADER_IDENT = b":SWL"
 LEVELDBLOG_HEADER_MAGIC = 0xE1D6
