@@ -46,11 +46,16 @@ On an undamaged file, all calls return what SwanLab's return. The deviations:
 * **old-files**: A `WBDataStoreReader` reads files of wandb-core before 0.17.6, which have other checksums.
   SwanLab's does not.
 * **file-header**: A file header that is cut short is a `DataStoreError` in a `DataStoreReader`, too. SwanLab's is
-  an `AssertionError`.
+  an `AssertionError`. A file with a wrong header is not open then; SwanLab's `DataStoreReader` reads on behind it.
+* **descriptor**: A file descriptor is read from the file's beginning, in SwanLab's readers from where it stands.
 * **attributes**: All errors have `path` and `offset`, as any `cordwood.CordwoodError`, and cannot be made without
   them.
-* **not-open**: What is not open is a `DataStoreError`, and so is opening a `DataStoreReader` twice. SwanLab's is an
-  `AssertionError`, and opening twice forgets the first file. `close` can be called twice.
+* **not-open**: `next` of a `DataStoreReader` that is not open is an `AssertionError`, as `iter` and `scan` are in
+  both. SwanLab's is a `StopIteration`.
+* **close**: Any `close` can be called twice. That of SwanLab's `DataStoreReader` and `DataStoreWriter` is an
+  `AssertionError` then.
+* **reuse**: A writer can write a second file. SwanLab's goes on counting where the first one ended, and so cuts the
+  records of the second in the wrong places.
 * **write**: A file that is written is locked against a second writer. Records are gathered: SwanLab's are in
   Python's buffer of 8 KiB, these in one of 1 MiB, until `ensure_flushed` or `close`. The file header is written
   with the first record, or by `close`. A path is needed, not a file descriptor.
@@ -60,6 +65,7 @@ On an undamaged file, all calls return what SwanLab's return. The deviations:
 from __future__ import annotations
 
 import os
+import struct
 from pathlib import Path
 from typing import Protocol, Self, TypeAlias
 
@@ -158,7 +164,7 @@ class DataStoreWriter:
 
     def _open_writer(self) -> cordwood.Writer:
         if self._writer is None:
-            raise DataStoreError("the writer is not open", path=None, offset=0)
+            raise AssertionError("the writer is not open")
         return self._writer
 
 
@@ -191,13 +197,12 @@ class _Reader:
         """Opens a file and looks at its header. The path is not looked at again.
 
         Raises:
-            DataStoreError: It is another one, or another version's; or a file is open already.
+            DataStoreError: It is another one, or another version's.
         """
-        if self._scanner is not None:
-            raise DataStoreError("a file is open already", path=name_of(filename), offset=0)
         name = name_of(filename)
         file = open(filename, "rb")  # noqa: PTH123, SIM115 - closed in `close`
         try:
+            self.close()
             file.seek(0)
             header = file.read(HEADER_LEN)
             check_file_header(header, *self._header, lambda message: self._header_problem(message, header, name))
@@ -228,8 +233,11 @@ class _Reader:
 
     def _open_scanner(self) -> Scanner:
         if self._scanner is None:
-            raise DataStoreError("the reader is not open", path=None, offset=0)
+            raise self._not_open()
         return self._scanner
+
+    def _not_open(self) -> Exception:
+        return AssertionError("the reader is not open")
 
     def _header_problem(self, message: str, _header: bytes, path: str) -> DataStoreError:
         return DataStoreError(message, path=path, offset=0)
@@ -242,6 +250,7 @@ class DataStoreReader(_Reader):
     _header = (LEVELDBLOG_HEADER_IDENT, LEVELDBLOG_HEADER_MAGIC, LEVELDBLOG_HEADER_VERSION)
 
     def __iter__(self) -> Self:
+        self._open_scanner()
         return self
 
     def __next__(self) -> bytes:
@@ -263,6 +272,18 @@ class WBDataStoreReader(_Reader):
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def open(self, filename: _Path | int) -> None:
+        """Opens a file and looks at its header. The path is not looked at again.
+
+        Raises:
+            DataStoreCorruptionError: It is no `.wandb` file.
+            DataStoreError: It is another version's; or a file is open already.
+            DataStoreTruncatedError: It ends in the header.
+        """
+        if self._scanner is not None:
+            raise DataStoreError("a file is open already", path=name_of(filename), offset=0)
+        super().open(filename)
+
     def scan(self) -> bytes | None:
         """The next record, or `None` at the end.
 
@@ -278,7 +299,14 @@ class WBDataStoreReader(_Reader):
                 raise DataStoreTruncatedError(message, path=self._open_scanner().name, offset=end.offset)
         return record
 
+    def _not_open(self) -> Exception:
+        return DataStoreError("the reader is not open", path=None, offset=0)
+
     def _header_problem(self, message: str, header: bytes, path: str) -> DataStoreError:
         if len(header) < HEADER_LEN:
             return DataStoreTruncatedError(message, path=path, offset=0)
+        if header[:-1] != struct.pack("<4sH", WANDB_HEADER_IDENT, WANDB_HEADER_MAGIC):
+            return DataStoreCorruptionError(
+                message, path=path, offset=0, length=HEADER_LEN, reason=cordwood.Reason.BAD_FILE_HEADER
+            )
         return super()._header_problem(message, header, path)
