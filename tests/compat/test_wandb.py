@@ -8,11 +8,13 @@ from pathlib import Path
 
 import compat_logs
 import pytest
+import reference
 from compat_logs import DAMAGE, SWANLAB, WANDB, Log, lengths
 from compat_peers import on_and_on, original
 
 import cordwood
 from cordwood.compat import swanlab, wandb
+from cordwood.compat._store import LISTED_ENOUGH
 
 WANDB_MODULE = "wandb.sdk.internal.datastore"
 # The original leaves a file to the garbage collector where another is opened.
@@ -147,6 +149,55 @@ def test_wandb_goes_on_from_damage_to_damage(tmp_path):
     store.close()
 
 
+def raised_and_returned(store):
+    """The offsets of all damage, and all records."""
+    raised, returned = [], []
+    while True:
+        try:
+            data = store.scan_data()
+        except wandb.DamagedError as error:
+            raised.append(error.offset)
+        else:
+            if data is None:
+                return raised, returned
+            returned.append(data)
+        assert store._scanner._skipped_count <= LISTED_ENOUGH + 100  # noqa: SLF001 - each look costs as much
+
+
+def test_more_damage_than_the_reader_lists(tmp_path, caplog):
+    """101,000 regions in front of the first record: they touch, but have different reasons."""
+    twin = bytearray(reference.encode([b"", *[b"x"] * 101_000, b"last"]))
+    damaged = []
+    for index, item in enumerate(reference.fragments(bytes(twin), verify_checksums=True)):
+        payload = bytes(twin[item.begin + 7 : item.end])
+        kind = reference.FULL if payload != b"x" else reference.LAST if index % 2 else 9
+        twin[item.begin : item.end] = WANDB.fragment(kind, payload)
+        if kind != reference.FULL:
+            damaged.append(item.begin)
+    path = tmp_path / "run-1.wandb"
+    path.write_bytes(WANDB.header + twin[7:])
+    assert len(damaged) == 101_000
+    caplog.set_level(logging.CRITICAL, "cordwood")  # It is told of each.
+    store = scanned(path)
+    assert raised_and_returned(store) == (damaged, [b"last"])
+    store.close()
+
+
+def test_much_damage_between_records(tmp_path, caplog):
+    log = Log.of(WANDB, [b"%08d" % index for index in range(6_000)])
+    damaged = [spans[0][0] for spans in log.spans[::2] if len(spans) == 1]
+    for begin in damaged:
+        log.file[begin] ^= 1
+    path = tmp_path / "run-1.wandb"
+    path.write_bytes(log.file)
+    caplog.set_level(logging.CRITICAL, "cordwood")  # It is told of each.
+    store = scanned(path)
+    raised, returned = raised_and_returned(store)
+    store.close()
+    assert {*raised} >= {*damaged}
+    assert returned == [b"%08d" % index for index in range(6_000) if log.spans[index][0][0] not in damaged]
+
+
 @pytest.mark.parametrize("cut", [3, 40_000, 80_000])
 def test_wandb_torn_tail_is_read_once_it_is_whole(cut, tmp_path):
     path = tmp_path / "run-1.wandb"
@@ -242,6 +293,19 @@ def calls_of(store):
             yield name, call()
         except Exception as error:  # noqa: BLE001 - whatever it is
             yield name, type(error).__name__
+
+
+@pytest.mark.parametrize("header", [b":W&B\xe1\xbe\x01", b"\x1f\x8b\x08\0\0\0\0", b"\0" * 7, b":W&"])
+def test_on_behind_a_wrong_file_header(header, tmp_path):
+    path = tmp_path / "run-1.wandb"
+    path.write_bytes(header + (Log.of(WANDB, RECORDS[:1]).file[7:] if len(header) == 7 else b""))
+    found = []
+    for store in (original(WANDB_MODULE).DataStore(), wandb.DataStore()):
+        with pytest.raises(Exception, match="header"):
+            store.open_for_scan(str(path))
+        found.append([store.get_offset(), store.scan_data(), store.scan_data()])
+        store.close()
+    assert found[0] == found[1]
 
 
 def test_what_needs_an_open_file(tmp_path):

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import struct
+from collections import deque
 from collections.abc import Callable, Iterator
 
 import cordwood
 
 BLOCK_LEN = 32768
 HEADER_LEN = 7
+
+# So many regions `Reader.skipped` lists at most.
+LISTED_MAX = 100_000
+# Each look at the list copies it: from so many regions on, it begins anew.
+LISTED_ENOUGH = 1_000
 
 
 def check_file_header(
@@ -70,9 +77,12 @@ class Scanner:
 
     def __init__(self, file: io.BufferedIOBase, name: str, dialects: tuple[str, ...], offset: int) -> None:
         self.file, self.name = file, name
-        dialect = cordwood.detect(_Whole(file))
-        found = dialect.name if dialect is not None and dialect.name in dialects else dialects[0]
-        self.reader = cordwood.Reader(_Whole(file), dialect=found, on_corruption="salvage")
+        dialect = dialects[0]
+        with contextlib.suppress(cordwood.DialectError):  # Whoever reads on behind a wrong header means this one.
+            detected = cordwood.detect(_Whole(file))
+            if detected is not None and detected.name in dialects:
+                dialect = detected.name
+        self.reader = cordwood.Reader(_Whole(file), dialect=dialect, on_corruption="salvage")
         self._records: Iterator[cordwood.Record] = self.reader.records()
         self.seek(offset)
 
@@ -82,7 +92,7 @@ class Scanner:
         self.offset = offset
         self._has_ended = False
         self._skipped_len = self._skipped_count = 0
-        self._pending: list[cordwood.SkippedRegion | cordwood.Record | None] = []
+        self._pending: deque[cordwood.SkippedRegion | cordwood.Record | None] = deque()
 
     def scan(self, error_type: type[cordwood.CorruptionError]) -> bytes | None:
         """The next record, or `None` at the end.
@@ -91,14 +101,16 @@ class Scanner:
             error_type: There is damage, at `offset`. The next call goes on behind it.
         """
         if not self._pending:
-            if self._has_ended:  # The file may have grown since.
+            # At the end, the file may have grown since.
+            if self._has_ended or self._skipped_count >= LISTED_ENOUGH:
                 self.seek(self.reader.tell())
             record = next(self._records, None)
             if record is not None and self.reader.skipped_len == self._skipped_len:
                 self.offset = record.end_offset
                 return record.data
-            self._pending = [*self._damage(), record]
-        found = self._pending.pop(0)
+            told = self._told(record)  # It may seek, which forgets what is pending.
+            self._pending.extend(told)
+        found = self._pending.popleft()
         if isinstance(found, cordwood.SkippedRegion):
             self.offset = found.begin
             raise error_type(
@@ -117,12 +129,20 @@ class Scanner:
         self.offset = found.end_offset
         return found.data
 
-    def _damage(self) -> list[cordwood.SkippedRegion]:
-        """What has been skipped since the last time, and is damage."""
-        regions = self.reader.skipped[self._skipped_count :]
+    def _told(self, record: cordwood.Record | None) -> list[cordwood.SkippedRegion | cordwood.Record | None]:
+        """The damage that has been skipped since the last time, and the record behind it."""
+        skipped = self.reader.skipped
+        regions = skipped[self._skipped_count :]
+        told: list[cordwood.SkippedRegion | cordwood.Record | None] = [
+            region for region in regions if region.severity == cordwood.Severity.CORRUPTION
+        ]
+        if len(skipped) >= LISTED_MAX:
+            # There may be more in front of the record, which is not listed: that is read once more.
+            self.seek(regions[-1].end)
+            return told or self._told(next(self._records, None))
         self._skipped_len = self.reader.skipped_len
-        self._skipped_count += len(regions)
-        return [region for region in regions if region.severity == cordwood.Severity.CORRUPTION]
+        self._skipped_count = len(skipped)
+        return [*told, record]
 
     def close(self) -> None:
         """Lets go of the file."""

@@ -228,7 +228,10 @@ class _Reader:
 
     @property
     def reader(self) -> cordwood.Reader:
-        """The reader below: `skipped` and `end` tell what was not returned."""
+        """The reader below: `skipped` and `end` tell what was not returned.
+
+        `skipped` begins anew at an end, and when there are 1,000 regions.
+        """
         return self._open_scanner().reader
 
     def _open_scanner(self) -> Scanner:

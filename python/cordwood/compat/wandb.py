@@ -114,7 +114,7 @@ class DataStore:
         # The names of these are wandb's: scripts use them, and some set them in an `open_for_scan` of their own.
         self._opened_for_scan = False
         self._fp: io.BufferedIOBase | None = None
-        self._fname: _Path = ""
+        self._fname: _Path | int = ""
         self._index = 0
         self._flush_offset = 0
         self._size_bytes = 0
@@ -170,17 +170,20 @@ class DataStore:
 
     def _read_header(self) -> None:
         header = self._file().read(LEVELDBLOG_HEADER_LEN)
+        self._index += len(header)  # Some scripts go on behind a wrong one.
 
         def problem(message: str) -> Exception:
             return FileHeaderError(message, path=name_of(self._fname), offset=0)
 
         ident = strtobytes(LEVELDBLOG_HEADER_IDENT)
         check_file_header(header, ident, LEVELDBLOG_HEADER_MAGIC, LEVELDBLOG_HEADER_VERSION, problem)
-        self._index += len(header)
 
     @property
     def reader(self) -> cordwood.Reader:
-        """The reader below, of a file that is scanned: `skipped` and `end` tell what was not returned."""
+        """The reader below, of a file that is scanned: `skipped` and `end` tell what was not returned.
+
+        `skipped` begins anew at an end, and when there are 1,000 regions.
+        """
         return self._scan().reader
 
     def seek(self, offset: int) -> None:
