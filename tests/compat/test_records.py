@@ -1,5 +1,6 @@
 """`cordwood.compat.appengine` and `leveldb_export`, in what no log shows. Tests have the names of deviations."""
 
+import gc
 import io
 import logging
 
@@ -167,15 +168,88 @@ def test_appengine_torn_tail(tmp_path):
         assert reader.read() == RECORDS[1]
 
 
-def test_appengine_reads_what_cannot_seek():
-    class Pipe:
-        def __init__(self, data):
-            self.read = io.BytesIO(data).read
+class OnlySome:
+    """Some methods of a file."""
 
-    reader = appengine.RecordsReader(Pipe(reference.encode(RECORDS)))
+    def __init__(self, file, *methods):
+        for name in methods:
+            setattr(self, name, getattr(file, name))
+
+
+def test_appengine_only_read():
+    pipe = OnlySome(io.BytesIO(reference.encode(RECORDS)), "read")
+    reader = appengine.RecordsReader(pipe)
     assert list(reader) == RECORDS
     with pytest.raises(EOFError):
         reader.read()
+    with pytest.raises(AttributeError):
+        original("leveldb_export.records").RecordsReader(pipe).read()
+
+
+@pytest.mark.parametrize("begin", [0, 2, 3])
+def test_what_cannot_seek_is_read_from_where_it_stands(begin):
+    """It has `tell`, without which theirs can do nothing."""
+    offsets = [*reference.record_offsets(RECORDS)]
+    for module in (original("leveldb_export.records"), leveldb_export, appengine):
+        file = io.BytesIO(reference.encode(RECORDS))
+        file.seek(offsets[begin])
+        reader = module.RecordsReader(OnlySome(file, "read", "tell"))
+        assert reader.tell() == offsets[begin]
+        assert reader.read() == RECORDS[begin]
+        assert reader.tell() == [*offsets, len(file.getvalue())][begin + 1]
+        assert list(reader) == RECORDS[begin + 1 :]
+        for _ in range(2):
+            with pytest.raises(EOFError):
+                reader.read()
+    with pytest.raises(AttributeError):
+        reader.seek(0)
+
+
+def test_a_torn_tail_of_what_cannot_seek():
+    reader = appengine.RecordsReader(OnlySome(io.BytesIO(reference.encode(RECORDS)[:-3]), "read", "tell"))
+    assert list(reader) == RECORDS[:-1]
+    for _ in range(2):
+        with pytest.raises(EOFError):
+            reader.read()
+
+
+@pytest.mark.parametrize("source", ["output-0", b"content", bytearray(40)])
+def test_what_is_no_file(source):
+    for module in (original("leveldb_export.records"), leveldb_export, appengine):
+        reader = module.RecordsReader(source)
+        with pytest.raises(AttributeError):
+            reader.read()
+
+
+def test_the_exceptions_of_seek(tmp_path):
+    path = tmp_path / "output-0"
+    path.write_bytes(reference.encode(RECORDS))
+    with path.open("rb") as file:
+        for source, error in ((io.BytesIO(path.read_bytes()), ValueError), (file, OSError)):
+            reader = appengine.RecordsReader(source)
+            assert reader.read() == RECORDS[0]
+            with pytest.raises(error):
+                source.seek(-5)
+            with pytest.raises(error):
+                reader.seek(-5)
+            assert list(reader) == RECORDS[1:]
+
+
+class Failing:
+    """A file on a disk that is full."""
+
+    def write(self, data):
+        raise OSError(28, "No space left on device")
+
+
+@pytest.mark.parametrize("module", [appengine, mapreduce])
+def test_a_write_that_fails_is_told_once(module):
+    writer = module.RecordsWriter(Failing())
+    writer.__enter__()
+    with pytest.raises(OSError, match="No space left"):
+        writer.write(b"one")
+    del writer  # An exception that is ignored here fails the test.
+    gc.collect()
 
 
 def test_appengine_logger(caplog):

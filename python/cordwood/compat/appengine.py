@@ -37,6 +37,7 @@ block, and told to a logger, as theirs do. The deviations:
   with zeros; so does one that is written to after `close`. Theirs takes the one place for the beginning of a block,
   the other for the middle of one, and readers lose what is written there.
 * **close**: Closing twice fills one block. Theirs writes as many zeros once more, behind the end of the block.
+* **only-read**: A file needs no `tell`. Where it stands is then offset 0; theirs raises an `AttributeError`.
 * **bytes**: Records are bytes: `str` is a `TypeError`, and so is a file that is open for text.
 """
 
@@ -105,6 +106,34 @@ def _position_of(file: object) -> int:
         return 0
 
 
+class _Log:
+    """A file as the log that begins at its offset 0, wherever it stands. It is moved only if it must be."""
+
+    def __init__(self, file: Readable) -> None:
+        self.file: Any = file
+        self.position = _position_of(file)
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return 0
+
+    def seek(self, offset: int) -> int:
+        if offset != self.position:
+            if not hasattr(self.file, "seek"):
+                raise io.UnsupportedOperation("the file cannot seek")
+            self.file.seek(offset)
+            self.position = offset
+        return offset
+
+    def read(self, size: int) -> bytes:
+        data: bytes = self.file.read(size)
+        if data is not None:
+            self.position += len(data)
+        return data
+
+
 class RecordsReader:
     """Reads the records of a log. Iterating gives those from the current position on, as `bytes`.
 
@@ -114,11 +143,9 @@ class RecordsReader:
     """
 
     def __init__(self, reader: Readable) -> None:
-        self._file = reader
-        position = _position_of(reader)
-        if position:
-            reader.seek(0)  # type: ignore[attr-defined]
-        self.reader: cordwood.Reader = cordwood.Reader(reader, dialect="leveldb", on_corruption="skip")
+        self._log = _Log(reader)
+        position = self._log.position
+        self.reader: cordwood.Reader = cordwood.Reader(self._log, dialect="leveldb", on_corruption="skip")
         """The reader below: `skipped` and `end` tell what was not returned."""
         if position:
             self.reader.seek(position)
@@ -157,14 +184,17 @@ class RecordsReader:
         Args:
             offset: In bytes.
             whence: From where on it counts, as for a file.
+
+        Raises:
+            AttributeError: The file has no `seek`.
         """
         if whence == _WHENCE_CURRENT:
-            offset += self.tell()
-        elif whence:
-            file: Any = self._file
-            offset = int(file.seek(offset, whence))
-        self.reader.seek(offset)
-        return offset
+            offset, whence = self.tell() + offset, 0
+        file = self._log.file
+        file.seek(offset, whence)  # It refuses what it cannot do.
+        self._log.position = position = int(file.tell())
+        self.reader.seek(position)
+        return position
 
 
 class _OnlyWrite:
