@@ -127,8 +127,8 @@ class _Log:
             self.position = offset
         return offset
 
-    def read(self, size: int) -> bytes:
-        data: bytes = self.file.read(size)
+    def read(self, size: int) -> Any:
+        data = self.file.read(size)
         if data is not None:
             self.position += len(data)
         return data

@@ -29,6 +29,8 @@ with chromium-reader 0.1.1, a rewrite of it, where the names of states and types
 * **zeros**: Zeros up to the end of the file or of a block are passed over. ccl_leveldb raises a `ValueError`.
 * **not-a-batch**: A record that is no batch, and in a batch what is neither a put nor a delete, is passed over and
   told to the logger, up to the next batch. ccl_leveldb raises, or makes something of it.
+* **count**: All operations of a batch are given, and the logger is told if their number is not the one that the batch
+  states. ccl_leveldb gives as many as are stated, and raises an `IndexError` if there are fewer.
 * **offset**: The offset of an operation in a batch of several fragments is that of the batch, and the bytes of the
   batch in front of it, without the headers between the fragments, as chromium-reader gives it. ccl_leveldb multiplies
   that of the batch by 32,768.
