@@ -90,7 +90,7 @@ class Scanner:
         """Goes to a file offset."""
         self.reader.seek(offset)
         self.offset = offset
-        self._has_ended = False
+        self._begins_anew = False
         self._skipped_len = self._skipped_count = 0
         self._pending: deque[cordwood.SkippedRegion | cordwood.Record | None] = deque()
 
@@ -101,8 +101,7 @@ class Scanner:
             error_type: There is damage, at `offset`. The next call goes on behind it.
         """
         if not self._pending:
-            # At the end, the file may have grown since.
-            if self._has_ended or self._skipped_count >= LISTED_ENOUGH:
+            if self._begins_anew:
                 self.seek(self.reader.tell())
             record = next(self._records, None)
             if record is not None and self.reader.skipped_len == self._skipped_len:
@@ -124,7 +123,7 @@ class Scanner:
             )
         if found is None:
             self.offset = self.reader.tell()
-            self._has_ended = True
+            self._begins_anew = True  # The file may have grown when the next one is asked for.
             return None
         self.offset = found.end_offset
         return found.data
@@ -142,6 +141,7 @@ class Scanner:
             return told or self._told(next(self._records, None))
         self._skipped_len = self.reader.skipped_len
         self._skipped_count = len(skipped)
+        self._begins_anew = self._skipped_count >= LISTED_ENOUGH
         return [*told, record]
 
     def close(self) -> None:

@@ -211,8 +211,10 @@ class DataStore:
         Raises:
             DamagedError: There is damage. The next call goes on behind it.
         """
-        self._assert_opened_for_scan()
-        scanner = self._scan()
+        scanner = self._scanner
+        # A script can have opened the file itself.
+        if scanner is None or scanner.file is not self._fp:
+            scanner = self._scan()
         if scanner.offset != self._index:
             scanner.seek(self._index)
         try:
@@ -281,6 +283,7 @@ class DataStore:
         for opened in (self._writer, self._scanner, self._fp):
             if opened is not None:
                 opened.close()
+        self._scanner = None
 
     def _assert_opened_for_scan(self) -> None:
         if not self._opened_for_scan:
@@ -289,8 +292,8 @@ class DataStore:
             raise io.UnsupportedOperation("the file cannot be read")
 
     def _scan(self) -> Scanner:
+        self._assert_opened_for_scan()
         file = self._file()
-        # A script can have opened the file itself.
         if self._scanner is None or self._scanner.file is not file:
             self._scanner = Scanner(file, name_of(self._fname), ("wandb", "wandb_old"), self._index)
         return self._scanner
