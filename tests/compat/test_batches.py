@@ -5,6 +5,7 @@ import logging
 import pytest
 import reference
 from compat_logs import LEVELDB, Log
+from compat_peers import original
 from write_batch import PUT, write_batch
 
 from cordwood.compat import ccl, dfindexeddb
@@ -29,6 +30,43 @@ def test_ccl_not_a_batch_is_told(tmp_path, caplog):
         assert [found.key for found in ccl.LogFile(path)] == [b"a", b"key"]
         assert [key.key for key in dfindexeddb.FileReader(str(path)).GetParsedInternalKeys()] == [b"a", b"key"]
     assert [record.name for record in caplog.records] == ["cordwood"] * 4
+
+
+def logs_with_counts(folder):
+    """One batch of two operations, which states another number."""
+    for count in (0, 1, 3):
+        batch = bytearray(write_batch(7, [(PUT, b"a", b"b"), (PUT, b"c", b"d")]))
+        batch[8] = count
+        path = folder / f"{count:06}.log"
+        path.write_bytes(reference.encode([batch, write_batch(9, [(PUT, b"z", b"")])]))
+        yield count, path
+
+
+def test_ccl_count(tmp_path, caplog):
+    for count, path in logs_with_counts(tmp_path):
+        caplog.clear()
+        log = ccl.LogFile(path)
+        assert [found.key for found in log] == [b"a", b"c", b"z"]
+        log.close()
+        assert [f"states {count} operations" in message for message in caplog.messages] == [True]
+        theirs = original("chromium_reader.leveldb").LogFile(path)
+        assert [found.key for found in theirs] == [*[b"a", b"c"][:count], b"z"]
+        theirs.close()
+
+
+def test_dfindexeddb_count(tmp_path, caplog):
+    for count, path in logs_with_counts(tmp_path):
+        caplog.clear()
+        found, _ = dfindexeddb.FileReader(str(path)).GetWriteBatches()
+        assert (found.count, [key.key for key in found.records]) == (count, [b"a", b"c"])
+        assert [f"states {count} operations" in message for message in caplog.messages] == [True]
+        theirs = original("dfindexeddb.leveldb.log").FileReader(str(path)).GetWriteBatches()
+        if count > 2:
+            with pytest.raises(Exception, match="Read 0 bytes"):
+                next(theirs)
+            continue
+        found, _ = theirs
+        assert (found.count, [key.key for key in found.records]) == (count, [b"a", b"c"][:count])
 
 
 def test_ccl_only_logs(tmp_path):

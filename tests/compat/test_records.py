@@ -1,5 +1,6 @@
 """`cordwood.compat.appengine` and `leveldb_export`, in what no log shows. Tests have the names of deviations."""
 
+import gc
 import io
 import logging
 
@@ -8,39 +9,123 @@ import reference
 from compat_logs import LEVELDB, lengths
 from compat_peers import original
 
-from cordwood.compat import appengine, leveldb_export
+from cordwood.compat import appengine, leveldb_export, mapreduce
 
 RECORDS = [b"one", b"two" * 30_000, b"three", b"", b"five" * 10]
 
 
+def to_block_end(data):
+    """Zeros up to the end of the block."""
+    return bytes(-len(data) % 32_768)
+
+
 @pytest.mark.parametrize("name", lengths(LEVELDB))
-def test_appengine_writes_what_leveldb_writes(name):
+@pytest.mark.parametrize("pads", [True, False])
+def test_appengine_writes_what_leveldb_writes(pads, name):
     records = [bytes([index % 256]) * length for index, length in enumerate(lengths(LEVELDB)[name])]
     file = io.BytesIO()
-    with appengine.RecordsWriter(file) as writer:
+    with appengine.RecordsWriter(file, _pad_last_block=pads) as writer:
         for record in records:
             writer.write(record)
             assert file.tell() >= len(record)  # At once: nobody has to close it.
-    assert file.getvalue() == reference.encode(records)
+        expected = reference.encode(records)
+        assert file.getvalue() == expected
+    assert file.getvalue() == expected + (to_block_end(expected) if pads else b"")
     assert not file.closed
+    file.seek(0)
+    assert list(appengine.RecordsReader(file)) == records
+
+
+def test_appengine_fills_the_last_block_by_default(caplog):
+    file = io.BytesIO()
+
+    def fail():
+        with appengine.RecordsWriter(file) as writer:
+            writer.write(b"one")
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+    assert file.getvalue() == reference.encode([b"one"]) + bytes(32_758)
+    file.seek(0)
+    assert list(appengine.RecordsReader(file)) == [b"one"]
+    assert not caplog.records  # This is no damage.
+
+
+def test_appengine_writes_inside_with_only():
+    file = io.BytesIO()
+    writer = appengine.RecordsWriter(file)
+    with pytest.raises(Exception, match="with"):
+        writer.write(b"one")
+    writer.close()
+    assert file.getvalue() == b""
+
+
+def test_appengine_close():
+    """Twice, and once more behind further records."""
+    file = io.BytesIO()
+    with appengine.RecordsWriter(file) as writer:
+        writer.write(b"one")
+        writer.close()
+        assert len(file.getvalue()) == 32_768
+    assert len(file.getvalue()) == 32_768
+
+
+def test_appengine_append_behind_close():
+    file = io.BytesIO()
+    with appengine.RecordsWriter(file) as writer:
+        writer.write(b"one")
+    writer.write(b"two" * 30_000)
+    writer.close()
+    assert len(file.getvalue()) == 4 * 32_768
+    file.seek(0)
+    assert list(appengine.RecordsReader(file)) == [b"one", b"two" * 30_000]
 
 
 @pytest.mark.parametrize("used", [1, 10, 32_760, 32_768, 40_000])
-def test_appengine_append(used):
+@pytest.mark.parametrize("module", [appengine, mapreduce])
+def test_appengine_append(module, used):
     file = io.BytesIO(reference.encode([bytes(used - 7)]) if used > 7 else b"\0" * used)
     begin = file.seek(0, io.SEEK_END)
-    writer = appengine.RecordsWriter(file)
-    for record in RECORDS:
-        writer.write(record)
+    with module.RecordsWriter(file) as writer:
+        for record in RECORDS:
+            writer.write(record)
     block_end = -(-begin // 32_768) * 32_768
-    assert file.getvalue()[begin:] == bytes(block_end - begin) + reference.encode(RECORDS)
+    expected = bytes(block_end - begin) + reference.encode(RECORDS)
+    if module is appengine:
+        expected += to_block_end(reference.encode(RECORDS))
+    assert file.getvalue()[begin:] == expected
     file.seek(0)
-    assert list(appengine.RecordsReader(file))[-len(RECORDS) :] == RECORDS
+    assert list(module.RecordsReader(file))[-len(RECORDS) :] == RECORDS
+
+
+@pytest.mark.parametrize("name", lengths(LEVELDB))
+def test_mapreduce_writes_what_leveldb_writes(name):
+    records = [bytes([index % 256]) * length for index, length in enumerate(lengths(LEVELDB)[name])]
+    expected = reference.encode(records)
+    file = io.BytesIO()
+    writer = mapreduce.RecordsWriter(file)
+    for record in records:
+        writer.write(record)
+    writer.close()
+    assert file.getvalue() == expected
+    for _ in range(2):
+        writer._pad_block()  # noqa: SLF001 - MapReduce's output writers do
+    assert file.getvalue() == expected + to_block_end(expected)
+    with writer:
+        writer.write(b"one")
+    assert len(file.getvalue()) % 32_768 == 10
+    with pytest.raises(TypeError):
+        mapreduce.RecordsWriter(file, False)
+
+
+def test_mapreduce_errors():
+    assert not hasattr(mapreduce, "errors")
 
 
 def test_appengine_bytes(tmp_path):
     with pytest.raises(TypeError):
-        appengine.RecordsWriter(io.BytesIO()).write("one")
+        mapreduce.RecordsWriter(io.BytesIO()).write("one")
     path = tmp_path / "output-0"
     path.write_text("one", encoding="ascii")
     with path.open(encoding="ascii") as file, pytest.raises(TypeError):
@@ -83,15 +168,88 @@ def test_appengine_torn_tail(tmp_path):
         assert reader.read() == RECORDS[1]
 
 
-def test_appengine_reads_what_cannot_seek():
-    class Pipe:
-        def __init__(self, data):
-            self.read = io.BytesIO(data).read
+class OnlySome:
+    """Some methods of a file."""
 
-    reader = appengine.RecordsReader(Pipe(reference.encode(RECORDS)))
+    def __init__(self, file, *methods):
+        for name in methods:
+            setattr(self, name, getattr(file, name))
+
+
+def test_appengine_only_read():
+    pipe = OnlySome(io.BytesIO(reference.encode(RECORDS)), "read")
+    reader = appengine.RecordsReader(pipe)
     assert list(reader) == RECORDS
     with pytest.raises(EOFError):
         reader.read()
+    with pytest.raises(AttributeError):
+        original("leveldb_export.records").RecordsReader(pipe).read()
+
+
+@pytest.mark.parametrize("begin", [0, 2, 3])
+def test_what_cannot_seek_is_read_from_where_it_stands(begin):
+    """It has `tell`, without which theirs can do nothing."""
+    offsets = [*reference.record_offsets(RECORDS)]
+    for module in (original("leveldb_export.records"), leveldb_export, appengine):
+        file = io.BytesIO(reference.encode(RECORDS))
+        file.seek(offsets[begin])
+        reader = module.RecordsReader(OnlySome(file, "read", "tell"))
+        assert reader.tell() == offsets[begin]
+        assert reader.read() == RECORDS[begin]
+        assert reader.tell() == [*offsets, len(file.getvalue())][begin + 1]
+        assert list(reader) == RECORDS[begin + 1 :]
+        for _ in range(2):
+            with pytest.raises(EOFError):
+                reader.read()
+    with pytest.raises(AttributeError):
+        reader.seek(0)
+
+
+def test_a_torn_tail_of_what_cannot_seek():
+    reader = appengine.RecordsReader(OnlySome(io.BytesIO(reference.encode(RECORDS)[:-3]), "read", "tell"))
+    assert list(reader) == RECORDS[:-1]
+    for _ in range(2):
+        with pytest.raises(EOFError):
+            reader.read()
+
+
+@pytest.mark.parametrize("source", ["output-0", b"content", bytearray(40)])
+def test_what_is_no_file(source):
+    for module in (original("leveldb_export.records"), leveldb_export, appengine):
+        reader = module.RecordsReader(source)
+        with pytest.raises(AttributeError):
+            reader.read()
+
+
+def test_the_exceptions_of_seek(tmp_path):
+    path = tmp_path / "output-0"
+    path.write_bytes(reference.encode(RECORDS))
+    with path.open("rb") as file:
+        for source, error in ((io.BytesIO(path.read_bytes()), ValueError), (file, OSError)):
+            reader = appengine.RecordsReader(source)
+            assert reader.read() == RECORDS[0]
+            with pytest.raises(error):
+                source.seek(-5)
+            with pytest.raises(error):
+                reader.seek(-5)
+            assert list(reader) == RECORDS[1:]
+
+
+class Failing:
+    """A file on a disk that is full."""
+
+    def write(self, data):
+        raise OSError(28, "No space left on device")
+
+
+@pytest.mark.parametrize("module", [appengine, mapreduce])
+def test_a_write_that_fails_is_told_once(module):
+    writer = module.RecordsWriter(Failing())
+    writer.__enter__()
+    with pytest.raises(OSError, match="No space left"):
+        writer.write(b"one")
+    del writer  # An exception that is ignored here fails the test.
+    gc.collect()
 
 
 def test_appengine_logger(caplog):

@@ -1,15 +1,26 @@
 """`cordwood.compat.wandb`, in what no log shows by itself. Tests have the names of deviations."""
 
+import io
+import logging
+import os
 import random
+from pathlib import Path
 
 import compat_logs
 import pytest
+import reference
 from compat_logs import DAMAGE, SWANLAB, WANDB, Log, lengths
 from compat_peers import on_and_on, original
 
 import cordwood
 from cordwood.compat import swanlab, wandb
+from cordwood.compat._store import LISTED_ENOUGH
 
+WANDB_MODULE = "wandb.sdk.internal.datastore"
+# The original leaves a file to the garbage collector where another is opened.
+lets_go_of_files = pytest.mark.filterwarnings(
+    "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
+)
 RECORDS = [b"one", b"two" * 30_000, b"three", b"", b"five" * 10]
 
 
@@ -46,7 +57,7 @@ def scanned(path):
 @pytest.mark.parametrize("name", lengths(WANDB))
 def test_wandb_write(name, tmp_path):
     """The same bytes, and the same offsets, which tell what is on the disk."""
-    theirs, ours = original("wandb.sdk.internal.datastore").DataStore(), wandb.DataStore()
+    theirs, ours = original(WANDB_MODULE).DataStore(), wandb.DataStore()
     theirs.open_for_write(str(tmp_path / "theirs"))
     ours.open_for_write(str(tmp_path / "ours"))
     for length in lengths(WANDB)[name]:
@@ -78,7 +89,7 @@ def test_wandb_append(tmp_path):
         store.write(Message(record))
         store.close()
     assert path.read_bytes() == bytes(Log.of(WANDB, RECORDS).file)
-    theirs = original("wandb.sdk.internal.datastore").DataStore()
+    theirs = original(WANDB_MODULE).DataStore()
     theirs.open_for_scan(str(path))
     assert list(iter(theirs.scan_data, None)) == RECORDS
     theirs.close()
@@ -138,6 +149,55 @@ def test_wandb_goes_on_from_damage_to_damage(tmp_path):
     store.close()
 
 
+def raised_and_returned(store):
+    """The offsets of all damage, and all records."""
+    raised, returned = [], []
+    while True:
+        try:
+            data = store.scan_data()
+        except wandb.DamagedError as error:
+            raised.append(error.offset)
+        else:
+            if data is None:
+                return raised, returned
+            returned.append(data)
+        assert store._scanner._skipped_count <= LISTED_ENOUGH + 100  # noqa: SLF001 - each look costs as much
+
+
+def test_more_damage_than_the_reader_lists(tmp_path, caplog):
+    """101,000 regions in front of the first record: they touch, but have different reasons."""
+    twin = bytearray(reference.encode([b"", *[b"x"] * 101_000, b"last"]))
+    damaged = []
+    for index, item in enumerate(reference.fragments(bytes(twin), verify_checksums=True)):
+        payload = bytes(twin[item.begin + 7 : item.end])
+        kind = reference.FULL if payload != b"x" else reference.LAST if index % 2 else 9
+        twin[item.begin : item.end] = WANDB.fragment(kind, payload)
+        if kind != reference.FULL:
+            damaged.append(item.begin)
+    path = tmp_path / "run-1.wandb"
+    path.write_bytes(WANDB.header + twin[7:])
+    assert len(damaged) == 101_000
+    caplog.set_level(logging.CRITICAL, "cordwood")  # It is told of each.
+    store = scanned(path)
+    assert raised_and_returned(store) == (damaged, [b"last"])
+    store.close()
+
+
+def test_much_damage_between_records(tmp_path, caplog):
+    log = Log.of(WANDB, [b"%08d" % index for index in range(6_000)])
+    damaged = [spans[0][0] for spans in log.spans[::2] if len(spans) == 1]
+    for begin in damaged:
+        log.file[begin] ^= 1
+    path = tmp_path / "run-1.wandb"
+    path.write_bytes(log.file)
+    caplog.set_level(logging.CRITICAL, "cordwood")  # It is told of each.
+    store = scanned(path)
+    raised, returned = raised_and_returned(store)
+    store.close()
+    assert {*raised} >= {*damaged}
+    assert returned == [b"%08d" % index for index in range(6_000) if log.spans[index][0][0] not in damaged]
+
+
 @pytest.mark.parametrize("cut", [3, 40_000, 80_000])
 def test_wandb_torn_tail_is_read_once_it_is_whole(cut, tmp_path):
     path = tmp_path / "run-1.wandb"
@@ -163,6 +223,39 @@ def test_wandb_old_files(tmp_path):
     store.close()
 
 
+def test_wandb_read_only_refuses_to_write(tmp_path):
+    path = written(tmp_path, WANDB, RECORDS)
+    whole = path.read_bytes()
+    store = scanned(path)
+    with pytest.raises(io.UnsupportedOperation):
+        store.write(Message(b"one"))
+    store.close()
+    assert path.read_bytes() == whole
+    # What the original does.
+    theirs = original(WANDB_MODULE).DataStore()
+    theirs.open_for_scan(str(path))
+    theirs.write(Message(b"two"))
+    theirs.close()
+    assert path.read_bytes() != whole
+
+
+def test_wandb_read_only_descriptor(tmp_path):
+    """In front of the log stands something else, which is passed by hand."""
+    path = written(tmp_path, WANDB, RECORDS)
+    path.write_bytes(b"front" + path.read_bytes())
+    outcomes = []
+    for store in (original(WANDB_MODULE).DataStore(), wandb.DataStore()):
+        descriptor = os.open(path, os.O_RDWR)
+        os.lseek(descriptor, 5, os.SEEK_SET)
+        try:
+            store.open_for_scan(descriptor)
+            outcomes.append(store.scan_data())
+        except wandb.FileHeaderError as error:
+            outcomes.append(type(error))
+        store.close()
+    assert outcomes == [RECORDS[0], wandb.FileHeaderError]
+
+
 def test_wandb_read_only(tmp_path, monkeypatch):
     modes = []
     original_open = open
@@ -175,7 +268,7 @@ def test_wandb_read_only(tmp_path, monkeypatch):
 def test_wandb_file_header(header, tmp_path):
     path = tmp_path / "run-1.wandb"
     path.write_bytes(header)
-    theirs = original("wandb.sdk.internal.datastore").DataStore()
+    theirs = original(WANDB_MODULE).DataStore()
     with pytest.raises(Exception, match="header") as caught:
         theirs.open_for_scan(str(path))
     theirs.close()
@@ -187,16 +280,170 @@ def test_wandb_file_header(header, tmp_path):
     store.close()
 
 
-def test_wandb_close(tmp_path):
+def calls_of(store):
+    """What each call gives, or the name of its exception, which scripts catch."""
+    calls = {
+        name: getattr(store, name) for name in ("get_offset", "scan_data", "scan_record", "in_last_block", "close")
+    }
+    calls["seek"] = lambda: store.seek(7)
+    calls["ensure_flushed"] = lambda: store.ensure_flushed(0)
+    calls["write"] = lambda: store.write(Message(b""))
+    for name, call in calls.items():
+        try:
+            yield name, call()
+        except Exception as error:  # noqa: BLE001 - whatever it is
+            yield name, type(error).__name__
+
+
+@pytest.mark.parametrize("header", [b":W&B\xe1\xbe\x01", b"\x1f\x8b\x08\0\0\0\0", b"\0" * 7, b":W&"])
+def test_on_behind_a_wrong_file_header(header, tmp_path):
+    path = tmp_path / "run-1.wandb"
+    path.write_bytes(header + (Log.of(WANDB, RECORDS[:1]).file[7:] if len(header) == 7 else b""))
+    found = []
+    for store in (original(WANDB_MODULE).DataStore(), wandb.DataStore()):
+        with pytest.raises(Exception, match="header"):
+            store.open_for_scan(str(path))
+        found.append([store.get_offset(), store.scan_data(), store.scan_data()])
+        store.close()
+    assert found[0] == found[1]
+
+
+def test_what_needs_an_open_file(tmp_path):
+    stores = [original(WANDB_MODULE).DataStore(), wandb.DataStore()]
+    theirs, ours = (dict(calls_of(store)) for store in stores)
+    assert ours == theirs
+    assert ours["get_offset"] == "AttributeError"
+    path = written(tmp_path, WANDB, RECORDS)
+    for store in stores:
+        store.open_for_scan(str(path))
+        store.scan_data()
+        store.close()
+    theirs, ours = (dict(calls_of(store)) for store in stores)
+    assert ours == theirs
+    assert ours["scan_data"] == ours["write"] == "ValueError"
+    for name, store in zip(("theirs", "ours"), stores, strict=True):
+        store.open_for_write(str(tmp_path / name))
+        with pytest.raises(io.UnsupportedOperation):
+            store.scan_data()
+        store.close()
+    theirs, ours = (dict(calls_of(store)) for store in stores)
+    assert ours == theirs
+
+
+def test_wandb_reuse(tmp_path):
+    """Another file on the same store, with or without `close`."""
     store = scanned(written(tmp_path, WANDB, RECORDS))
-    store.close()
-    store.close()
-    for call in (store.scan_data, store.scan_record, lambda: store.write(Message(b""))):
-        with pytest.raises(AssertionError):
-            call()
-    store.open_for_scan(str(tmp_path / "run-1.wandb"))
     assert store.scan_data() == RECORDS[0]
+    for name in ("a", "b"):
+        store.open_for_write(str(tmp_path / name))
+        for record in RECORDS:
+            store.write(Message(record))
+        assert store.get_offset() > 90_000
     store.close()
+    whole = bytes(Log.of(WANDB, RECORDS).file)
+    assert [(tmp_path / name).read_bytes() == whole for name in ("a", "b")] == [True, True]
+
+
+@lets_go_of_files
+def test_another_file_is_opened(tmp_path):
+    """Without `close` in between. The first one is let go."""
+    paths = [written(tmp_path, WANDB, [name.encode()] * 2, name) for name in ("one", "two")]
+    stores = [original(WANDB_MODULE).DataStore(), wandb.DataStore()]
+    for store in stores:
+        for path in paths:
+            store.open_for_scan(str(path))
+            assert store.scan_data() == path.name.encode()
+            assert store.get_offset() == 17
+        store.close()
+
+
+@lets_go_of_files
+def test_what_is_written_can_be_scanned(tmp_path):
+    for name, store in (("theirs", original(WANDB_MODULE).DataStore()), ("ours", wandb.DataStore())):
+        path = str(tmp_path / name)
+        store.open_for_write(path)
+        store.write(Message(b"one"))
+        store.open_for_scan(path)
+        assert (store.scan_data(), store.scan_data(), store.get_offset()) == (b"one", None, 17)
+        assert store.in_last_block()
+        store.close()
+
+
+def test_the_file_that_was_opened_is_read(tmp_path, monkeypatch):
+    """Also if its name means something else by then: it was relative, or the file was moved or removed."""
+    path = written(tmp_path, WANDB, RECORDS)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    written(elsewhere, WANDB, [b"another"])
+    monkeypatch.chdir(tmp_path)
+    stores = [original(WANDB_MODULE).DataStore(), wandb.DataStore()]
+    for store in stores:
+        store.open_for_scan(path.name)
+    monkeypatch.chdir(elsewhere)
+    if os.name != "nt":
+        path.unlink()
+    for store in stores:
+        assert list(iter(store.scan_data, None)) == RECORDS
+        store.close()
+
+
+@pytest.mark.parametrize("kind", [os.fsencode, Path, lambda path: os.open(path, os.O_RDWR)])
+def test_what_open_takes(kind, tmp_path):
+    path = str(written(tmp_path, WANDB, RECORDS))
+    for store in (original(WANDB_MODULE).DataStore(), wandb.DataStore()):
+        store.open_for_scan(kind(path))
+        assert list(iter(store.scan_data, None)) == RECORDS
+        store.close()
+    log = Log.of(WANDB, RECORDS)
+    log.file[16] ^= 1
+    Path(path).write_bytes(log.file)
+    store = wandb.DataStore()
+    store.open_for_scan(opened := kind(path))
+    with pytest.raises(wandb.DamagedError) as caught:
+        store.scan_data()
+    assert caught.value.path == (path if not isinstance(opened, int) else str(opened))
+    store.close()
+
+
+def test_a_file_is_written_by_any_path(tmp_path):
+    for kind in (os.fsencode, Path, str):
+        path = tmp_path / kind.__name__
+        store = wandb.DataStore()
+        store.open_for_write(kind(str(path)))
+        store.write(Message(b"one"))
+        store.close()
+        store.open_for_append(kind(str(path)))
+        store.close()
+        assert len(path.read_bytes()) == 17
+
+
+def test_wandb_write_refuses(tmp_path):
+    store = wandb.DataStore()
+    with pytest.raises(TypeError):
+        store.open_for_write(7)
+    store.open_for_write(str(tmp_path / "run-1.wandb"))
+    with pytest.raises(io.UnsupportedOperation):
+        store.seek(7)
+    store.close()
+
+
+def test_scan_data_and_scan_record_in_turns(tmp_path):
+    """They share a file, which the one reads ahead."""
+    records = [b"%d" % index * 100 for index in range(200)]
+    path = written(tmp_path, WANDB, records)
+    found = []
+    for store in (original(WANDB_MODULE).DataStore(), wandb.DataStore()):
+        store.open_for_scan(str(path))
+        found.append([step() for _ in range(50) for step in (store.scan_data, store.scan_record)])
+        store.close()
+    assert found[0] == found[1]
+
+
+def test_wandb_logger(caplog, tmp_path):
+    with caplog.at_level(logging.INFO):
+        scanned(written(tmp_path, WANDB, RECORDS)).close()
+    assert not caplog.records
+    assert not hasattr(wandb, "logger")
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
@@ -211,7 +458,7 @@ def test_who_goes_on_after_an_exception_gets_no_less(kind, damage, tmp_path):
     path = tmp_path / "run-1.wandb"
     path.write_bytes(log.file)
     if kind == "wandb":
-        stores = [original("wandb.sdk.internal.datastore").DataStore(), wandb.DataStore()]
+        stores = [original(WANDB_MODULE).DataStore(), wandb.DataStore()]
         for store in stores:
             store.open_for_scan(str(path))
         steps = [store.scan_data for store in stores]

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import os
 import struct
+from collections import deque
 from collections.abc import Callable, Iterator
-from os import PathLike
 
 import cordwood
 
 BLOCK_LEN = 32768
 HEADER_LEN = 7
+
+# So many regions `Reader.skipped` lists at most.
+LISTED_MAX = 100_000
+# Each look at the list copies it: from so many regions on, it begins anew.
+LISTED_ENOUGH = 1_000
 
 
 def check_file_header(
@@ -25,6 +33,35 @@ def check_file_header(
         raise problem(f"invalid file header: version {found_version}, expected {version}")
 
 
+def name_of(file: str | bytes | os.PathLike[str] | os.PathLike[bytes] | int) -> str:
+    """What `open` was given, as text for messages."""
+    return str(file) if isinstance(file, int) else os.fsdecode(file)
+
+
+class _Whole:
+    """A file from its beginning on, with a position of its own: others may move the file."""
+
+    def __init__(self, file: io.BufferedIOBase) -> None:
+        self._file = file
+        self._position = 0
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, offset: int) -> int:
+        self._position = offset
+        return offset
+
+    def read(self, size: int) -> bytes:
+        self._file.seek(self._position)
+        data = self._file.read(size)
+        self._position += len(data)
+        return data
+
+
 class Scanner:
     """The records of one file, one a call, from any offset; what is appended later is found.
 
@@ -32,25 +69,30 @@ class Scanner:
     and go on behind it, so they must not get less. Damage is raised all the same, in its turn.
 
     Attributes:
+        file: The file, which stays open. It is read, whatever has become of its name.
+        name: Its name, for messages.
         reader: The reader below.
         offset: The file offset behind what was returned, in bytes; of damage that was raised, where it begins.
     """
 
-    def __init__(self, path: str | PathLike[str], dialects: tuple[str, ...], offset: int) -> None:
-        dialect = cordwood.detect(path)
-        name = dialect.name if dialect is not None and dialect.name in dialects else dialects[0]
-        self.reader = cordwood.Reader(path, dialect=name, on_corruption="salvage")
+    def __init__(self, file: io.BufferedIOBase, name: str, dialects: tuple[str, ...], offset: int) -> None:
+        self.file, self.name = file, name
+        dialect = dialects[0]
+        with contextlib.suppress(cordwood.DialectError):  # Whoever reads on behind a wrong header means this one.
+            detected = cordwood.detect(_Whole(file))
+            if detected is not None and detected.name in dialects:
+                dialect = detected.name
+        self.reader = cordwood.Reader(_Whole(file), dialect=dialect, on_corruption="salvage")
         self._records: Iterator[cordwood.Record] = self.reader.records()
-        self._path = str(path)
         self.seek(offset)
 
     def seek(self, offset: int) -> None:
         """Goes to a file offset."""
         self.reader.seek(offset)
         self.offset = offset
-        self._has_ended = False
+        self._begins_anew = False
         self._skipped_len = self._skipped_count = 0
-        self._pending: list[cordwood.SkippedRegion | cordwood.Record | None] = []
+        self._pending: deque[cordwood.SkippedRegion | cordwood.Record | None] = deque()
 
     def scan(self, error_type: type[cordwood.CorruptionError]) -> bytes | None:
         """The next record, or `None` at the end.
@@ -59,19 +101,20 @@ class Scanner:
             error_type: There is damage, at `offset`. The next call goes on behind it.
         """
         if not self._pending:
-            if self._has_ended:  # The file may have grown since.
+            if self._begins_anew:
                 self.seek(self.reader.tell())
             record = next(self._records, None)
             if record is not None and self.reader.skipped_len == self._skipped_len:
                 self.offset = record.end_offset
                 return record.data
-            self._pending = [*self._damage(), record]
-        found = self._pending.pop(0)
+            told = self._told(record)  # It may seek, which forgets what is pending.
+            self._pending.extend(told)
+        found = self._pending.popleft()
         if isinstance(found, cordwood.SkippedRegion):
             self.offset = found.begin
             raise error_type(
-                f"{self._path}: {found}",
-                path=self._path,
+                f"{self.name}: {found}",
+                path=self.name,
                 offset=found.begin,
                 length=len(found),
                 reason=found.reason,
@@ -80,18 +123,27 @@ class Scanner:
             )
         if found is None:
             self.offset = self.reader.tell()
-            self._has_ended = True
+            self._begins_anew = True  # The file may have grown when the next one is asked for.
             return None
         self.offset = found.end_offset
         return found.data
 
-    def _damage(self) -> list[cordwood.SkippedRegion]:
-        """What has been skipped since the last time, and is damage."""
-        regions = self.reader.skipped[self._skipped_count :]
+    def _told(self, record: cordwood.Record | None) -> list[cordwood.SkippedRegion | cordwood.Record | None]:
+        """The damage that has been skipped since the last time, and the record behind it."""
+        skipped = self.reader.skipped
+        regions = skipped[self._skipped_count :]
+        told: list[cordwood.SkippedRegion | cordwood.Record | None] = [
+            region for region in regions if region.severity == cordwood.Severity.CORRUPTION
+        ]
+        if len(skipped) >= LISTED_MAX:
+            # There may be more in front of the record, which is not listed: that is read once more.
+            self.seek(regions[-1].end)
+            return told or self._told(next(self._records, None))
         self._skipped_len = self.reader.skipped_len
-        self._skipped_count += len(regions)
-        return [region for region in regions if region.severity == cordwood.Severity.CORRUPTION]
+        self._skipped_count = len(skipped)
+        self._begins_anew = self._skipped_count >= LISTED_ENOUGH
+        return [*told, record]
 
     def close(self) -> None:
-        """Closes the file."""
+        """Lets go of the file."""
         self.reader.close()

@@ -1,8 +1,9 @@
 """`RecordsReader` and `RecordsWriter` of App Engine, the format of Datastore's exports and of MapReduce.
 
-They are those of `google.appengine.api.files.records` in the App Engine SDK for Python 2.7, and of
-`mapreduce.records` in GoogleAppEngineMapReduce 1.9.22.0. Both run on Python 2 only; leveldb-export's copy of the
-reader runs on Python 3, and is what the tests compare with. Change
+They are those of `google.appengine.api.files.records` in the App Engine SDK for Python 2.7, as of December 2014. That
+runs on Python 2 only; leveldb-export's copy of the reader runs on Python 3, and is what the tests compare with. The
+bytes of the writer are compared with those of LevelDB. Of the MapReduce library, there is `cordwood.compat.mapreduce`.
+Change
 
     from google.appengine.api.files import records
 
@@ -33,7 +34,10 @@ block, and told to a logger, as theirs do. The deviations:
   if the file can seek. Theirs is behind what it could read, and returns nothing more.
 * **tell**: In damage, `tell` may be elsewhere: it is behind what was skipped so far.
 * **append**: A writer on a file that is not at the beginning of a block goes on in the next one, and fills this one
-  with zeros. Theirs takes that place for the beginning of a block, and readers lose what is written there.
+  with zeros; so does one that is written to after `close`. Theirs takes the one place for the beginning of a block,
+  the other for the middle of one, and readers lose what is written there.
+* **close**: Closing twice fills one block. Theirs writes as many zeros once more, behind the end of the block.
+* **only-read**: A file needs no `tell`. Where it stands is then offset 0; theirs raises an `AttributeError`.
 * **bytes**: Records are bytes: `str` is a `TypeError`, and so is a file that is open for text.
 """
 
@@ -51,10 +55,47 @@ if TYPE_CHECKING:
 
     from cordwood.typing import Readable, Writable
 
-__all__ = ["RecordsReader", "RecordsWriter"]
+__all__ = ["Error", "FileReader", "FileWriter", "InvalidRecordError", "RecordsReader", "RecordsWriter"]
 
-_BLOCK_LEN = 32768
+BLOCK_SIZE = 32768
+HEADER_FORMAT = "<IHB"
+HEADER_LENGTH = 7
+
+RECORD_TYPE_NONE = 0
+RECORD_TYPE_FULL = 1
+RECORD_TYPE_FIRST = 2
+RECORD_TYPE_MIDDLE = 3
+RECORD_TYPE_LAST = 4
+
 _WHENCE_CURRENT = 1
+
+
+class Error(Exception):
+    """The base of `InvalidRecordError`."""
+
+
+class InvalidRecordError(Error):
+    """What no reader raises, neither here nor in the original: damage is passed over."""
+
+
+class FileWriter:
+    """What a writer needs. A file need not be one of these."""
+
+    def write(self, data: bytes) -> object:
+        """Takes all of `data`."""
+        raise NotImplementedError
+
+
+class FileReader:
+    """What a reader needs. A file need not be one of these."""
+
+    def read(self, size: int) -> bytes:
+        """The next bytes; fewer than `size` at the end only."""
+        raise NotImplementedError
+
+    def tell(self) -> int:
+        """The file offset."""
+        raise NotImplementedError
 
 
 def _position_of(file: object) -> int:
@@ -63,6 +104,34 @@ def _position_of(file: object) -> int:
         return int(file.tell())  # type: ignore[attr-defined]
     except (AttributeError, OSError):
         return 0
+
+
+class _Log:
+    """A file as the log that begins at its offset 0, wherever it stands. It is moved only if it must be."""
+
+    def __init__(self, file: Readable) -> None:
+        self.file: Any = file
+        self.position = _position_of(file)
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return 0
+
+    def seek(self, offset: int) -> int:
+        if offset != self.position:
+            if not hasattr(self.file, "seek"):
+                raise io.UnsupportedOperation("the file cannot seek")
+            self.file.seek(offset)
+            self.position = offset
+        return offset
+
+    def read(self, size: int) -> Any:
+        data = self.file.read(size)
+        if data is not None:
+            self.position += len(data)
+        return data
 
 
 class RecordsReader:
@@ -74,11 +143,9 @@ class RecordsReader:
     """
 
     def __init__(self, reader: Readable) -> None:
-        self._file = reader
-        position = _position_of(reader)
-        if position:
-            reader.seek(0)  # type: ignore[attr-defined]
-        self.reader: cordwood.Reader = cordwood.Reader(reader, dialect="leveldb", on_corruption="skip")
+        self._log = _Log(reader)
+        position = self._log.position
+        self.reader: cordwood.Reader = cordwood.Reader(self._log, dialect="leveldb", on_corruption="skip")
         """The reader below: `skipped` and `end` tell what was not returned."""
         if position:
             self.reader.seek(position)
@@ -117,14 +184,17 @@ class RecordsReader:
         Args:
             offset: In bytes.
             whence: From where on it counts, as for a file.
+
+        Raises:
+            AttributeError: The file has no `seek`.
         """
         if whence == _WHENCE_CURRENT:
-            offset += self.tell()
-        elif whence:
-            file: Any = self._file
-            offset = int(file.seek(offset, whence))
-        self.reader.seek(offset)
-        return offset
+            offset, whence = self.tell() + offset, 0
+        file = self._log.file
+        file.seek(offset, whence)  # It refuses what it cannot do.
+        self._log.position = position = int(file.tell())
+        self.reader.seek(position)
+        return position
 
 
 class _OnlyWrite:
@@ -135,35 +205,58 @@ class _OnlyWrite:
 
 
 class RecordsWriter:
-    """Writes records to a log. Each is handed to the file at once.
+    """Writes records to a log, inside a `with` statement. Each is handed to the file at once.
 
     Args:
-        writer: A binary file, or another object with `write`.
+        writer: A binary file, or another object with `write`. It stays open.
+        _pad_last_block: Fill the last block with zeros at the end. Default: `True`.
     """
 
-    def __init__(self, writer: Writable) -> None:
+    def __init__(self, writer: Writable, _pad_last_block: bool = True) -> None:  # noqa: FBT001, FBT002 - theirs
         self._file = writer
-        used = _position_of(writer) % _BLOCK_LEN
+        self._pads = _pad_last_block
+        self._has_entered = False
+        used = _position_of(writer) % BLOCK_SIZE
         if used:
-            writer.write(bytes(_BLOCK_LEN - used))
+            writer.write(bytes(BLOCK_SIZE - used))
+        self._begin_block()
+
+    def _begin_block(self) -> None:
         # Without the file's `flush`: what is written goes into the file's own buffer.
-        self._writer = cordwood.Writer(_OnlyWrite(writer), "w")
+        self._writer = cordwood.Writer(_OnlyWrite(self._file), "w")
 
     def write(self, data: ReadableBuffer) -> None:
-        """Appends a record: `bytes` or any other buffer."""
+        """Appends a record: `bytes` or any other buffer.
+
+        Raises:
+            RuntimeError: This is not inside `with`.
+        """
+        if not self._has_entered:
+            raise RuntimeError("write to a RecordsWriter inside a 'with' statement only")
         self._writer.append(data)
         self._writer.flush()
 
     def close(self) -> None:
-        """Does nothing: the file stays open, and has all records."""
+        """Fills the last block with zeros, unless told not to. The file stays open."""
+        if self._pads:
+            self._pad()
+
+    def _pad(self) -> None:
+        used = self._writer.tell() % BLOCK_SIZE
+        if used:
+            self._writer.close()
+            self._file.write(bytes(BLOCK_SIZE - used))
+            self._begin_block()
 
     def __enter__(self) -> Self:
+        self._has_entered = True
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, atype: object, value: object, traceback: object) -> None:
         self.close()
 
     def __del__(self) -> None:
-        # Theirs need not be closed, so neither must this one warn that it was not.
-        with contextlib.suppress(AttributeError):
+        # Theirs need not be closed, so neither must this one warn that it was not. If the last write failed, that has
+        # been raised; it fails again here.
+        with contextlib.suppress(Exception):
             self._writer.close()

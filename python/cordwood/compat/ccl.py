@@ -17,8 +17,8 @@ to
 7 Live b'key' b'value' 19
 8 Deleted b'old' b'' 30
 
-On an undamaged log it gives what ccl_leveldb gives. That is on no package index: the tests compare with
-chromium-reader 0.1.1, a rewrite of it, where the names of states and types are in capitals. The deviations:
+On an undamaged log it gives what ccl_leveldb gives, but for **offset**. That is on no package index: the tests compare
+with chromium-reader 0.1.1, a rewrite of it, where the names of states and types are in capitals. The deviations:
 
 * **checksums**: Checksums are verified. ccl_leveldb does not look at them, and hands out damaged data as good.
 * **goes-on**: Damage is passed over and told to the logger `cordwood`; `LogFile.reader.skipped` lists it. All sound
@@ -29,11 +29,15 @@ chromium-reader 0.1.1, a rewrite of it, where the names of states and types are 
 * **zeros**: Zeros up to the end of the file or of a block are passed over. ccl_leveldb raises a `ValueError`.
 * **not-a-batch**: A record that is no batch, and in a batch what is neither a put nor a delete, is passed over and
   told to the logger, up to the next batch. ccl_leveldb raises, or makes something of it.
-* **only-logs**: `LdbFile`, `ManifestFile` and `RawLevelDb` are not here. `cordwood.payload.VersionEdit` reads the
-  records of a MANIFEST.
-
-As in ccl_leveldb, the offset of an operation in a batch of several fragments takes no account of the headers between
-them.
+* **count**: All operations of a batch are given, and the logger is told if their number is not the one that the batch
+  states. ccl_leveldb gives as many as are stated, and raises an `IndexError` if there are fewer.
+* **offset**: The offset of an operation in a batch of several fragments is that of the batch, and the bytes of the
+  batch in front of it, without the headers between the fragments, as chromium-reader gives it. ccl_leveldb multiplies
+  that of the batch by 32,768.
+* **path**: The path may be `str`. ccl_leveldb takes a `pathlib.Path` only.
+* **only-logs**: What reads tables, MANIFESTs and whole databases is not here: `LdbFile`, `Block`, `BlockHandle`,
+  `RawBlockEntry`, `ManifestFile`, `VersionEdit`, `VersionEditTag`, `RawLevelDb`, `read_le_varint` and
+  `read_length_prefixed_blob`. `cordwood.payload.VersionEdit` reads the records of a MANIFEST.
 """
 
 from __future__ import annotations
@@ -47,7 +51,10 @@ from pathlib import Path
 import cordwood
 from cordwood.compat._batches import batch_of, batches, operations
 
-__all__ = ["FileType", "KeyState", "LogFile", "Record"]
+__all__ = ["FileType", "KeyState", "LogEntryType", "LogFile", "Record"]
+
+# In a table, behind a key: the sequence number and the kind.
+_TAG_LEN = 8
 
 
 class FileType(enum.Enum):
@@ -65,6 +72,16 @@ class KeyState(enum.Enum):
     Unknown = 2
 
 
+class LogEntryType(enum.IntEnum):
+    """The types of fragments."""
+
+    Zero = 0
+    Full = 1
+    First = 2
+    Middle = 3
+    Last = 4
+
+
 @dataclass(frozen=True)
 class Record:
     """A put or a delete, and where it is from."""
@@ -80,8 +97,31 @@ class Record:
 
     @property
     def user_key(self) -> bytes:
-        """The key. In a log, there is nothing behind it."""
-        return self.key
+        """The key. In a table, eight bytes stand behind it; in a log, nothing."""
+        return self.key[:-_TAG_LEN] if self.file_type == FileType.Ldb and len(self.key) >= _TAG_LEN else self.key
+
+    @classmethod
+    def ldb_record(
+        cls,
+        key: bytes,
+        value: bytes,
+        origin_file: PathLike[str],
+        offset: int,
+        was_compressed: bool,  # noqa: FBT001 - theirs
+    ) -> Record:
+        """A record of a table, whose key ends in its sequence number and its kind."""
+        tag = int.from_bytes(key[-_TAG_LEN:], "little")
+        state = KeyState.Unknown
+        if len(key) > _TAG_LEN:
+            state = KeyState.Live if tag & 0xFF else KeyState.Deleted
+        return cls(key, value, tag >> 8, state, FileType.Ldb, origin_file, offset, was_compressed)
+
+    @classmethod
+    def log_record(  # noqa: PLR0917 - theirs
+        cls, key: bytes, value: bytes, seq: int, state: KeyState, origin_file: PathLike[str], offset: int
+    ) -> Record:
+        """A record of a log."""
+        return cls(key, value, seq, state, FileType.Log, origin_file, offset, False)  # noqa: FBT003
 
 
 class LogFile:
@@ -120,16 +160,7 @@ class LogFile:
             if batch is not None:
                 for found in operations(offset, batch, path):
                     state = KeyState.Live if found.is_put else KeyState.Deleted
-                    yield Record(
-                        key=found.key,
-                        value=found.value,
-                        seq=found.sequence,
-                        state=state,
-                        file_type=FileType.Log,
-                        origin_file=self.path,
-                        offset=found.offset,
-                        was_compressed=False,
-                    )
+                    yield Record.log_record(found.key, found.value, found.sequence, state, self.path, found.offset)
 
     def close(self) -> None:
         """Closes the file. Closing twice is no error."""

@@ -31,8 +31,12 @@ On an undamaged log it gives what dfindexeddb gives, but for the first of the de
 * **joined**: A record without its first or last fragment is not returned. dfindexeddb joins what there is.
 * **not-a-batch**: A record that is no batch, and in a batch what is neither a put nor a delete, is passed over and
   told to the logger, up to the next batch. dfindexeddb raises a `ValueError` or `DecoderError`.
+* **count**: All operations of a batch are given, and the logger is told if their number is not `WriteBatch.count`,
+  the one that the batch states. dfindexeddb gives as many as are stated, and raises a `DecoderError` if there are
+  fewer.
 * **only-logs**: `FromDecoder`, `FromStream` and `FromBytes` of the classes are not here, nor are the modules for
-  tables and descriptors.
+  tables and descriptors, `errors` and `utils`. `definitions` has `InternalRecordType` and `LogFilePhysicalRecordType`
+  only.
 """
 
 from __future__ import annotations
@@ -54,6 +58,7 @@ __all__ = [
     "ParsedInternalKey",
     "PhysicalRecord",
     "WriteBatch",
+    "definitions",
 ]
 
 _logger = logging.getLogger("cordwood")
@@ -68,14 +73,21 @@ class LogFilePhysicalRecordType(enum.IntEnum):
     LAST = 4
 
 
-_TYPES = frozenset(LogFilePhysicalRecordType)
-
-
 class InternalRecordType(enum.IntEnum):
     """What is done to a key."""
 
     DELETED = 0
     VALUE = 1
+
+
+class definitions:  # noqa: N801 - the name of a module
+    """What of dfindexeddb's `definitions` concerns logs."""
+
+    InternalRecordType = InternalRecordType
+    LogFilePhysicalRecordType = LogFilePhysicalRecordType
+
+
+_TYPES = frozenset(LogFilePhysicalRecordType)
 
 
 @dataclass

@@ -32,6 +32,8 @@ On an undamaged file it returns what leveldb-export's returns. Its deviations ar
 * **values**: Places, keys and users are those of `cordwood.payload.entity`, since those of the App Engine SDK would
   need it. All text is `str`.
 * **not-an-entity**: A record that is no entity raises a `cordwood.PayloadError`.
+* **names**: `parse_entity_field` of `leveldb_export.export` and the module `leveldb_export.utils` are not here: they
+  take values of the App Engine SDK.
 """
 
 from __future__ import annotations
@@ -41,12 +43,44 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from cordwood.compat import appengine
+from cordwood.compat.appengine import (
+    BLOCK_SIZE,
+    HEADER_FORMAT,
+    HEADER_LENGTH,
+    RECORD_TYPE_FIRST,
+    RECORD_TYPE_FULL,
+    RECORD_TYPE_LAST,
+    RECORD_TYPE_MIDDLE,
+    RECORD_TYPE_NONE,
+    FileReader,
+    InvalidRecordError,
+)
 from cordwood.payload import entity
 
 if TYPE_CHECKING:
     from cordwood.typing import Readable
 
-__all__ = ["RecordsReader", "parse_leveldb_documents"]
+__all__ = [
+    "BLOCK_SIZE",
+    "CRC_INIT",
+    "ENDIANNESS",
+    "HEADER_FORMAT",
+    "HEADER_LENGTH",
+    "RECORD_TYPE_FIRST",
+    "RECORD_TYPE_FULL",
+    "RECORD_TYPE_LAST",
+    "RECORD_TYPE_LENGTH",
+    "RECORD_TYPE_MIDDLE",
+    "RECORD_TYPE_NONE",
+    "FileReader",
+    "InvalidRecordError",
+    "RecordsReader",
+    "parse_leveldb_documents",
+]
+
+ENDIANNESS = "little"
+CRC_INIT = 0
+RECORD_TYPE_LENGTH = 1
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)

@@ -46,24 +46,31 @@ On an undamaged file, all calls return what SwanLab's return. The deviations:
 * **old-files**: A `WBDataStoreReader` reads files of wandb-core before 0.17.6, which have other checksums.
   SwanLab's does not.
 * **file-header**: A file header that is cut short is a `DataStoreError` in a `DataStoreReader`, too. SwanLab's is
-  an `AssertionError`.
+  an `AssertionError`. A file with a wrong header is not open then; SwanLab's `DataStoreReader` reads on behind it.
+* **descriptor**: A file descriptor is read from the file's beginning, in SwanLab's readers from where it stands.
 * **attributes**: All errors have `path` and `offset`, as any `cordwood.CordwoodError`, and cannot be made without
   them.
-* **not-open**: What is not open is a `DataStoreError`, and so is opening a `DataStoreReader` twice. SwanLab's is an
-  `AssertionError`, and opening twice forgets the first file. `close` can be called twice.
+* **not-open**: `next` of a `DataStoreReader` that is not open is an `AssertionError`, as `iter` and `scan` are in
+  both. SwanLab's is a `StopIteration`.
+* **close**: Any `close` can be called twice. That of SwanLab's `DataStoreReader` and `DataStoreWriter` is an
+  `AssertionError` then.
+* **reuse**: A writer can write a second file. SwanLab's goes on counting where the first one ended, and so cuts the
+  records of the second in the wrong places.
 * **write**: A file that is written is locked against a second writer. Records are gathered: SwanLab's are in
   Python's buffer of 8 KiB, these in one of 1 MiB, until `ensure_flushed` or `close`. The file header is written
-  with the first record, or by `close`.
+  with the first record, or by `close`. A path is needed, not a file descriptor.
+* **names**: `console` and `safe`, by which SwanLab's store tells of damage, are not here; the store tells by raising.
 """
 
 from __future__ import annotations
 
-from os import PathLike
+import os
+import struct
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Protocol, Self, TypeAlias
 
 import cordwood
-from cordwood.compat._store import HEADER_LEN, Scanner, check_file_header
+from cordwood.compat._store import HEADER_LEN, Scanner, check_file_header, name_of
 
 __all__ = [
     "DataStoreCorruptionError",
@@ -76,6 +83,16 @@ __all__ = [
     "WBDataStoreReader",
 ]
 
+LEVELDBLOG_HEADER_LEN = 7
+LEVELDBLOG_BLOCK_LEN = 32768
+LEVELDBLOG_DATA_LEN = LEVELDBLOG_BLOCK_LEN - LEVELDBLOG_HEADER_LEN
+
+LEVELDBLOG_FULL = 1
+LEVELDBLOG_FIRST = 2
+LEVELDBLOG_MIDDLE = 3
+LEVELDBLOG_LAST = 4
+LEVELDBLOG_TYPES = (LEVELDBLOG_FULL, LEVELDBLOG_FIRST, LEVELDBLOG_MIDDLE, LEVELDBLOG_LAST)
+
 LEVELDBLOG_HEADER_IDENT = b":SWL"
 LEVELDBLOG_HEADER_MAGIC = 0xE1D6
 LEVELDBLOG_HEADER_VERSION = 2
@@ -83,6 +100,8 @@ LEVELDBLOG_HEADER_VERSION = 2
 WANDB_HEADER_IDENT = b":W&B"
 WANDB_HEADER_MAGIC = 0xBEE1
 WANDB_HEADER_VERSION = 0
+
+_Path: TypeAlias = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 
 
 class DataStoreError(cordwood.CordwoodError):
@@ -119,13 +138,15 @@ class DataStoreWriter:
     def __init__(self) -> None:
         self._writer: cordwood.Writer | None = None
 
-    def open(self, filename: str | PathLike[str]) -> None:
-        """Makes a new file.
+    def open(self, filename: _Path) -> None:
+        """Makes a new file, and closes the one before, if that is open.
 
         Raises:
             FileExistsError: There is one.
         """
-        self._writer = cordwood.Writer(filename, "x", dialect="swanlab")
+        writer = cordwood.Writer(os.fsdecode(filename), "x", dialect="swanlab")
+        self.close()
+        self._writer = writer
 
     def write(self, data: bytes) -> None:
         """Appends a record."""
@@ -143,7 +164,7 @@ class DataStoreWriter:
 
     def _open_writer(self) -> cordwood.Writer:
         if self._writer is None:
-            raise DataStoreError("the writer is not open", path=None, offset=0)
+            raise AssertionError("the writer is not open")
         return self._writer
 
 
@@ -172,23 +193,29 @@ class _Reader:
     def __init__(self) -> None:
         self._scanner: Scanner | None = None
 
-    def open(self, filename: str | PathLike[str]) -> None:
-        """Opens a file and looks at its header.
+    def open(self, filename: _Path | int) -> None:
+        """Opens a file and looks at its header. The path is not looked at again.
 
         Raises:
-            DataStoreError: It is another one, or another version's; or a file is open already.
+            DataStoreError: It is another one, or another version's.
         """
-        if self._scanner is not None:
-            raise DataStoreError("a file is open already", path=str(filename), offset=0)
-        with Path(filename).open("rb") as file:
+        name = name_of(filename)
+        file = open(filename, "rb")  # noqa: PTH123, SIM115 - closed in `close`
+        try:
+            self.close()
+            file.seek(0)
             header = file.read(HEADER_LEN)
-        check_file_header(header, *self._header, lambda message: self._header_problem(message, header, str(filename)))
-        self._scanner = Scanner(filename, self._dialects, HEADER_LEN)
+            check_file_header(header, *self._header, lambda message: self._header_problem(message, header, name))
+            self._scanner = Scanner(file, name, self._dialects, HEADER_LEN)
+        except BaseException:
+            file.close()
+            raise
 
     def close(self) -> None:
         """Closes the file. Closing twice is no error."""
         if self._scanner is not None:
             self._scanner.close()
+            self._scanner.file.close()
             self._scanner = None
 
     def scan(self) -> bytes | None:
@@ -201,13 +228,19 @@ class _Reader:
 
     @property
     def reader(self) -> cordwood.Reader:
-        """The reader below: `skipped` and `end` tell what was not returned."""
+        """The reader below: `skipped` and `end` tell what was not returned.
+
+        `skipped` begins anew at an end, and when there are 1,000 regions.
+        """
         return self._open_scanner().reader
 
     def _open_scanner(self) -> Scanner:
         if self._scanner is None:
-            raise DataStoreError("the reader is not open", path=None, offset=0)
+            raise self._not_open()
         return self._scanner
+
+    def _not_open(self) -> Exception:
+        return AssertionError("the reader is not open")
 
     def _header_problem(self, message: str, _header: bytes, path: str) -> DataStoreError:
         return DataStoreError(message, path=path, offset=0)
@@ -220,6 +253,7 @@ class DataStoreReader(_Reader):
     _header = (LEVELDBLOG_HEADER_IDENT, LEVELDBLOG_HEADER_MAGIC, LEVELDBLOG_HEADER_VERSION)
 
     def __iter__(self) -> Self:
+        self._open_scanner()
         return self
 
     def __next__(self) -> bytes:
@@ -241,6 +275,18 @@ class WBDataStoreReader(_Reader):
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def open(self, filename: _Path | int) -> None:
+        """Opens a file and looks at its header. The path is not looked at again.
+
+        Raises:
+            DataStoreCorruptionError: It is no `.wandb` file.
+            DataStoreError: It is another version's; or a file is open already.
+            DataStoreTruncatedError: It ends in the header.
+        """
+        if self._scanner is not None:
+            raise DataStoreError("a file is open already", path=name_of(filename), offset=0)
+        super().open(filename)
+
     def scan(self) -> bytes | None:
         """The next record, or `None` at the end.
 
@@ -253,10 +299,17 @@ class WBDataStoreReader(_Reader):
             end = self.reader.end
             if end is not None and end.kind == "torn_tail":
                 message = f"the file ends in an incomplete record, which begins at offset {end.offset}"
-                raise DataStoreTruncatedError(message, path=self.reader.path, offset=end.offset)
+                raise DataStoreTruncatedError(message, path=self._open_scanner().name, offset=end.offset)
         return record
+
+    def _not_open(self) -> Exception:
+        return DataStoreError("the reader is not open", path=None, offset=0)
 
     def _header_problem(self, message: str, header: bytes, path: str) -> DataStoreError:
         if len(header) < HEADER_LEN:
             return DataStoreTruncatedError(message, path=path, offset=0)
+        if header[:-1] != struct.pack("<4sH", WANDB_HEADER_IDENT, WANDB_HEADER_MAGIC):
+            return DataStoreCorruptionError(
+                message, path=path, offset=0, length=HEADER_LEN, reason=cordwood.Reason.BAD_FILE_HEADER
+            )
         return super()._header_problem(message, header, path)

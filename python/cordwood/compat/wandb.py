@@ -44,8 +44,9 @@ On an undamaged file, all calls return what wandb's return. The deviations:
 * **trailer**: What stands in a block's trailer does not matter, and the file may end in front of it or in it. wandb
   raises an `AssertionError`.
 * **old-files**: `scan_data` reads files of wandb-core before 0.17.6, which have other checksums. wandb's does not.
-* **read-only**: A file that is scanned is opened for reading only. wandb opens it for writing, too, which fails if
-  that is forbidden.
+* **read-only**: A file that is scanned is opened for reading only, and `write` raises an `io.UnsupportedOperation`.
+  wandb opens it for writing, too, which fails if that is forbidden; `write` puts a record wherever the scan stands.
+  A file descriptor is read from the file's beginning, in wandb from where it stands.
 * **file-header**: A wrong file header is a `FileHeaderError`, an `AssertionError`. wandb raises that if the header
   is cut short, and else `Exception`.
 * **append**: `open_for_append` goes on behind the last record, and raises a `TornTailError` or `CorruptionError` if
@@ -53,8 +54,11 @@ On an undamaged file, all calls return what wandb's return. The deviations:
 * **write**: `write` takes any object with `SerializeToString`, and does not ask for its `ByteSize`. A file that is
   written is locked against a second writer. Records are gathered: wandb's are in Python's buffer of 8 KiB, these in
   one of 1 MiB, until `ensure_flushed`, `close`, or a record in several pieces. The file header is written with the
-  first record, or by `close`.
-* **close**: `close` can be called twice, and the store be used again.
+  first record, or by `close`. A path is needed, not a file descriptor. `seek` raises an `io.UnsupportedOperation`;
+  wandb's writes over what is there.
+* **reuse**: A store can write a second file. wandb's goes on counting where the first one ended, and so cuts the
+  records of the second in the wrong places.
+* **logger**: There is no `logger`, which is told of files that are opened and closed.
 """
 
 from __future__ import annotations
@@ -63,10 +67,10 @@ import io
 import os
 import struct
 import zlib
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import cordwood
-from cordwood.compat._store import Scanner, check_file_header
+from cordwood.compat._store import Scanner, check_file_header, name_of
 
 __all__ = ["DamagedError", "DataStore", "FileHeaderError"]
 
@@ -83,6 +87,13 @@ LEVELDBLOG_HEADER_IDENT = ":W&B"
 LEVELDBLOG_HEADER_MAGIC = 0xBEE1
 LEVELDBLOG_HEADER_VERSION = 0
 
+_Path: TypeAlias = str | bytes | os.PathLike[str] | os.PathLike[bytes]
+
+
+def strtobytes(x: str) -> bytes:
+    """Text as bytes, each character one."""
+    return x.encode("iso8859-1")
+
 
 class DamagedError(cordwood.CorruptionError, AssertionError):
     """Damage. Its attributes are those of `cordwood.CorruptionError`."""
@@ -97,78 +108,97 @@ class _Message(Protocol):
 
 
 class DataStore:
-    """A `.wandb` file, opened in one of three ways by the methods `open_for_...`."""
+    """A `.wandb` file, opened in one of three ways by the methods `open_for_...`. Opening another one closes it."""
 
     def __init__(self) -> None:
         # The names of these are wandb's: scripts use them, and some set them in an `open_for_scan` of their own.
         self._opened_for_scan = False
         self._fp: io.BufferedIOBase | None = None
-        self._fname = ""
+        self._fname: _Path | int = ""
         self._index = 0
         self._flush_offset = 0
         self._size_bytes = 0
         self._scanner: Scanner | None = None
         self._writer: cordwood.Writer | None = None
 
-    def open_for_write(self, fname: str) -> None:
+    def open_for_write(self, fname: _Path) -> None:
         """Makes a new file.
 
         Raises:
             FileExistsError: There is one.
         """
-        self._write_to(fname, cordwood.Writer(fname, "x", dialect="wandb"))
+        self._write_to(fname, cordwood.Writer(os.fsdecode(fname), "x", dialect="wandb"))
 
-    def open_for_append(self, fname: str) -> None:
+    def open_for_append(self, fname: _Path) -> None:
         """Opens a file to write behind its last record, or makes a new one.
 
         Raises:
             CorruptionError: The file is damaged, or no `.wandb` file.
             TornTailError: It ends in an incomplete record. `cordwood.Writer` can be told to cut that off.
         """
-        self._write_to(fname, cordwood.Writer(fname, "a", dialect="wandb"))
+        self.close()  # It may be the same file, which then must be whole.
+        self._write_to(fname, cordwood.Writer(os.fsdecode(fname), "a", dialect="wandb"))
 
-    def _write_to(self, fname: str, writer: cordwood.Writer) -> None:
+    def _write_to(self, fname: _Path, writer: cordwood.Writer) -> None:
+        self.close()
         self._fname = fname
+        self._fp = self._scanner = None
         self._writer = writer
         # Of a new file, the header is written with the first record.
         self._index = max(writer.tell(), LEVELDBLOG_HEADER_LEN)
         self._flush_offset = 0
 
-    def open_for_scan(self, fname: str) -> None:
-        """Opens a file to read it.
+    def open_for_scan(self, fname: _Path | int) -> None:
+        """Opens a file to read it. The path is not looked at again: the file may be renamed or removed.
 
         Raises:
             FileHeaderError: It does not begin as a `.wandb` file does, or is empty.
         """
+        file = open(fname, "rb")  # noqa: PTH123, SIM115 - closed in `close`
+        try:
+            self.close()  # If it was written, all of it is to be found now.
+            file.seek(0)
+            self._size_bytes = os.stat(fname).st_size  # noqa: PTH116
+        except BaseException:
+            file.close()
+            raise
         self._fname = fname
-        self._fp = open(fname, "rb")  # noqa: PTH123, SIM115 - closed in `close`
+        self._fp, self._writer = file, None
         self._index = 0
-        self._size_bytes = os.stat(fname).st_size  # noqa: PTH116
         self._opened_for_scan = True
         self._read_header()
 
     def _read_header(self) -> None:
         header = self._file().read(LEVELDBLOG_HEADER_LEN)
+        self._index += len(header)  # Some scripts go on behind a wrong one.
 
         def problem(message: str) -> Exception:
-            return FileHeaderError(message, path=str(self._fname), offset=0)
+            return FileHeaderError(message, path=name_of(self._fname), offset=0)
 
-        ident = LEVELDBLOG_HEADER_IDENT.encode()
+        ident = strtobytes(LEVELDBLOG_HEADER_IDENT)
         check_file_header(header, ident, LEVELDBLOG_HEADER_MAGIC, LEVELDBLOG_HEADER_VERSION, problem)
-        self._index += len(header)
 
     @property
     def reader(self) -> cordwood.Reader:
-        """The reader below, of a file that is scanned: `skipped` and `end` tell what was not returned."""
+        """The reader below, of a file that is scanned: `skipped` and `end` tell what was not returned.
+
+        `skipped` begins anew at an end, and when there are 1,000 regions.
+        """
         return self._scan().reader
 
     def seek(self, offset: int) -> None:
-        """Goes to a file offset, in bytes: that of a record, or the beginning of a block."""
+        """Goes to a file offset, in bytes: that of a record, or the beginning of a block.
+
+        Raises:
+            io.UnsupportedOperation: The file is open for writing.
+        """
         self._file()
         self._index = offset
 
     def get_offset(self) -> int:
         """The file offset behind what has been returned or written, in bytes; after damage, where that begins."""
+        if self._writer is None or self._writer.closed:
+            self._file()
         return self._index
 
     def in_last_block(self) -> bool:
@@ -181,7 +211,10 @@ class DataStore:
         Raises:
             DamagedError: There is damage. The next call goes on behind it.
         """
-        scanner = self._scan()
+        scanner = self._scanner
+        # A script can have opened the file itself.
+        if scanner is None or scanner.file is not self._fp:
+            scanner = self._scan()
         if scanner.offset != self._index:
             scanner.seek(self._index)
         try:
@@ -195,6 +228,7 @@ class DataStore:
         Raises:
             DamagedError: There is damage, or not all of the fragment is there yet.
         """
+        self._assert_opened_for_scan()
         file = self._file()
         file.seek(self._index)
         header = file.read(LEVELDBLOG_HEADER_LEN)
@@ -210,7 +244,7 @@ class DataStore:
         ):
             raise DamagedError(
                 f"there is no whole fragment at offset {self._index}",
-                path=str(self._fname),
+                path=name_of(self._fname),
                 offset=self._index,
                 length=len(header) + len(data),
                 reason=cordwood.Reason.CHECKSUM_MISMATCH,
@@ -239,28 +273,44 @@ class DataStore:
 
     def ensure_flushed(self, off: int) -> None:  # noqa: ARG002 - wandb's signature
         """Hands all records so far to the operating system."""
-        self._open_writer().flush()
+        if self._writer is None:
+            self._file()
+        else:
+            self._writer.flush()
 
     def close(self) -> None:
         """Closes the file. Closing twice is no error."""
         for opened in (self._writer, self._scanner, self._fp):
             if opened is not None:
                 opened.close()
-        self._writer = self._scanner = self._fp = None
-        self._opened_for_scan = False
+        self._scanner = None
+
+    def _assert_opened_for_scan(self) -> None:
+        if not self._opened_for_scan:
+            raise AssertionError("file not open for scanning")
+        if self._fp is None:  # It was then opened for writing.
+            raise io.UnsupportedOperation("the file cannot be read")
 
     def _scan(self) -> Scanner:
-        if self._scanner is None:
-            self._file()
-            self._scanner = Scanner(self._fname, ("wandb", "wandb_old"), self._index)
+        self._assert_opened_for_scan()
+        file = self._file()
+        if self._scanner is None or self._scanner.file is not file:
+            self._scanner = Scanner(file, name_of(self._fname), ("wandb", "wandb_old"), self._index)
         return self._scanner
 
     def _file(self) -> io.BufferedIOBase:
+        """The file that is scanned. If there is none, the exceptions are those of wandb's file."""
+        opened = self._writer if self._fp is None else self._fp
+        if opened is None:
+            raise AttributeError("no file has been opened")
+        if opened.closed:
+            raise ValueError("the file is closed")
         if self._fp is None:
-            raise AssertionError("the file is not open for scanning")
+            raise io.UnsupportedOperation("the file is open for writing")
         return self._fp
 
     def _open_writer(self) -> cordwood.Writer:
         if self._writer is None:
-            raise AssertionError("the file is not open for writing")
+            self._file()
+            raise io.UnsupportedOperation("the file is open for scanning")
         return self._writer
