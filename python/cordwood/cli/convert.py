@@ -23,9 +23,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
-import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Generator, Iterator
 from typing import IO, Any
 
@@ -38,12 +36,14 @@ from cordwood.cli._common import (
     complain,
     counted,
     names_file,
+    opened,
     shown,
     tell_skipped,
 )
 from cordwood.cli._rows import FORMS as ROW_FORMS
 from cordwood.cli._rows import KNOWN_COLUMNS, Row, rows_as
 from cordwood.cli._tables import BINARY, FORMS, SUFFIXES, check_installed, open_table
+from cordwood.cli._twice import readable_twice
 from cordwood.errors import PayloadError
 
 EXAMPLES = """\
@@ -83,8 +83,10 @@ def run(options: argparse.Namespace) -> Status:
         raise ValueError(f"{form} is nothing for a terminal; name a destination")
     known = {} if form == "ndjson" else KNOWN_COLUMNS.get(options.payload)
     check_installed(form)
-    with _source(options.source, twice=known is None) as open_source:
-        return _convert(options, form, open_source, known)
+    if known is not None:
+        return _convert(options, form, lambda: opened(options.source), known)
+    with readable_twice(options.source) as source:
+        return _convert(options, form, source, known)
 
 
 def _form_of(destination: str) -> str:
@@ -96,24 +98,6 @@ def _form_of(destination: str) -> str:
             f"{destination}: what form is this? Name it with --to, or end the name in {', '.join(SUFFIXES)}"
         )
     return SUFFIXES[suffix]
-
-
-@contextlib.contextmanager
-def _source(name: str, *, twice: bool) -> Generator[Callable[[], Any], None, None]:
-    """What gives the source from its beginning, as often as it is called. stdin is copied to the disk for that."""
-    if name != "-":
-        yield lambda: name
-    elif not twice:
-        yield lambda: sys.stdin.buffer
-    else:
-        with tempfile.TemporaryFile() as copy:
-            shutil.copyfileobj(sys.stdin.buffer, copy)
-
-            def rewound() -> IO[bytes]:
-                copy.seek(0)
-                return copy
-
-            yield rewound
 
 
 def _convert(
