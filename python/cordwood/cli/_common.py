@@ -7,10 +7,11 @@ import contextlib
 import glob
 import os
 import re
+import stat
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, Self
+from typing import IO, TYPE_CHECKING, Any, Self
 
 import cordwood
 
@@ -135,6 +136,18 @@ def shown(name: str) -> str:
     return "<stdin>" if name == "-" else name
 
 
+def one_source(name: str) -> str:
+    """The one file that a pattern matches.
+
+    Raises:
+        ValueError: It matches several.
+    """
+    names = list(_expanded([name]))
+    if len(names) > 1:
+        raise ValueError(f"{name} is {len(names)} files, and only one can be taken")
+    return names[0]
+
+
 def for_each_source(names: Iterable[str], work: Callable[[str], Status]) -> Status:
     """Does the work for each source. One that fails does not stop the others; the status is the worst of all."""
     statuses = [_attempt(name, work) for name in _expanded(names)]
@@ -146,7 +159,8 @@ def _expanded(names: Iterable[str]) -> Iterable[str]:
     for name in names:
         is_pattern = name != "-" and glob.has_magic(name) and not os.path.lexists(name)
         if is_pattern and (matches := sorted(glob.glob(name, recursive=True))):  # noqa: PTH207 - keeps names as given
-            yield from matches
+            # A file of the name `-` is not stdin.
+            yield from ("./-" if match == "-" else match for match in matches)
         else:
             yield name
 
@@ -202,6 +216,26 @@ def tell_skipped(name: str, regions: Iterable[cordwood.SkippedRegion]) -> Status
         if region.severity == cordwood.Severity.CORRUPTION:
             status = Status.DAMAGE
     return status
+
+
+# What a verb writes ----------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def new_file(name: str, *, overwrite: bool = False) -> Generator[IO[bytes]]:
+    """The file to be written; removed, if it does not become whole. Of `-`, stdout."""
+    if name == "-":
+        yield sys.stdout.buffer
+        return
+    with open(name, "wb" if overwrite else "xb") as file:  # noqa: PTH123 - pathlib is slow to import
+        try:
+            yield file
+            file.flush()
+        except BaseException:
+            # What is no file of ours stays: a link, a device.
+            if stat.S_ISREG(os.lstat(name).st_mode):
+                os.unlink(name)  # noqa: PTH108
+            raise
 
 
 # While it works --------------------------------------------------------------------------------

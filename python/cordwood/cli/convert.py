@@ -21,11 +21,10 @@ What is damaged, or is not of that form, is told on stderr and left out; the exi
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import sys
-from collections.abc import Callable, Generator, Iterator
-from typing import IO, Any
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import cordwood
 from cordwood.cli._columns import Columns
@@ -36,6 +35,8 @@ from cordwood.cli._common import (
     complain,
     counted,
     names_file,
+    new_file,
+    one_source,
     opened,
     shown,
     tell_skipped,
@@ -63,7 +64,9 @@ TOLD_MAX = 10
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What `convert` takes."""
-    names_file(parser.add_argument("source", metavar="SOURCE", help="a log; - for stdin"))
+    names_file(
+        parser.add_argument("source", metavar="SOURCE", help="a log; a pattern that only one matches; - for stdin")
+    )
     names_file(
         parser.add_argument(
             "destination", metavar="DESTINATION", nargs="?", default="-", help="a new file; - for stdout (default: -)"
@@ -78,6 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Status:
     """Converts the source."""
+    options.source = one_source(options.source)
     form = options.to or _form_of(options.destination)
     if form in BINARY and options.destination == "-" and sys.stdout.isatty():
         raise ValueError(f"{form} is nothing for a terminal; name a destination")
@@ -117,7 +121,7 @@ def _convert(
         columns = found.types()
     with _reader(options, open_source(), end) as reader, Progress(options.source) as progress:
         batches = _Batches(options, reader, is_told=True)
-        with _destination(options.destination) as file:
+        with new_file(options.destination) as file:
             table = open_table(form, file, columns, is_stream=options.destination == "-")
             position = options.start
             for rows in batches:
@@ -171,18 +175,3 @@ class _Batches:
         self._left_out_count += 1
         if self._is_told and self._left_out_count <= TOLD_MAX:
             complain(f"{self._name}: the record at offset {record.offset} is left out: {error}")
-
-
-@contextlib.contextmanager
-def _destination(name: str) -> Generator[IO[bytes], None, None]:
-    """The file to be written; removed, if it does not become whole."""
-    if name == "-":
-        yield sys.stdout.buffer
-        return
-    with open(name, "xb") as file:  # noqa: PTH123 - pathlib is slow to import
-        try:
-            yield file
-            file.flush()
-        except BaseException:
-            os.unlink(name)  # noqa: PTH108
-            raise
