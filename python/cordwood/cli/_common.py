@@ -207,6 +207,13 @@ def end_fields(end: cordwood.End) -> dict[str, Any]:
     return {"kind": end.kind, "offset": end.offset}
 
 
+def verdict(end: cordwood.End, *, ok: bool) -> str:
+    """Whether a log is damaged, in a word or two."""
+    if not ok:
+        return "DAMAGED"
+    return "ok, with a torn tail" if end.kind == cordwood.EndKind.TORN_TAIL else "ok"
+
+
 def tell_skipped(name: str, regions: Iterable[cordwood.SkippedRegion]) -> Status:
     """Tells of each region that holds something which was not returned. Damage decides the exit status."""
     status = Status.CLEAN

@@ -22,6 +22,7 @@ from cordwood.cli._common import (
     print_json,
     region_fields,
     shown,
+    verdict,
 )
 
 EXAMPLES = """\
@@ -78,10 +79,8 @@ def print_report(name: str, report: cordwood.Report, *, as_json: bool) -> None:
             }
         )
         return
-    torn = report.end.kind == cordwood.EndKind.TORN_TAIL
-    verdict = "DAMAGED" if not report.ok else "ok, with a torn tail" if torn else "ok"
     records, payload = counted(report.record_count, "record"), counted(report.payload_len, "byte")
-    print(f"{shown(name)}: {verdict}, {records}, {payload}")
+    print(f"{shown(name)}: {verdict(report.end, ok=report.ok)}, {records}, {payload}")
     for region in report.skipped:
         if region.severity != cordwood.Severity.INFO:
             flip = region.bit_flip
