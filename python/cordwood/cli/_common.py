@@ -51,8 +51,9 @@ def complain(message: object) -> None:
 
 def names_file(action: argparse.Action) -> None:
     """Says that an argument is a file, for the completion scripts of shtab, which asks `complete`."""
-    if "shtab" in sys.modules:
-        action.complete = sys.modules["shtab"].FILE  # type: ignore[attr-defined]
+    # None, if it was looked for and is not there.
+    if shtab := sys.modules.get("shtab"):
+        action.complete = shtab.FILE  # type: ignore[attr-defined]
 
 
 def add_source_arguments(parser: argparse.ArgumentParser) -> None:
@@ -101,9 +102,10 @@ def add_threads_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def _thread_count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"at least one thread is needed, not {text!r}")
-    return int(text)
+    count = int(text) if re.fullmatch(r"[0-9]{1,4}", text) else 0
+    if count < 1:
+        raise argparse.ArgumentTypeError(f"a number of threads from 1 to 9999 is needed, not {text!r}")
+    return count
 
 
 def _processors() -> int:
@@ -112,13 +114,20 @@ def _processors() -> int:
     return os.cpu_count() or 1
 
 
+LEN_MAX = (1 << 63) - 1
+"""No file is longer."""
+
+
 def parse_len(text: str) -> int:
     """A number of bytes: `10`, `64k`, `64KiB`, `1G`. The units are powers of 1024."""
     match = re.fullmatch(r"(\d+)\s*(?:([kmgt])(?:ib)?|b)?", text.strip(), re.ASCII | re.IGNORECASE)
     if match is None:
         raise argparse.ArgumentTypeError(f"not a number of bytes: {text!r} (try 4096, 64KiB or 1GiB)")
     number, unit = match.groups()
-    return int(number) << (10 * (1 + "kmgt".index(unit.lower())) if unit else 0)
+    length = int(number) << (10 * (1 + "kmgt".index(unit.lower())) if unit else 0)
+    if length > LEN_MAX:
+        raise argparse.ArgumentTypeError(f"more bytes than a file can have: {text!r}")
+    return length
 
 
 def opened(name: str) -> Source:
@@ -171,6 +180,9 @@ def _attempt(name: str, work: Callable[[str], Status]) -> Status:
     except BrokenPipeError:
         raise
     except OSError as error:
+        # stdout: the others would fail in the same way.
+        if error.filename is None and name != "-":
+            raise
         complain(error)
     except cordwood.CordwoodError as error:
         complain(error if error.path else f"{shown(name)}: {error}")
