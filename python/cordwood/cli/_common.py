@@ -263,13 +263,13 @@ def new_file(name: str, *, overwrite: bool = False) -> Generator[IO[bytes]]:
 class Progress:
     """A bar on stderr with rate and time left, once the work takes longer than a second.
 
-    Only on a terminal, and only where tqdm is installed (the extra `cli`).
+    Only on a terminal, and only where tqdm is installed (the extra `cli`). Where records go to the same terminal, they
+    are the progress.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, prints_records: bool = False) -> None:
         self._bar: Any = None
-        # Where records go to the same terminal, they are the progress.
-        if not sys.stderr.isatty() or sys.stdout.isatty():
+        if not sys.stderr.isatty() or (prints_records and sys.stdout.isatty()):
             return
         try:
             from tqdm import tqdm

@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> Status:
         )
         status = Status.CLEAN
         position = options.start
-        with reader, Progress(name) as progress:
+        with reader, Progress(name, prints_records=True) as progress:
             if options.json or options.payload:
                 print_record = json_printer(options, reader.dialect.name)
                 for record in reader.records():

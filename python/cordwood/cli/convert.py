@@ -119,10 +119,14 @@ def _convert(
             end = reader.tell()
             skipped = reader.skipped
         columns = found.types()
-    with _reader(options, open_source(), end) as reader, Progress(options.source) as progress:
+    is_stream = options.destination == "-"
+    with (
+        _reader(options, open_source(), end) as reader,
+        Progress(options.source, prints_records=is_stream) as progress,
+    ):
         batches = _Batches(options, reader, is_told=True)
         with new_file(options.destination) as file:
-            table = open_table(form, file, columns, is_stream=options.destination == "-")
+            table = open_table(form, file, columns, is_stream=is_stream)
             position = options.start
             for rows in batches:
                 table.write(rows)
