@@ -56,13 +56,11 @@ def names_file(action: argparse.Action) -> None:
         action.complete = shtab.FILE  # type: ignore[attr-defined]
 
 
-def add_source_arguments(parser: argparse.ArgumentParser) -> None:
+def add_source_arguments(
+    parser: argparse.ArgumentParser, what: str = "a log; a pattern such as '*.log' for several; - for stdin"
+) -> None:
     """The sources of a verb that takes several."""
-    names_file(
-        parser.add_argument(
-            "sources", nargs="+", metavar="SOURCE", help="a log; a pattern such as '*.log' for several; - for stdin"
-        )
-    )
+    names_file(parser.add_argument("sources", nargs="+", metavar="SOURCE", help=what))
 
 
 def add_dialect_argument(parser: argparse.ArgumentParser, what: str) -> None:
@@ -88,6 +86,16 @@ def add_reading_arguments(parser: argparse.ArgumentParser) -> None:
         "--start", type=parse_len, default=0, metavar="OFFSET", help="only what begins at this file offset or behind"
     )
     parser.add_argument("--end", type=parse_len, metavar="OFFSET", help="only what begins before this file offset")
+
+
+def check_range(options: argparse.Namespace) -> None:
+    """Whether there can be anything between `--start` and `--end`.
+
+    Raises:
+        ValueError: There cannot.
+    """
+    if options.end is not None and options.end < options.start:
+        raise ValueError(f"--end {options.end} is in front of --start {options.start}")
 
 
 def add_threads_argument(parser: argparse.ArgumentParser) -> None:

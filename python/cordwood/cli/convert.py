@@ -32,6 +32,7 @@ from cordwood.cli._common import (
     Progress,
     Status,
     add_reading_arguments,
+    check_range,
     complain,
     counted,
     names_file,
@@ -81,6 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Status:
     """Converts the source."""
+    check_range(options)
     options.source = one_source(options.source)
     form = options.to or _form_of(options.destination)
     if form in BINARY and options.destination == "-" and sys.stdout.isatty():

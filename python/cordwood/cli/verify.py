@@ -15,6 +15,7 @@ from cordwood.cli._common import (
     add_reading_arguments,
     add_source_arguments,
     add_threads_argument,
+    check_range,
     counted,
     end_fields,
     for_each_source,
@@ -41,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Status:
     """Checks each source."""
+    check_range(options)
 
     def check(name: str) -> Status:
         with Progress(name) as progress:
