@@ -64,11 +64,13 @@ def run(options: argparse.Namespace) -> Status:
     stdin = cast("BufferedReader", sys.stdin.buffer)
     # If stdin is closed or a folder, no log is left behind.
     os.read(stdin.fileno(), 0)
+    # A pipe or a device has no disk to wait for. (pathlib is slow to import.)
+    is_stream = os.path.exists(options.destination) and not os.path.isfile(options.destination)  # noqa: PTH110, PTH113
     writer = cordwood.Writer(
         sys.stdout.buffer if to_stdout else options.destination,
         options.mode,
         dialect=options.dialect,
-        sync=options.sync or ("never" if to_stdout else "close"),
+        sync=options.sync or ("never" if to_stdout or is_stream else "close"),
         on_torn_tail=options.on_torn_tail,
     )
     record_count = 0
