@@ -1,7 +1,7 @@
 """Draw a log: its blocks in rows, what they hold, and where the damage is.
 
 One row is one block; of a long log, several. Damage is marked in the row and in the margin, and listed below. Exit
-status 3 if there is damage. A terminal gets colours, unless the variable NO_COLOR is set.
+status 3 if there is damage. A terminal gets colours, unless NO_COLOR is set or TERM is "dumb".
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from cordwood.cli._common import (
     Status,
     add_dialect_argument,
     complain,
+    counted,
     for_each_source,
     names_file,
     new_file,
@@ -98,7 +99,7 @@ def _print_text(name: str, source: Callable[[], Source], dialect: cordwood.Diale
         title=shown(name),
         dialect=dialect.name,
         columns=columns,
-        color=sys.stdout.isatty() and not os.environ.get("NO_COLOR"),
+        color=sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb",
         unicode=sys.stdout.encoding.lower().replace("-", "") == "utf8",
     )
     print("\n".join(lines))
@@ -151,9 +152,9 @@ def _fragment_boxes(source: Callable[[], Source], dialect: cordwood.Dialect) -> 
 
 def _title(fragment: cordwood.Fragment) -> str:
     """What is told of a fragment on which the pointer rests."""
-    lines = [f"{fragment.name}, {len(fragment):,} bytes, {fragment.offset:,} to {fragment.end_offset:,}"]
+    lines = [f"{fragment.name}, {counted(len(fragment), 'byte')}, {fragment.offset:,} to {fragment.end_offset:,}"]
     if fragment.payload_len is not None:
-        lines.append(f"type {fragment.kind}, payload {fragment.payload_len:,} bytes")
+        lines.append(f"type {fragment.kind}, payload {counted(fragment.payload_len, 'byte')}")
     if fragment.stored is not None:
         computed = "unknown" if fragment.computed is None else f"{fragment.computed:08x}"
         is_right = fragment.stored == fragment.computed
