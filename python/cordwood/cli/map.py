@@ -67,6 +67,8 @@ def run(options: argparse.Namespace) -> Status:
         source = one_source(source)
         if options.svg != "-":
             _check_destination(source, options.svg, overwrite=options.overwrite)
+    elif options.overwrite:
+        raise ValueError("--overwrite goes with --svg")
 
     def draw(name: str) -> Status:
         with readable_twice(name) as source:
