@@ -374,7 +374,7 @@ def test_a_damaged_batch_gives_what_is_in_front_of_the_damage():
     attributes = (None, 18, 1, "truncated")
     for error in (caught.value, pickle.loads(pickle.dumps(caught.value))):  # noqa: S301 - our own bytes
         assert (error.path, error.offset, error.length, error.reason) == attributes
-        assert str(error).endswith("(1 bytes at offset 18 of the payload)")
+        assert str(error).endswith("(1 byte at offset 18 of the payload)")
     assert list(operations) == []
     for use in (len, list, WriteBatch.to_dict):
         with pytest.raises(PayloadError):

@@ -323,6 +323,8 @@ def test_statistics_are_those_of_the_reference(file, options):
     assert (stat.record_len_min, stat.record_len_max) == (min(lens, default=None), max(lens, default=None))
     assert stat.record_len_mean == (sum(lens) / len(lens) if lens else None)
     assert stat.skipped_len == sum(event.end - event.begin for event in events if isinstance(event, reference.Skipped))
+    report = cordwood.verify(file, dialect="leveldb", **options)
+    assert stat.damaged_len == report.len_by_severity.get(cordwood.Severity.CORRUPTION, 0)
     assert stat.file_len == len(file)
     assert stat.block_count == -(-len(file) // BLOCK_LEN)
     assert stat.payload_len + HEADER_LEN * sum(counts) + stat.trailer_len + stat.skipped_len == len(file)

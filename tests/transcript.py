@@ -30,7 +30,9 @@ def environment(folder: Path) -> dict[str, str]:
     script = folder / "cordwood"
     script.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m cordwood "$@"\n', encoding="utf-8")
     script.chmod(0o755)
-    kept = {name: value for name, value in os.environ.items() if name not in {"NO_COLOR", "FORCE_COLOR"}}
+    kept = {
+        name: value for name, value in os.environ.items() if name not in {"NO_COLOR", "FORCE_COLOR", "PYTHONUNBUFFERED"}
+    }
     return kept | {"PATH": f"{folder}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "80", "LC_ALL": "C.UTF-8"}
 
 

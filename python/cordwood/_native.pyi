@@ -653,6 +653,9 @@ class Stat:
     def skipped_len(self) -> int:
         """Bytes that were not returned, for whatever reason: `verify` says which."""
     @property
+    def damaged_len(self) -> int:
+        """Bytes of these that are damage: in regions of `Severity.CORRUPTION`."""
+    @property
     def file_len(self) -> int | None:
         """Bytes of the file."""
     @property

@@ -91,8 +91,10 @@ def test_salvage(log, tmp_path):
 
 def test_stat(log):
     [value], status = cordwood("stat", "--json", log)
-    assert status == 0
+    assert status == 3
     check(value, fields("stat"))
+    [report], _ = cordwood("verify", "--json", log)
+    assert value["damaged_len"] == report["len_by_severity"]["corruption"]
     [value], status = cordwood("stat", "--json", "-", stdin=b"")
     check(value, fields("stat"))
 

@@ -17,9 +17,13 @@ import io
 import os
 import sys
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import cordwood
 from cordwood.cli._common import Status, complain
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
 
 __all__ = ["VERBS", "main", "make_parser"]
 
@@ -41,7 +45,7 @@ examples:
 
 def make_parser(verbs: Iterable[str] = VERBS) -> argparse.ArgumentParser:
     """The parser of a command line that knows some of the verbs. Each costs an import."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="cordwood",
         description="Read, check, rescue and write logs in the LevelDB log format.",
         epilog=EPILOG,
@@ -67,32 +71,63 @@ def make_parser(verbs: Iterable[str] = VERBS) -> argparse.ArgumentParser:
     return parser
 
 
+class _Parser(argparse.ArgumentParser):
+    def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
+        # argparse does not tell when --help or --version cannot be written.
+        if message and file is sys.stdout:
+            print(message, end="", flush=True)
+        else:
+            super()._print_message(message, file)
+
+
+def _drop_output() -> None:
+    """Python flushes stdout once more when it exits, and would tell once more what has been told."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _open_closed_streams() -> None:
+    """Opens what the shell has closed (`>&-`), so that it fails when it is used and no other file gets its number.
+
+    Python has `None` for such a stream. What is told on a closed stderr is lost.
+    """
+    null = ("stdin", os.O_WRONLY, "r"), ("stdout", os.O_RDONLY, "w"), ("stderr", os.O_WRONLY, "w")
+    for name, flags, mode in null:
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.open(os.devnull, flags), mode, encoding="utf-8"))  # noqa: PTH123, SIM115
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit status. A wrong command line raises `SystemExit`, as `--help` does.
 
     Args:
         arguments: What stands behind `cordwood` on the command line. Default: `sys.argv[1:]`.
     """
-    if arguments is None:
-        arguments = sys.argv[1:]
-    # A path need not be text: what cannot be shown is escaped.
-    for stream in sys.stdout, sys.stderr:
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
-    # One verb is imported, not all: the command starts in a few milliseconds.
-    options = make_parser(arguments[:1] if arguments[:1] and arguments[0] in VERBS else VERBS).parse_args(arguments)
     try:
+        if arguments is None:
+            arguments = sys.argv[1:]
+        _open_closed_streams()
+        # A path need not be text: what cannot be shown is escaped.
+        for stream in sys.stdout, sys.stderr:
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="backslashreplace")
+        # One verb is imported, not all: the command starts in a few milliseconds.
+        verbs = arguments[:1] if arguments[:1] and arguments[0] in VERBS else VERBS
+        options = make_parser(verbs).parse_args(arguments)
         status: int = options.run(options)
         sys.stdout.flush()
     except BrokenPipeError:
-        # Who read our output has enough, as `head` does. Python flushes stdout once more when it exits: into nothing.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # Who read our output has enough, as `head` does.
+        _drop_output()
         return Status.BROKEN_PIPE
     except KeyboardInterrupt:
         return Status.INTERRUPTED
     # A package of one of the extras is not installed: the message names it.
     except (OSError, cordwood.CordwoodError, ModuleNotFoundError) as error:
         complain(error)
+        _drop_output()
         return Status.FAILURE
     except ValueError as error:
         # Options that make no sense together, as an end in front of the start.

@@ -7,10 +7,11 @@ import contextlib
 import glob
 import os
 import re
+import stat
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, Self
+from typing import IO, TYPE_CHECKING, Any, Self
 
 import cordwood
 
@@ -50,17 +51,16 @@ def complain(message: object) -> None:
 
 def names_file(action: argparse.Action) -> None:
     """Says that an argument is a file, for the completion scripts of shtab, which asks `complete`."""
-    if "shtab" in sys.modules:
-        action.complete = sys.modules["shtab"].FILE  # type: ignore[attr-defined]
+    # None, if it was looked for and is not there.
+    if shtab := sys.modules.get("shtab"):
+        action.complete = shtab.FILE  # type: ignore[attr-defined]
 
 
-def add_source_arguments(parser: argparse.ArgumentParser) -> None:
+def add_source_arguments(
+    parser: argparse.ArgumentParser, what: str = "a log; a pattern such as '*.log' for several; - for stdin"
+) -> None:
     """The sources of a verb that takes several."""
-    names_file(
-        parser.add_argument(
-            "sources", nargs="+", metavar="SOURCE", help="a log; a pattern such as '*.log' for several; - for stdin"
-        )
-    )
+    names_file(parser.add_argument("sources", nargs="+", metavar="SOURCE", help=what))
 
 
 def add_dialect_argument(parser: argparse.ArgumentParser, what: str) -> None:
@@ -88,6 +88,16 @@ def add_reading_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--end", type=parse_len, metavar="OFFSET", help="only what begins before this file offset")
 
 
+def check_range(options: argparse.Namespace) -> None:
+    """Whether there can be anything between `--start` and `--end`.
+
+    Raises:
+        ValueError: There cannot.
+    """
+    if options.end is not None and options.end < options.start:
+        raise ValueError(f"--end {options.end} is in front of --start {options.start}")
+
+
 def add_threads_argument(parser: argparse.ArgumentParser) -> None:
     """`--threads`."""
     parser.add_argument(
@@ -100,9 +110,10 @@ def add_threads_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def _thread_count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"at least one thread is needed, not {text!r}")
-    return int(text)
+    count = int(text) if re.fullmatch(r"[0-9]{1,4}", text) else 0
+    if count < 1:
+        raise argparse.ArgumentTypeError(f"a number of threads from 1 to 9999 is needed, not {text!r}")
+    return count
 
 
 def _processors() -> int:
@@ -111,13 +122,20 @@ def _processors() -> int:
     return os.cpu_count() or 1
 
 
+LEN_MAX = (1 << 63) - 1
+"""No file is longer."""
+
+
 def parse_len(text: str) -> int:
     """A number of bytes: `10`, `64k`, `64KiB`, `1G`. The units are powers of 1024."""
     match = re.fullmatch(r"(\d+)\s*(?:([kmgt])(?:ib)?|b)?", text.strip(), re.ASCII | re.IGNORECASE)
     if match is None:
         raise argparse.ArgumentTypeError(f"not a number of bytes: {text!r} (try 4096, 64KiB or 1GiB)")
     number, unit = match.groups()
-    return int(number) << (10 * (1 + "kmgt".index(unit.lower())) if unit else 0)
+    length = int(number) << (10 * (1 + "kmgt".index(unit.lower())) if unit else 0)
+    if length > LEN_MAX:
+        raise argparse.ArgumentTypeError(f"more bytes than a file can have: {text!r}")
+    return length
 
 
 def opened(name: str) -> Source:
@@ -135,6 +153,18 @@ def shown(name: str) -> str:
     return "<stdin>" if name == "-" else name
 
 
+def one_source(name: str) -> str:
+    """The one file that a pattern matches.
+
+    Raises:
+        ValueError: It matches several.
+    """
+    names = list(_expanded([name]))
+    if len(names) > 1:
+        raise ValueError(f"{name} is {len(names)} files, and only one can be taken")
+    return names[0]
+
+
 def for_each_source(names: Iterable[str], work: Callable[[str], Status]) -> Status:
     """Does the work for each source. One that fails does not stop the others; the status is the worst of all."""
     statuses = [_attempt(name, work) for name in _expanded(names)]
@@ -146,7 +176,8 @@ def _expanded(names: Iterable[str]) -> Iterable[str]:
     for name in names:
         is_pattern = name != "-" and glob.has_magic(name) and not os.path.lexists(name)
         if is_pattern and (matches := sorted(glob.glob(name, recursive=True))):  # noqa: PTH207 - keeps names as given
-            yield from matches
+            # A file of the name `-` is not stdin.
+            yield from ("./-" if match == "-" else match for match in matches)
         else:
             yield name
 
@@ -157,6 +188,9 @@ def _attempt(name: str, work: Callable[[str], Status]) -> Status:
     except BrokenPipeError:
         raise
     except OSError as error:
+        # stdout: the others would fail in the same way.
+        if error.filename is None and name != "-":
+            raise
         complain(error)
     except cordwood.CordwoodError as error:
         complain(error if error.path else f"{shown(name)}: {error}")
@@ -193,6 +227,13 @@ def end_fields(end: cordwood.End) -> dict[str, Any]:
     return {"kind": end.kind, "offset": end.offset}
 
 
+def verdict(end: cordwood.End, *, ok: bool) -> str:
+    """Whether a log is damaged, in a word or two."""
+    if not ok:
+        return "DAMAGED"
+    return "ok, with a torn tail" if end.kind == cordwood.EndKind.TORN_TAIL else "ok"
+
+
 def tell_skipped(name: str, regions: Iterable[cordwood.SkippedRegion]) -> Status:
     """Tells of each region that holds something which was not returned. Damage decides the exit status."""
     status = Status.CLEAN
@@ -204,19 +245,39 @@ def tell_skipped(name: str, regions: Iterable[cordwood.SkippedRegion]) -> Status
     return status
 
 
+# What a verb writes ----------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def new_file(name: str, *, overwrite: bool = False) -> Generator[IO[bytes]]:
+    """The file to be written; removed, if it does not become whole. Of `-`, stdout."""
+    if name == "-":
+        yield sys.stdout.buffer
+        return
+    with open(name, "wb" if overwrite else "xb") as file:  # noqa: PTH123 - pathlib is slow to import
+        try:
+            yield file
+            file.flush()
+        except BaseException:
+            # What is no file of ours stays: a link, a device.
+            if stat.S_ISREG(os.lstat(name).st_mode):
+                os.unlink(name)  # noqa: PTH108
+            raise
+
+
 # While it works --------------------------------------------------------------------------------
 
 
 class Progress:
     """A bar on stderr with rate and time left, once the work takes longer than a second.
 
-    Only on a terminal, and only where tqdm is installed (the extra `cli`).
+    Only on a terminal, and only where tqdm is installed (the extra `cli`). Where records go to the same terminal, they
+    are the progress.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, prints_records: bool = False) -> None:
         self._bar: Any = None
-        # Where records go to the same terminal, they are the progress.
-        if not sys.stderr.isatty() or sys.stdout.isatty():
+        if not sys.stderr.isatty() or (prints_records and sys.stdout.isatty()):
             return
         try:
             from tqdm import tqdm

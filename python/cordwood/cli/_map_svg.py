@@ -81,7 +81,7 @@ def boxes_of_cells(cells: Cells, columns: int) -> Iterator[Box]:
             continue
         sums = [sum(column) for column in zip(*cells.sums[begin:index], strict=True)]
         first, end = begin * cells.cell_len, min(index * cells.cell_len, cells.file_len)
-        held = "\n".join(f"{TITLES[look]}: {sums[look]:,} bytes" for look in reversed(Look) if sums[look])
+        held = "\n".join(f"{TITLES[look]}: {counted(sums[look], 'byte')}" for look in reversed(Look) if sums[look])
         yield Box(first, end, looks[begin], f"{first:,} to {end:,}\n{held}")
         begin = index
 
@@ -127,9 +127,8 @@ def draw(cells: Cells, boxes: Iterable[Box], *, title: str, dialect: str, row_le
         y = below + 24 * index
         out += _swatch(look, y)
         out.append(f'<text x="{_LEFT + 28}" y="{y + 12}">{TITLES[look]}</text>')
-        out.append(
-            f'<text x="{_LEFT + 410}" y="{y + 12}" class="m" text-anchor="end">{cells.totals[look]:,} bytes</text>'
-        )
+        total = counted(cells.totals[look], "byte")
+        out.append(f'<text x="{_LEFT + 410}" y="{y + 12}" class="m" text-anchor="end">{total}</text>')
     if shown:
         out.append(_listed(below, "offset", "bytes", "reason", "q"))
     for index, region in enumerate(shown):

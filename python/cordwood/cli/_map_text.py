@@ -92,7 +92,7 @@ def _colored(row: list[Look], drawn: list[str], *, color: bool) -> str:
 
 def _legend(cells: Cells, marks: dict[Look, str], *, color: bool) -> list[str]:
     return [
-        f"  {_colored([look], [marks[look]], color=color)}  {TITLES[look]:<42} {cells.totals[look]:>15,} bytes"
+        f"  {_colored([look], [marks[look]], color=color)}  {TITLES[look]:42} {counted(cells.totals[look], 'byte'):>21}"
         for look in reversed(Look)
         if cells.totals[look]
     ]

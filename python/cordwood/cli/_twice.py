@@ -16,12 +16,13 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def readable_twice(name: str) -> Generator[Callable[[], Source]]:
-    """A source that can be read several times, also at a time: what is yielded gives it, at its beginning.
+    """A source that can be read several times: what is yielded gives it, at its beginning.
 
-    Of a pipe, it is a copy in a temporary file.
+    A file by name can have several readers at a time. stdin, and the temporary file into which a pipe is copied, have
+    one: the next begins when the one before has ended.
     """
     with contextlib.ExitStack() as stack:
-        if name != "-" and not Path(name).is_fifo():
+        if name != "-" and Path(name).is_file():
             yield lambda: name
             return
         file: IO[bytes] = sys.stdin.buffer if name == "-" else stack.enter_context(Path(name).open("rb"))

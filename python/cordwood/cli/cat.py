@@ -14,6 +14,7 @@ from cordwood.cli._common import (
     Status,
     add_reading_arguments,
     add_source_arguments,
+    check_range,
     for_each_source,
     opened,
     tell_skipped,
@@ -37,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Status:
     """Prints the records of each source."""
+    check_range(options)
 
     def cat(name: str) -> Status:
         reader = cordwood.Reader(
@@ -48,7 +50,7 @@ def run(options: argparse.Namespace) -> Status:
         )
         status = Status.CLEAN
         position = options.start
-        with reader, Progress(name) as progress:
+        with reader, Progress(name, prints_records=True) as progress:
             if options.json or options.payload:
                 print_record = json_printer(options, reader.dialect.name)
                 for record in reader.records():

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from itertools import chain, islice
 
 import cordwood
 from cordwood.cli._common import (
@@ -41,11 +42,14 @@ def run(options: argparse.Namespace) -> Status:
 
     def list_chunks(name: str) -> Status:
         status = Status.CLEAN
-        if not options.json:
-            print(f"{shown(name)}:")
-            print(HEADING)
         with readable_twice(name) as source:
-            for fragment in cordwood.fragments(source(), dialect=options.dialect):
+            fragments = cordwood.fragments(source(), dialect=options.dialect)
+            # What cannot be read has no heading.
+            first = list(islice(fragments, 1))
+            if not options.json:
+                print(f"{shown(name)}:")
+                print(HEADING)
+            for fragment in chain(first, fragments):
                 if options.json:
                     _print_fields(name, fragment)
                 else:

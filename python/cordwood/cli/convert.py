@@ -21,13 +21,10 @@ What is damaged, or is not of that form, is told on stderr and left out; the exi
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
-import shutil
 import sys
-import tempfile
-from collections.abc import Callable, Generator, Iterator
-from typing import IO, Any
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import cordwood
 from cordwood.cli._columns import Columns
@@ -35,15 +32,20 @@ from cordwood.cli._common import (
     Progress,
     Status,
     add_reading_arguments,
+    check_range,
     complain,
     counted,
     names_file,
+    new_file,
+    one_source,
+    opened,
     shown,
     tell_skipped,
 )
 from cordwood.cli._rows import FORMS as ROW_FORMS
 from cordwood.cli._rows import KNOWN_COLUMNS, Row, rows_as
 from cordwood.cli._tables import BINARY, FORMS, SUFFIXES, check_installed, open_table
+from cordwood.cli._twice import readable_twice
 from cordwood.errors import PayloadError
 
 EXAMPLES = """\
@@ -63,7 +65,9 @@ TOLD_MAX = 10
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What `convert` takes."""
-    names_file(parser.add_argument("source", metavar="SOURCE", help="a log; - for stdin"))
+    names_file(
+        parser.add_argument("source", metavar="SOURCE", help="a log; a pattern that only one matches; - for stdin")
+    )
     names_file(
         parser.add_argument(
             "destination", metavar="DESTINATION", nargs="?", default="-", help="a new file; - for stdout (default: -)"
@@ -78,13 +82,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Status:
     """Converts the source."""
+    check_range(options)
+    options.source = one_source(options.source)
     form = options.to or _form_of(options.destination)
     if form in BINARY and options.destination == "-" and sys.stdout.isatty():
         raise ValueError(f"{form} is nothing for a terminal; name a destination")
     known = {} if form == "ndjson" else KNOWN_COLUMNS.get(options.payload)
     check_installed(form)
-    with _source(options.source, twice=known is None) as open_source:
-        return _convert(options, form, open_source, known)
+    if known is not None:
+        return _convert(options, form, lambda: opened(options.source), known)
+    with readable_twice(options.source) as source:
+        return _convert(options, form, source, known)
 
 
 def _form_of(destination: str) -> str:
@@ -96,24 +104,6 @@ def _form_of(destination: str) -> str:
             f"{destination}: what form is this? Name it with --to, or end the name in {', '.join(SUFFIXES)}"
         )
     return SUFFIXES[suffix]
-
-
-@contextlib.contextmanager
-def _source(name: str, *, twice: bool) -> Generator[Callable[[], Any], None, None]:
-    """What gives the source from its beginning, as often as it is called. stdin is copied to the disk for that."""
-    if name != "-":
-        yield lambda: name
-    elif not twice:
-        yield lambda: sys.stdin.buffer
-    else:
-        with tempfile.TemporaryFile() as copy:
-            shutil.copyfileobj(sys.stdin.buffer, copy)
-
-            def rewound() -> IO[bytes]:
-                copy.seek(0)
-                return copy
-
-            yield rewound
 
 
 def _convert(
@@ -131,10 +121,14 @@ def _convert(
             end = reader.tell()
             skipped = reader.skipped
         columns = found.types()
-    with _reader(options, open_source(), end) as reader, Progress(options.source) as progress:
+    is_stream = options.destination == "-"
+    with (
+        _reader(options, open_source(), end) as reader,
+        Progress(options.source, prints_records=is_stream) as progress,
+    ):
         batches = _Batches(options, reader, is_told=True)
-        with _destination(options.destination) as file:
-            table = open_table(form, file, columns, is_stream=options.destination == "-")
+        with new_file(options.destination) as file:
+            table = open_table(form, file, columns, is_stream=is_stream)
             position = options.start
             for rows in batches:
                 table.write(rows)
@@ -187,18 +181,3 @@ class _Batches:
         self._left_out_count += 1
         if self._is_told and self._left_out_count <= TOLD_MAX:
             complain(f"{self._name}: the record at offset {record.offset} is left out: {error}")
-
-
-@contextlib.contextmanager
-def _destination(name: str) -> Generator[IO[bytes], None, None]:
-    """The file to be written; removed, if it does not become whole."""
-    if name == "-":
-        yield sys.stdout.buffer
-        return
-    with open(name, "xb") as file:  # noqa: PTH123 - pathlib is slow to import
-        try:
-            yield file
-            file.flush()
-        except BaseException:
-            os.unlink(name)  # noqa: PTH108
-            raise

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 
 import cordwood
 from cordwood.cli._common import Status, add_dialect_argument, complain, names_file, parse_len
@@ -36,11 +37,18 @@ def run(options: argparse.Namespace) -> Status:
     with cordwood.follow(
         options.source, start=options.start, timeout=options.timeout, dialect=options.dialect
     ) as follower:
+        if options.dialect is None:
+            # What is no log is refused, as by the other verbs.
+            cordwood.detect(options.source)
         records = follower.records()
         while True:
             try:
                 record = next(records)
             except StopIteration:
+                # What looks damaged is read again before it is told, also if the time is over: else it never would be.
+                if follower.waiting and follower.waiting.reason == cordwood.WaitReason.SUSPECT:
+                    time.sleep(follower.delay)
+                    continue
                 return status
             except cordwood.LogRotatedError as error:
                 complain(error)

@@ -1,12 +1,13 @@
 """Draw a log: its blocks in rows, what they hold, and where the damage is.
 
 One row is one block; of a long log, several. Damage is marked in the row and in the margin, and listed below. Exit
-status 3 if there is damage. A terminal gets colours, unless the variable NO_COLOR is set.
+status 3 if there is damage. A terminal gets colours, unless NO_COLOR is set or TERM is "dumb".
 """
 
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import shutil
 import sys
@@ -22,8 +23,11 @@ from cordwood.cli._common import (
     Status,
     add_dialect_argument,
     complain,
+    counted,
     for_each_source,
     names_file,
+    new_file,
+    one_source,
     shown,
 )
 from cordwood.cli._map_cells import BLOCK_LEN, Cells, look_of, verdict
@@ -40,41 +44,52 @@ EXAMPLES = """\
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What `map` takes."""
-    names_file(parser.add_argument("source", metavar="SOURCE", help="a log; - for stdin"))
+    names_file(
+        parser.add_argument(
+            "source", metavar="SOURCE", help="a log; a pattern such as '*.log' for several; - for stdin"
+        )
+    )
     add_dialect_argument(parser, "how the log is laid out; found out by its content if not given")
     names_file(
         parser.add_argument(
             "--svg",
             metavar="FILE",
-            help="write the picture to this file, for a browser, where each fragment says what it is; - for stdout",
+            help="write the picture to this new file, for a browser, where each fragment says what it is; - for stdout",
         )
     )
+    parser.add_argument("--overwrite", action="store_true", help="with --svg: replace what is there")
 
 
 def run(options: argparse.Namespace) -> Status:
     """Draws the source."""
-    drawn: list[str] = []
+    source = options.source
+    if options.svg is not None:
+        source = one_source(source)
+        if options.svg != "-":
+            _check_destination(source, options.svg, overwrite=options.overwrite)
+    elif options.overwrite:
+        raise ValueError("--overwrite goes with --svg")
 
     def draw(name: str) -> Status:
-        if options.svg is not None:
-            _check_destination(name, options.svg, drawn)
-            drawn.append(name)
         with readable_twice(name) as source:
             dialect = cordwood.Reader(source(), dialect=options.dialect).dialect
             if options.svg is None:
                 cells = _print_text(name, source, dialect)
             else:
-                cells = _write_svg(name, source, dialect, options.svg)
+                cells = _write_svg(name, source, dialect, options)
         return Status.DAMAGE if cells.is_damaged else Status.CLEAN
 
-    return for_each_source([options.source], draw)
+    return for_each_source([source], draw)
 
 
-def _check_destination(name: str, destination: str, drawn: list[str]) -> None:
-    if drawn:
-        raise ValueError(f"--svg takes one log; {drawn[0]} is drawn, {name} is not")
-    is_there = "-" not in (name, destination) and Path(name).exists() and Path(destination).exists()
-    if is_there and Path(destination).samefile(name):
+def _check_destination(name: str, destination: str, *, overwrite: bool) -> None:
+    """Before the log is read, which may take long."""
+    if not Path(destination).exists():
+        return
+    if not overwrite:
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), destination)
+    log = os.fstat(sys.stdin.fileno()) if name == "-" else Path(name).stat()
+    if os.path.samestat(log, Path(destination).stat()):
         raise ValueError(f"{destination} is the log itself: it would be lost")
 
 
@@ -86,23 +101,23 @@ def _print_text(name: str, source: Callable[[], Source], dialect: cordwood.Diale
         title=shown(name),
         dialect=dialect.name,
         columns=columns,
-        color=sys.stdout.isatty() and not os.environ.get("NO_COLOR"),
+        color=sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb",
         unicode=sys.stdout.encoding.lower().replace("-", "") == "utf8",
     )
     print("\n".join(lines))
     return cells
 
 
-def _write_svg(name: str, source: Callable[[], Source], dialect: cordwood.Dialect, destination: str) -> Cells:
+def _write_svg(
+    name: str, source: Callable[[], Source], dialect: cordwood.Dialect, options: argparse.Namespace
+) -> Cells:
     cells, row_len = _cells(source, dialect, _map_svg.COLUMNS, _map_svg.ROW_COUNT_MAX)
     boxes = _fragment_boxes(source, dialect)
     if boxes is None:
         boxes = list(_map_svg.boxes_of_cells(cells, _map_svg.COLUMNS))
     text = _map_svg.draw(cells, boxes, title=Path(shown(name)).name, dialect=dialect.name, row_len=row_len)
-    if destination == "-":
-        sys.stdout.buffer.write(text.encode())
-    else:
-        Path(destination).write_text(text, encoding="utf-8", newline="\n")
+    with new_file(options.svg, overwrite=options.overwrite) as file:
+        file.write(text.encode())
     if cells.is_damaged:
         complain(f"{shown(name)}: {verdict(cells)}")
     return cells
@@ -139,9 +154,9 @@ def _fragment_boxes(source: Callable[[], Source], dialect: cordwood.Dialect) -> 
 
 def _title(fragment: cordwood.Fragment) -> str:
     """What is told of a fragment on which the pointer rests."""
-    lines = [f"{fragment.name}, {len(fragment):,} bytes, {fragment.offset:,} to {fragment.end_offset:,}"]
+    lines = [f"{fragment.name}, {counted(len(fragment), 'byte')}, {fragment.offset:,} to {fragment.end_offset:,}"]
     if fragment.payload_len is not None:
-        lines.append(f"type {fragment.kind}, payload {fragment.payload_len:,} bytes")
+        lines.append(f"type {fragment.kind}, payload {counted(fragment.payload_len, 'byte')}")
     if fragment.stored is not None:
         computed = "unknown" if fragment.computed is None else f"{fragment.computed:08x}"
         is_right = fragment.stored == fragment.computed

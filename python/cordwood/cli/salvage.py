@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 
 import cordwood
-from cordwood.cli._common import Progress, Status, add_dialect_argument, names_file, opened
+from cordwood.cli._common import Progress, Status, add_dialect_argument, names_file, one_source, opened
 from cordwood.cli.verify import print_report
 
 EXAMPLES = """\
@@ -19,7 +19,11 @@ EXAMPLES = """\
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What `salvage` takes."""
-    names_file(parser.add_argument("source", metavar="SOURCE", help="the damaged log; - for stdin"))
+    names_file(
+        parser.add_argument(
+            "source", metavar="SOURCE", help="the damaged log; a pattern that only one matches; - for stdin"
+        )
+    )
     names_file(parser.add_argument("destination", metavar="DESTINATION", help="the new log, which must not exist"))
     add_dialect_argument(parser, "how the log is laid out; found out by its content if not given")
     parser.add_argument("--json", action="store_true", help="the report as one JSON object")
@@ -27,9 +31,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Status:
     """Salvages the source."""
-    with Progress(options.source) as progress:
-        report = cordwood.salvage(
-            opened(options.source), options.destination, dialect=options.dialect, progress=progress
-        )
-    print_report(options.source, report, as_json=options.json)
+    if options.destination == "-":
+        raise ValueError("a log is salvaged to a file, not to stdout; ./- is a file")
+    source = one_source(options.source)
+    with Progress(source) as progress:
+        report = cordwood.salvage(opened(source), options.destination, dialect=options.dialect, progress=progress)
+    print_report(source, report, as_json=options.json)
     return Status.CLEAN if report.ok else Status.DAMAGE

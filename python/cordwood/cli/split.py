@@ -1,27 +1,38 @@
 """Cut logs into byte ranges that workers can read alone.
 
 A record belongs to the range in which it begins, so that the ranges give each record once: `cordwood cat --start START
---end END SOURCE`, or `cordwood.open(source, start=start, end=end)`. Nothing is read, and no file is written. One line
-for each range: source, start and end, with tabs between them.
+--end END SOURCE`, or `cordwood.open(source, start=start, end=end)`. Of a log only the beginning is read, and no file is
+written. One line for each range: source, start and end, with tabs between them.
 """
 
 from __future__ import annotations
 
 import argparse
+import errno
+import os
+import stat
 
 import cordwood
-from cordwood.cli._common import Status, add_source_arguments, for_each_source, parse_len, print_json
+from cordwood.cli._common import (
+    Status,
+    add_dialect_argument,
+    add_source_arguments,
+    for_each_source,
+    parse_len,
+    print_json,
+)
 
 EXAMPLES = """\
   cordwood split --len 64MiB big.log
   cordwood split --len 1GiB --json *.log
-  cordwood split big.log | xargs -P 8 -L 1 sh -c 'cordwood cat --start "$1" --end "$2" "$0" > part-"$1"'
+  cordwood split big.log | cut -f 2,3 | xargs -P 8 -n 2 sh -c 'cordwood cat --start "$0" --end "$1" big.log > part-"$0"'
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What `split` takes."""
-    add_source_arguments(parser)
+    add_source_arguments(parser, "a log, a regular file; a pattern such as '*.log' for several")
+    add_dialect_argument(parser, "how the log is laid out: what begins as no log does is then split, too")
     parser.add_argument(
         "--len",
         dest="split_len",
@@ -37,6 +48,10 @@ def run(options: argparse.Namespace) -> Status:
     """Prints the ranges of each source."""
 
     def split(name: str) -> Status:
+        if not stat.S_ISREG(os.stat(name).st_mode):  # noqa: PTH116 - pathlib is slow to import
+            raise OSError(errno.EINVAL, "only a regular file can be split", name)
+        if options.dialect is None:
+            cordwood.detect(name)
         for part in cordwood.plan_splits([name], options.split_len):
             if options.json:
                 print_json({"source": part.path, "start": part.start, "end": part.end})
@@ -44,4 +59,6 @@ def run(options: argparse.Namespace) -> Status:
                 print(part.path, part.start, part.end, sep="\t")
         return Status.CLEAN
 
+    if "-" in options.sources:
+        raise ValueError("split takes files, not stdin; ./- is a file")
     return for_each_source(options.sources, split)

@@ -1,4 +1,7 @@
-"""Count what is in logs."""
+"""Count what is in logs.
+
+Exit status 3 if one is damaged: `cordwood verify` says where.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,7 @@ from cordwood.cli._common import (
     opened,
     print_json,
     shown,
+    verdict,
 )
 
 EXAMPLES = """\
@@ -36,6 +40,7 @@ COUNTS = (
     "block_count",
     "trailer_len",
     "skipped_len",
+    "damaged_len",
     "file_len",
 )
 
@@ -54,14 +59,15 @@ def run(options: argparse.Namespace) -> Status:
     def count(name: str) -> Status:
         with Progress(name) as progress:
             stat = cordwood.stat(opened(name), threads=options.threads, dialect=options.dialect, progress=progress)
+        status = Status.DAMAGE if stat.damaged_len else Status.CLEAN
         counts = {field: getattr(stat, field) for field in COUNTS}
         if options.json:
             print_json({"source": shown(name), "dialect": stat.dialect.name, **counts, "end": end_fields(stat.end)})
-            return Status.CLEAN
-        print(f"{shown(name)}: {stat.dialect.name}, {stat.end.kind} at {stat.end.offset}")
+            return status
+        print(f"{shown(name)}: {verdict(stat.end, ok=not stat.damaged_len)}, {stat.dialect.name}")
         for field, value in counts.items():
             number = "-" if value is None else f"{value:,.1f}" if isinstance(value, float) else f"{value:,}"
             print(f"  {field:16}{number:>20}")
-        return Status.CLEAN
+        return status
 
     return for_each_source(options.sources, count)

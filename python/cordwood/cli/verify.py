@@ -15,6 +15,7 @@ from cordwood.cli._common import (
     add_reading_arguments,
     add_source_arguments,
     add_threads_argument,
+    check_range,
     counted,
     end_fields,
     for_each_source,
@@ -22,6 +23,7 @@ from cordwood.cli._common import (
     print_json,
     region_fields,
     shown,
+    verdict,
 )
 
 EXAMPLES = """\
@@ -40,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Status:
     """Checks each source."""
+    check_range(options)
 
     def check(name: str) -> Status:
         with Progress(name) as progress:
@@ -78,10 +81,8 @@ def print_report(name: str, report: cordwood.Report, *, as_json: bool) -> None:
             }
         )
         return
-    torn = report.end.kind == cordwood.EndKind.TORN_TAIL
-    verdict = "DAMAGED" if not report.ok else "ok, with a torn tail" if torn else "ok"
     records, payload = counted(report.record_count, "record"), counted(report.payload_len, "byte")
-    print(f"{shown(name)}: {verdict}, {records}, {payload}")
+    print(f"{shown(name)}: {verdict(report.end, ok=report.ok)}, {records}, {payload}")
     for region in report.skipped:
         if region.severity != cordwood.Severity.INFO:
             flip = region.bit_flip

@@ -7,6 +7,7 @@ exists is one, too, unless --append or --overwrite says what to do with it.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from typing import TYPE_CHECKING, cast
 
@@ -60,14 +61,18 @@ def run(options: argparse.Namespace) -> Status:
     if to_stdout and (options.json or options.mode == "a" or options.sync not in {None, "never"}):
         complain("stdout takes records only: no --json, --append or --sync with -")
         return Status.USAGE
+    stdin = cast("BufferedReader", sys.stdin.buffer)
+    # If stdin is closed or a folder, no log is left behind.
+    os.read(stdin.fileno(), 0)
+    # A pipe or a device has no disk to wait for. (pathlib is slow to import.)
+    is_stream = os.path.exists(options.destination) and not os.path.isfile(options.destination)  # noqa: PTH110, PTH113
     writer = cordwood.Writer(
         sys.stdout.buffer if to_stdout else options.destination,
         options.mode,
         dialect=options.dialect,
-        sync=options.sync or ("never" if to_stdout else "close"),
+        sync=options.sync or ("never" if to_stdout or is_stream else "close"),
         on_torn_tail=options.on_torn_tail,
     )
-    stdin = cast("BufferedReader", sys.stdin.buffer)
     record_count = 0
     with writer:
         try:

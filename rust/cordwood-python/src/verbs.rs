@@ -330,6 +330,11 @@ impl Stat {
     }
 
     #[getter]
+    fn damaged_len(&self) -> u64 {
+        self.0.damaged_len
+    }
+
+    #[getter]
     fn file_len(&self) -> Option<u64> {
         self.0.file_len
     }

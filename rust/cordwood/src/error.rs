@@ -275,8 +275,14 @@ impl SkippedRegion {
 
 impl fmt::Display for SkippedRegion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({} bytes at offset {})", self.reason, self.len(), self.begin)
+        let len = self.len();
+        write!(f, "{} ({len} {} at offset {})", self.reason, bytes(len), self.begin)
     }
+}
+
+/// The word behind a number of bytes.
+pub(crate) fn bytes(len: u64) -> &'static str {
+    if len == 1 { "byte" } else { "bytes" }
 }
 
 /// Why a read did not return an event.

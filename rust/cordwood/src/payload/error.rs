@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::error::bytes;
+
 /// What is wrong with the bytes of a record, and where in them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -100,7 +102,8 @@ impl fmt::Display for PayloadReason {
 impl fmt::Display for PayloadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let PayloadError { offset, len, reason } = self;
-        write!(f, "{reason} ({len} bytes at offset {offset} of the payload)")
+        let bytes = bytes(*len as u64);
+        write!(f, "{reason} ({len} {bytes} at offset {offset} of the payload)")
     }
 }
 

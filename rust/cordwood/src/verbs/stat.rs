@@ -39,11 +39,13 @@ pub struct Stat {
     pub trailer_len: u64,
     /// Bytes that were not returned, for whatever reason: [`verify`](super::verify) says which.
     pub skipped_len: u64,
+    /// Bytes of these that are damage: in regions of [`Severity::Corruption`].
+    pub damaged_len: u64,
     /// Bytes of the file; `None` if they are not known, as of a stream that was not read to its end.
     pub file_len: Option<u64>,
     /// How the records ended.
     pub end: End,
-    /// Bytes of these that are a torn tail.
+    /// Bytes of `skipped_len` that are a torn tail.
     torn_len: u64,
 }
 
@@ -63,6 +65,7 @@ impl Stat {
             last_count: 0,
             trailer_len: 0,
             skipped_len: 0,
+            damaged_len: 0,
             file_len: None,
             end: End::Clean { offset: 0 },
             torn_len: 0,
@@ -85,6 +88,7 @@ impl Stat {
             last_count: self.last_count + next.last_count,
             trailer_len: self.trailer_len + next.trailer_len,
             skipped_len: self.skipped_len + next.skipped_len,
+            damaged_len: self.damaged_len + next.damaged_len,
             file_len: next.file_len.or(self.file_len),
             end: joined_end((self.events(), self.end), (next.events(), next.end)),
             torn_len: self.torn_len + next.torn_len,
@@ -148,8 +152,10 @@ pub fn stat<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
             }
             Ok(Step::Skipped(region)) | Err(Error::Corruption { region, .. }) => {
                 stat.skipped_len += region.len();
-                if region.reason.severity() == Severity::TornTail {
-                    stat.torn_len += region.len();
+                match region.reason.severity() {
+                    Severity::Info => {}
+                    Severity::TornTail => stat.torn_len += region.len(),
+                    Severity::Corruption => stat.damaged_len += region.len(),
                 }
                 (region.begin, region.end)
             }

@@ -1,0 +1,39 @@
+"""What no console session shows of the command itself."""
+
+import importlib
+import os
+import pty
+import subprocess
+import sys
+
+import pytest
+
+from cordwood.cli import main
+
+
+def test_ctrl_c_while_a_verb_is_imported(monkeypatch, capfd):
+    def interrupted(name):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(importlib, "import_module", interrupted)
+    assert main(["cat", "log"]) == 130
+    assert capfd.readouterr() == ("", "")
+
+
+def test_shtab_may_be_looked_for_in_vain(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "shtab", None)
+    (tmp_path / "log").touch()
+    assert main(["cat", str(tmp_path / "log")]) == 0
+
+
+@pytest.mark.parametrize(("term", "has_colors"), [("xterm", True), ("dumb", False)])
+def test_colors_are_for_terminals_that_have_them(term, has_colors, tmp_path):
+    (tmp_path / "log").write_bytes(b"\xdd\x5f\xb3\x7a\x03\x00\x01foo")
+    outer, inner = pty.openpty()
+    env = {name: value for name, value in os.environ.items() if name != "NO_COLOR"} | {"TERM": term}
+    command = [sys.executable, "-m", "cordwood", "map", str(tmp_path / "log")]
+    subprocess.run(command, stdout=inner, env=env, check=True, timeout=60)
+    shown = os.read(outer, 65536)
+    os.close(inner)
+    os.close(outer)
+    assert (b"\x1b[" in shown) == has_colors
