@@ -1,5 +1,6 @@
 """Entities beside the readers of Google and of leveldb-export, which run in an environment of their own."""
 
+import csv
 import io
 import json
 import os
@@ -156,6 +157,18 @@ def test_fields_that_are_not_interpreted_are_shown():
         {"message": "EntityProto", "number": 17, "offset": len(record) - 4, "data": {"base64": "igEBeA=="}},
         {"message": "EntityProto", "number": 7, "offset": len(record) - 6, "data": {"base64": "OAc="}},
     ]
+
+
+def test_fields_that_are_not_interpreted_have_a_column(tmp_path):
+    path = tmp_path / "output-0"
+    plain = entity_of(b"\x20\x00" + field(5, b"\x08\x05"))
+    path.write_bytes(written([plain + b"\x8a\x01\x01x", plain]))
+    others = [{"message": "EntityProto", "number": 17, "offset": len(plain), "data": {"base64": "igEBeA=="}}]
+    assert [row.get("__other_fields__") for row in converted(path)] == [others, None]
+    command = [sys.executable, "-m", "cordwood", "convert", "--as", "entity", "--to", "csv", str(path)]
+    text = subprocess.run(command, capture_output=True, check=True, timeout=120, text=True).stdout
+    first, second = csv.DictReader(io.StringIO(text))
+    assert (json.loads(first["__other_fields__"]), second["__other_fields__"]) == (others, "")
 
 
 def test_what_is_no_entity():

@@ -107,11 +107,13 @@ def _wandb_history(_dialect: cordwood.Dialect) -> RowsOf:
 
 
 def _entity(_dialect: cordwood.Dialect) -> RowsOf:
-    from cordwood.payload.entity import decode
+    from cordwood.payload.entity import decode, other_fields
 
     def rows(record: cordwood.Record) -> Iterable[Row]:
         entity = decode(record.data)
-        return [{"__key__": entity.key, **entity.properties}]
+        others = other_fields(entity)
+        # No property has one of the two names.
+        return [{"__key__": entity.key, **entity.properties, **({"__other_fields__": others} if others else {})}]
 
     return rows
 
