@@ -179,6 +179,13 @@ def test_what_is_no_entity():
         (KEY + KEY, len(KEY), "non_canonical"),
         (entity_of(b"\x20\x00\x28\x00"), 24, "bad_wire_type"),
         (KEY + field(14, b"\x1a\x01\xff\x20\x00\x2a\x00"), 19, "not_utf8"),
+        (KEY + field(14, field(3, b"__key__") + b"\x20\x00\x2a\x00"), 19, "reserved_name"),
+        (KEY + field(14, field(3, b"__other_fields__") + b"\x20\x00\x2a\x00"), 19, "reserved_name"),
+        (
+            entity_of(b"\x08\x13" + field(5, field(3, field(14, field(3, b"__key__") + b"\x2a\x00")))),
+            30,
+            "reserved_name",
+        ),
     ]:
         with pytest.raises(PayloadError) as caught:
             entity.decode(record)
