@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias, cast
 
 import cordwood
-from cordwood.cli._records import engine_of
+from cordwood.cli._records import write_batches
 
 Row: TypeAlias = dict[str, Any]
 """Values by the names of their columns: of Python's own types, or anything that the decoder's `to_json` takes."""
@@ -37,34 +37,33 @@ KNOWN_COLUMNS = {
 """The columns of forms that have the same in every log, so that their tables go together."""
 
 
-def rows_as(form: str, dialect: cordwood.Dialect) -> RowsOf:
+def rows_as(form: str, name: str, dialect: cordwood.Dialect) -> RowsOf:
     """What makes rows of the records of a log. It raises `PayloadError` for a record that is not of that form.
 
     Raises:
         ModuleNotFoundError: It takes a package that is not installed; the message says which extra has it.
     """
-    return {
-        "raw": _raw,
-        "write-batch": _write_batch,
-        "version-edit": _version_edit,
-        "wandb": _wandb,
+    makers: dict[str, Callable[[], RowsOf]] = {
+        "raw": lambda: _raw,
+        "write-batch": lambda: _write_batch(name, dialect),
+        "version-edit": lambda: _dicts("cordwood.payload.version_edit"),
+        "wandb": lambda: _dicts("cordwood.payload.wandb"),
         "wandb-history": _wandb_history,
         "entity": _entity,
-    }[form](dialect)
+    }
+    return makers[form]()
 
 
-def _raw(_dialect: cordwood.Dialect) -> RowsOf:
-    return lambda record: [{"offset": record.offset, "end_offset": record.end_offset, "data": record.data}]
+def _raw(record: cordwood.Record) -> Iterable[Row]:
+    return [{"offset": record.offset, "end_offset": record.end_offset, "data": record.data}]
 
 
-def _write_batch(dialect: cordwood.Dialect) -> RowsOf:
-    from cordwood.payload.write_batch import WriteBatch
-
-    engine = engine_of(dialect.name)
+def _write_batch(name: str, dialect: cordwood.Dialect) -> RowsOf:
+    batch_of = write_batches(name, dialect.name)
     columns = list(KNOWN_COLUMNS["write-batch"])[2:]
 
     def rows(record: cordwood.Record) -> Iterable[Row]:
-        batch = WriteBatch(record.data, engine=engine)
+        batch = batch_of(record.data)
         operations = list(batch)
         # A batch of nothing is a row, too.
         if not operations:
@@ -83,20 +82,12 @@ def _plain(value: object) -> object:
     return str(value) if isinstance(value, str) else value
 
 
-def _version_edit(_dialect: cordwood.Dialect) -> RowsOf:
-    return _dicts("cordwood.payload.version_edit")
-
-
-def _wandb(_dialect: cordwood.Dialect) -> RowsOf:
-    return _dicts("cordwood.payload.wandb")
-
-
 def _dicts(module: str) -> RowsOf:
     to_dict = importlib.import_module(module).to_dict
     return lambda record: [{"offset": record.offset, **to_dict(record.data)}]
 
 
-def _wandb_history(_dialect: cordwood.Dialect) -> RowsOf:
+def _wandb_history() -> RowsOf:
     from cordwood.payload.wandb import history_row
 
     def rows(record: cordwood.Record) -> Iterable[Row]:
@@ -106,7 +97,7 @@ def _wandb_history(_dialect: cordwood.Dialect) -> RowsOf:
     return rows
 
 
-def _entity(_dialect: cordwood.Dialect) -> RowsOf:
+def _entity() -> RowsOf:
     from cordwood.payload.entity import decode, other_fields
 
     def rows(record: cordwood.Record) -> Iterable[Row]:

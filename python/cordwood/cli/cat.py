@@ -50,9 +50,9 @@ def run(options: argparse.Namespace) -> Status:
         position = options.start
         with reader, Progress(name) as progress:
             if options.json or options.payload:
-                print_record = json_printer(options, reader.dialect.name)
+                print_record = json_printer(options, name, reader.dialect.name)
                 for record in reader.records():
-                    status = max(status, print_record(name, record))
+                    status = max(status, print_record(record))
                     progress(record.end_offset - position)
                     position = record.end_offset
             else:

@@ -157,7 +157,7 @@ class _Batches:
         self._name = shown(options.source)
         self._form = options.payload
         self._reader = reader
-        self._rows_of = rows_as(options.payload, reader.dialect)
+        self._rows_of = rows_as(options.payload, options.source, reader.dialect)
         self._is_told = is_told
         self._left_out_count = 0
 

@@ -6,6 +6,7 @@ Without --timeout it goes on until Ctrl-C. The end_offset of the last record of 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 
 import cordwood
@@ -31,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Status:
     """Prints the records of the source as they come."""
-    print_record = json_printer(options, options.dialect)
+    print_record = None
     status = Status.CLEAN
     with cordwood.follow(
         options.source, start=options.start, timeout=options.timeout, dialect=options.dialect
@@ -50,7 +51,19 @@ def run(options: argparse.Namespace) -> Status:
                 status = Status.DAMAGE
                 continue
             if options.json or options.payload:
-                status = max(status, print_record(options.source, record))
+                # Before the first record, there is nothing that the dialect could be found out by.
+                print_record = print_record or json_printer(options, options.source, _dialect(options))
+                status = max(status, print_record(record))
             else:
                 sys.stdout.buffer.write(joined([record.data], options.format))
             sys.stdout.flush()
+
+
+def _dialect(options: argparse.Namespace) -> str | None:
+    if options.dialect:
+        return options.dialect
+    # The log may have another name by now.
+    with contextlib.suppress(OSError, cordwood.DialectError):
+        if dialect := cordwood.detect(options.source):
+            return dialect.name
+    return None
