@@ -14,6 +14,7 @@ Row: TypeAlias = dict[str, Any]
 """Values by the names of their columns: of Python's own types, or anything that the decoder's `to_json` takes."""
 
 RowsOf: TypeAlias = Callable[[cordwood.Record], Iterable[Row]]
+"""Makes rows of a record. They may be many more than fit in memory: a record of some MiB can hold millions."""
 
 FORMS = ("raw", "write-batch", "version-edit", "wandb", "wandb-history", "entity")
 
@@ -63,16 +64,16 @@ def _write_batch(name: str, dialect: cordwood.Dialect) -> RowsOf:
     columns = list(KNOWN_COLUMNS["write-batch"])[2:]
 
     def rows(record: cordwood.Record) -> Iterable[Row]:
+        # It has been read to its end: there is no error behind the first row.
         batch = batch_of(record.data)
-        operations = list(batch)
         # A batch of nothing is a row, too.
-        if not operations:
+        if not batch:
             return [{"offset": record.offset, "sequence": batch.sequence}]
-        return [
+        return (
             {"offset": record.offset, "sequence": operation.sequence}
             | {name: _plain(value) for name in columns if (value := getattr(operation, name)) is not None}
-            for operation in operations
-        ]
+            for operation in batch
+        )
 
     return rows
 

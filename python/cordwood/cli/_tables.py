@@ -119,12 +119,19 @@ def _quoted(text: str) -> str:
     return text if _PLAIN.fullmatch(text) else '"' + text.replace('"', '""') + '"'
 
 
+# Few of them, and the table would need more room for what Parquet notes of each column of each row group.
+_CELL_COUNT_MAX = 1 << 22
+
+
 class _Arrow:
-    """Parquet, or one of Arrow's two IPC formats. A batch of rows is a row group, or a record batch."""
+    """Parquet, or one of Arrow's two IPC formats. A batch of rows is a row group, or a record batch.
+
+    It is cut where it has many cells: a column takes room in each row, even where it has no value.
+    """
 
     def __init__(self, form: str, file: IO[bytes], columns: dict[str, str], *, is_stream: bool) -> None:
         pa: Any = import_module("pyarrow")
-        types = {
+        self._types = {
             "bool": pa.bool_(),
             "int": pa.int64(),
             "uint": pa.uint64(),
@@ -135,7 +142,8 @@ class _Arrow:
             "json": pa.string(),
         }
         self._columns = columns
-        self._schema = pa.schema([(_utf8(name), types[kind]) for name, kind in columns.items()])
+        self._schema = pa.schema([(_utf8(name), self._types[kind]) for name, kind in columns.items()])
+        self._array: Callable[..., Any] = pa.array
         self._make_batch: Callable[..., Any] = pa.record_batch
         if form == "parquet":
             self._writer: Any = import_module("pyarrow.parquet").ParquetWriter(file, self._schema)
@@ -145,8 +153,15 @@ class _Arrow:
             self._writer = pa.ipc.new_file(file, self._schema)
 
     def write(self, rows: list[Row]) -> None:
-        arrays = [[self._cell(row.get(name), kind) for row in rows] for name, kind in self._columns.items()]
-        self._writer.write_batch(self._make_batch(arrays, schema=self._schema))
+        step = max(1, _CELL_COUNT_MAX // max(1, len(self._columns)))
+        for begin in range(0, len(rows), step):
+            part = rows[begin : begin + step]
+            # One column after the other: as objects of Python, cells are larger than in Arrow.
+            arrays = [
+                self._array([self._cell(row.get(name), kind) for row in part], self._types[kind])
+                for name, kind in self._columns.items()
+            ]
+            self._writer.write_batch(self._make_batch(arrays, schema=self._schema))
 
     def _cell(self, value: object, kind: str) -> object:
         if value is None or kind not in ("json", "text"):

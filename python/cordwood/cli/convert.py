@@ -13,7 +13,7 @@ What is a row, by --as:
 
 In NDJSON and CSV, bytes that are UTF-8 are text, others {"base64": "..."}. Where columns are not known beforehand, as
 those of entities and of wandb, the log is read twice, except for NDJSON: first to find them. A column whose values are
-all of one type has that type, any other one holds JSON. No more than some MiB are in memory.
+all of one type has that type, any other one holds JSON. No more than some tens of MiB are in memory.
 
 What is damaged, or is not of that form, is told on stderr and left out; the exit status is then 3.
 """
@@ -170,12 +170,17 @@ class _Batches:
         rows_len = 0
         for record in self._reader.records():
             try:
-                rows += self._rows_of(record)
+                rows_of_record = self._rows_of(record)
             except PayloadError as error:
                 self._leave_out(record, error)
                 continue
+            for row in rows_of_record:
+                rows.append(row)
+                if len(rows) >= BATCH_COUNT:
+                    yield rows
+                    rows, rows_len = [], 0
             rows_len += len(record.data)
-            if rows_len >= BATCH_LEN or len(rows) >= BATCH_COUNT:
+            if rows_len >= BATCH_LEN:
                 yield rows
                 rows, rows_len = [], 0
         if rows:
