@@ -72,12 +72,16 @@ def to_dict(record: bytes) -> dict[str, object]:
         installed wandb does not know what to do with: a newer one wrote the record.
 
     Raises:
-        PayloadError: The record is no such message.
+        PayloadError: The record is no such message, or something in it has no form in JSON.
     """
     message = decode(record)
     record_len = message.ByteSize()
     message.DiscardUnknownFields()
-    out: dict[str, object] = _json_format.MessageToDict(message, preserving_proto_field_name=True)
+    try:
+        out: dict[str, object] = _json_format.MessageToDict(message, preserving_proto_field_name=True)
+    except (_json_format.Error, ValueError) as error:
+        # A time before the year 1 or behind the year 9999, for one.
+        raise _error(record, f"a value that JSON cannot have: {error}", PayloadReason.NON_CANONICAL) from error
     unknown_len = record_len - message.ByteSize()
     return {**out, "unknown_len": unknown_len} if unknown_len else out
 
@@ -195,12 +199,35 @@ def _path(item: Any) -> list[str]:
     return list(item.nested_key) or [item.key]
 
 
+# As many levels as protocol buffers themselves allow. Python is sure to write so many back.
+_DEPTH_MAX = 100
+
+
 def _value(record: bytes, item: Any) -> Any:
+    name = ".".join(_path(item))
     try:
-        return json.loads(item.value_json)
-    except (ValueError, RecursionError) as error:
-        name = ".".join(_path(item))
+        value = json.loads(item.value_json)
+    except RecursionError as error:
+        raise _too_deep(record, name) from error
+    except ValueError as error:
         raise _error(record, f"the value of {name!r} is not JSON: {error}", PayloadReason.NON_CANONICAL) from error
+    if _is_deeper(value, _DEPTH_MAX):
+        raise _too_deep(record, name)
+    return value
+
+
+def _is_deeper(value: Any, depth_max: int) -> bool:
+    level = [value]
+    for _ in range(depth_max + 1):
+        inside = [item for item in level if isinstance(item, dict | list)]
+        if not inside:
+            return False
+        level = [item for holder in inside for item in (holder.values() if isinstance(holder, dict) else holder)]
+    return True
+
+
+def _too_deep(record: bytes, name: str) -> PayloadError:
+    return _error(record, f"the value of {name!r} has more than {_DEPTH_MAX} levels", PayloadReason.TOO_DEEP)
 
 
 def _error(record: bytes, message: str, reason: PayloadReason) -> PayloadError:
