@@ -171,6 +171,28 @@ def test_fields_that_are_not_interpreted_have_a_column(tmp_path):
     assert (json.loads(first["__other_fields__"]), second["__other_fields__"]) == (others, "")
 
 
+def test_bytes_have_one_form(tmp_path):
+    """Alone, in an array, in a map, and beside a text in one column."""
+    path = tmp_path / "output-0"
+    blob = b"\x08\x0e" + b"\x20\x00" + field(5, field(3, b"abc"))
+    in_array = b"\x08\x0e" + b"\x20\x01" + field(5, field(3, b"abc"))
+    in_map = b"\x08\x13\x20\x00" + field(5, field(3, field(14, b"\x1a\x01x" + blob)))
+    text = b"\x20\x00" + field(5, field(3, b"abc"))
+    record = entity_of(blob) + field(14, b"\x1a\x01l" + in_array) + field(14, b"\x1a\x01m" + in_map)
+    record += field(14, b"\x1a\x01b" + blob)
+    path.write_bytes(written([record, entity_of(text)]))
+    tagged = {"base64": "YWJj"}
+    rows = converted(path)
+    assert rows[0] == {"__key__": rows[0]["__key__"], "p": tagged, "l": [tagged], "m": {"x": tagged}, "b": tagged}
+    assert rows[0].items() >= entity.to_dict(record)["properties"].items()
+    command = [sys.executable, "-m", "cordwood", "convert", "--as", "entity", "--to", "csv", str(path)]
+    first, second = csv.DictReader(
+        io.StringIO(subprocess.run(command, capture_output=True, check=True, text=True).stdout)
+    )
+    assert [json.loads(first[name]) for name in "plmb"] == [tagged, [tagged], {"x": tagged}, tagged]
+    assert json.loads(second["p"]) == "abc"
+
+
 def test_what_is_no_entity():
     for record, offset, reason in [
         (b"", 0, "missing_field"),

@@ -187,7 +187,7 @@ def test_what_is_no_record_of_wandb():
 
 def test_as_deep_as_it_may_be():
     history = HistoryRecord()
-    item(history.item, "a", '{"a":' * 50 + "[" * 50 + "]" * 50 + "}" * 50)
+    item(history.item, "a", '{"a":' * 50 + "[" * 50 + "1" + "]" * 50 + "}" * 50)
     assert wandb.history_row(message_of(history=history)).keys() == {"a"}
 
 

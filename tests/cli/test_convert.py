@@ -196,7 +196,7 @@ def peak(path, records, *options):
 
 def test_a_table_of_many_columns_is_written_in_parts():
     file = io.BytesIO()
-    table = open_table("arrow", file, {str(number): "int" for number in range(2_000)}, is_stream=False)
+    table = open_table("arrow", file, {str(number): "int" for number in range(2_000)}, str, is_stream=False)
     table.write([{str(index % 2_000): index} for index in range(3_000)])
     table.close()
     with pa.ipc.open_file(file) as reader:

@@ -11,7 +11,7 @@ import cordwood
 from cordwood.cli._records import write_batches
 
 Row: TypeAlias = dict[str, Any]
-"""Values by the names of their columns: of Python's own types, or anything that the decoder's `to_json` takes."""
+"""Values by the names of their columns: of Python's own types, or anything that `json_of` takes."""
 
 RowsOf: TypeAlias = Callable[[cordwood.Record], Iterable[Row]]
 """Makes rows of a record. They may be many more than fit in memory: a record of some MiB can hold millions."""
@@ -110,23 +110,27 @@ def _entity() -> RowsOf:
     return rows
 
 
-def to_json(value: object) -> object:
-    """A value of a row, as JSON has it. Of bytes, text if they are UTF-8, and `{"base64": "..."}` if not."""
-    if value is None or isinstance(value, str | bool | int) or (isinstance(value, float) and math.isfinite(value)):
-        return value
+def json_of(form: str) -> Callable[[Any], object]:
+    """What makes JSON of a value of a row."""
+    if form == "entity":
+        from cordwood.payload.entity import to_json
+
+        return to_json
+    return _to_json
+
+
+def _to_json(value: object) -> object:
+    """Of bytes, text if they are UTF-8, and `{"base64": "..."}` if not."""
     if isinstance(value, float):
-        return (
-            value if math.isfinite(value) else "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-        )
-    if isinstance(value, dict):
-        return {name: to_json(item) for name, item in cast("dict[str, object]", value).items()}
-    if type(value) is list:
-        return [to_json(item) for item in cast("list[object]", value)]
+        if math.isfinite(value):
+            return value
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if isinstance(value, bytes):
         from cordwood.payload._json import jsonable
 
         return jsonable(value)
-    # What is left are the types of entities, and floating-point numbers that JSON does not have.
-    from cordwood.payload import entity
-
-    return entity.to_json(value)  # type: ignore[arg-type]
+    if isinstance(value, dict):
+        return {name: _to_json(item) for name, item in cast("dict[str, object]", value).items()}
+    if isinstance(value, list):
+        return [_to_json(item) for item in cast("list[object]", value)]
+    return value

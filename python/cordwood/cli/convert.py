@@ -11,9 +11,10 @@ What is a row, by --as:
   wandb          a record of a .wandb file: offset and its fields
   wandb-history  a step of a run in a .wandb file: what was logged
 
-In NDJSON and CSV, bytes that are UTF-8 are text, others {"base64": "..."}. Where columns are not known beforehand, as
-those of entities and of wandb, the log is read twice, except for NDJSON: first to find them. A column whose values are
-all of one type has that type, any other one holds JSON. No more than some tens of MiB are in memory.
+In NDJSON and CSV, bytes that are UTF-8 are text, others {"base64": "..."}; bytes of entities always are that. Where
+columns are not known beforehand, as those of entities and of wandb, the log is read twice, except for NDJSON: first to
+find them. A column whose values are all of one type has that type, any other one holds JSON. No more than some tens of
+MiB are in memory.
 
 What is damaged, or is not of that form, is told on stderr and left out; the exit status is then 3.
 """
@@ -42,7 +43,7 @@ from cordwood.cli._common import (
     tell_skipped,
 )
 from cordwood.cli._rows import FORMS as ROW_FORMS
-from cordwood.cli._rows import KNOWN_COLUMNS, Row, rows_as
+from cordwood.cli._rows import KNOWN_COLUMNS, Row, json_of, rows_as
 from cordwood.cli._tables import BINARY, FORMS, SUFFIXES, check_installed, open_table
 from cordwood.errors import PayloadError
 
@@ -134,7 +135,8 @@ def _convert(
     with _reader(options, open_source(), end) as reader, Progress(options.source) as progress:
         batches = _Batches(options, reader, is_told=True)
         with _destination(options.destination) as file:
-            table = open_table(form, file, columns, is_stream=options.destination == "-")
+            to_json = json_of(options.payload)
+            table = open_table(form, file, columns, to_json, is_stream=options.destination == "-")
             position = options.start
             for rows in batches:
                 table.write(rows)

@@ -217,13 +217,19 @@ def _value(record: bytes, item: Any) -> Any:
 
 
 def _is_deeper(value: Any, depth_max: int) -> bool:
+    # The arrays and objects of one level after the other: nothing here calls itself.
     level = [value]
-    for _ in range(depth_max + 1):
-        inside = [item for item in level if isinstance(item, dict | list)]
-        if not inside:
+    for _ in range(depth_max):
+        level = [item for value in level for item in _items(value) if isinstance(item, dict | list)]
+        if not level:
             return False
-        level = [item for holder in inside for item in (holder.values() if isinstance(holder, dict) else holder)]
     return True
+
+
+def _items(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return cast("dict[str, Any]", value).values()
+    return cast("list[Any]", value) if isinstance(value, list) else ()
 
 
 def _too_deep(record: bytes, name: str) -> PayloadError:
