@@ -207,3 +207,33 @@ def test_one_bad_record_between_good_ones(form, tmp_path):
     assert done.stdout.count("1.0") == 2
     assert done.stderr.count("\n") == 1
     assert "the record at offset" in done.stderr
+
+
+def test_one_bad_value_does_not_drop_the_step(tmp_path):
+    path = tmp_path / "run.wandb"
+    history = HistoryRecord()
+    for name, value in [("loss", "0.5"), ("bad", ""), ("loss", "1"), ("deep", "[" * 900 + "]" * 900), ("_step", "3")]:
+        item(history.item, [name], value)
+    errors = []
+    assert wandb.history_row(message_of(history=history), errors) == {"loss": 0.5, "_step": 3}
+    assert [error.reason for error in errors] == ["non_canonical", "non_canonical", "too_deep"]
+    with cordwood.open(path, "x", dialect="wandb") as writer:
+        writer.append(message_of(history=history))
+    for form, expected in [("ndjson", '{"loss":0.5,"_step":3}\n'), ("csv", "loss,_step\n0.5,3\n")]:
+        command = [sys.executable, "-m", "cordwood", "convert", "--as", "wandb-history", "--to", form, str(path)]
+        done = subprocess.run(command, capture_output=True, check=False, timeout=120, text=True)
+        assert (done.returncode, done.stdout) == (3, expected)
+        lines = done.stderr.splitlines()
+        assert len(lines) == 3
+        for line, text in zip(
+            lines, ["'bad' is not JSON", "two values have the name 'loss'", "'deep' has more"], strict=True
+        ):
+            assert "a value of the record at offset 7 is left out" in line
+            assert text in line
+
+
+def test_an_integer_of_thousands_of_digits():
+    history = HistoryRecord()
+    item(history.item, "a", "1" * 5_000)
+    item(history.item, "b", "1" * 100)
+    assert wandb.history_row(message_of(history=history)) == {"a": "1" * 5_000, "b": int("1" * 100)}

@@ -9,12 +9,15 @@ from typing import Any, TypeAlias, cast
 
 import cordwood
 from cordwood.cli._records import write_batches
+from cordwood.errors import PayloadError
 
 Row: TypeAlias = dict[str, Any]
 """Values by the names of their columns: of Python's own types, or anything that `json_of` takes."""
 
 RowsOf: TypeAlias = Callable[[cordwood.Record], Iterable[Row]]
 """Makes rows of a record. They may be many more than fit in memory: a record of some MiB can hold millions."""
+
+LeaveOut: TypeAlias = Callable[[cordwood.Record, PayloadError], None]
 
 FORMS = ("raw", "write-batch", "version-edit", "wandb", "wandb-history", "entity")
 
@@ -38,8 +41,10 @@ KNOWN_COLUMNS = {
 """The columns of forms that have the same in every log, so that their tables go together."""
 
 
-def rows_as(form: str, name: str, dialect: cordwood.Dialect) -> RowsOf:
+def rows_as(form: str, name: str, dialect: cordwood.Dialect, leave_out: LeaveOut) -> RowsOf:
     """What makes rows of the records of a log. It raises `PayloadError` for a record that is not of that form.
+
+    `leave_out` is told of each value that a row has to do without.
 
     Raises:
         ModuleNotFoundError: It takes a package that is not installed; the message says which extra has it.
@@ -49,7 +54,7 @@ def rows_as(form: str, name: str, dialect: cordwood.Dialect) -> RowsOf:
         "write-batch": lambda: _write_batch(name, dialect),
         "version-edit": lambda: _dicts("cordwood.payload.version_edit"),
         "wandb": lambda: _dicts("cordwood.payload.wandb"),
-        "wandb-history": _wandb_history,
+        "wandb-history": lambda: _wandb_history(leave_out),
         "entity": _entity,
     }
     return makers[form]()
@@ -88,11 +93,14 @@ def _dicts(module: str) -> RowsOf:
     return lambda record: [{"offset": record.offset, **to_dict(record.data)}]
 
 
-def _wandb_history() -> RowsOf:
+def _wandb_history(leave_out: LeaveOut) -> RowsOf:
     from cordwood.payload.wandb import history_row
 
     def rows(record: cordwood.Record) -> Iterable[Row]:
-        row = history_row(record.data)
+        errors: list[PayloadError] = []
+        row = history_row(record.data, errors)
+        for error in errors:
+            leave_out(record, error)
         return [] if row is None else [row]
 
     return rows

@@ -16,7 +16,8 @@ columns are not known beforehand, as those of entities and of wandb, the log is 
 find them. A column whose values are all of one type has that type, any other one holds JSON. No more than some tens of
 MiB are in memory.
 
-What is damaged, or is not of that form, is told on stderr and left out; the exit status is then 3.
+What is damaged, or is not of that form, is told on stderr and left out: of a step, only the value. The exit status is
+then 3.
 """
 
 from __future__ import annotations
@@ -157,15 +158,14 @@ class _Batches:
 
     def __init__(self, options: argparse.Namespace, reader: cordwood.Reader, *, is_told: bool) -> None:
         self._name = shown(options.source)
-        self._form = options.payload
         self._reader = reader
-        self._rows_of = rows_as(options.payload, options.source, reader.dialect)
+        self._rows_of = rows_as(options.payload, options.source, reader.dialect, self._leave_out_value)
         self._is_told = is_told
-        self._left_out_count = 0
+        self._left_out = {"record": 0, "value": 0}
 
     @property
     def status(self) -> Status:
-        return Status.DAMAGE if self._left_out_count else Status.CLEAN
+        return Status.DAMAGE if any(self._left_out.values()) else Status.CLEAN
 
     def __iter__(self) -> Iterator[list[Row]]:
         rows: list[Row] = []
@@ -187,13 +187,20 @@ class _Batches:
                 rows, rows_len = [], 0
         if rows:
             yield rows
-        if self._is_told and self._left_out_count > TOLD_MAX:
-            complain(f"{self._name}: {counted(self._left_out_count, 'record')} left out that are no {self._form}")
+        for noun, count in self._left_out.items():
+            if self._is_told and count > TOLD_MAX:
+                complain(f"{self._name}: {counted(count, noun)} left out in all")
 
     def _leave_out(self, record: cordwood.Record, error: PayloadError) -> None:
-        self._left_out_count += 1
-        if self._is_told and self._left_out_count <= TOLD_MAX:
-            complain(f"{self._name}: the record at offset {record.offset} is left out: {error}")
+        self._tell("record", f"the record at offset {record.offset} is left out: {error}")
+
+    def _leave_out_value(self, record: cordwood.Record, error: PayloadError) -> None:
+        self._tell("value", f"a value of the record at offset {record.offset} is left out: {error}")
+
+    def _tell(self, noun: str, message: str) -> None:
+        self._left_out[noun] += 1
+        if self._is_told and self._left_out[noun] <= TOLD_MAX:
+            complain(f"{self._name}: {message}")
 
 
 @contextlib.contextmanager

@@ -105,19 +105,22 @@ def history(records: Iterable[bytes]) -> Iterator[dict[str, Any]]:
             yield row
 
 
-def history_row(record: bytes) -> dict[str, Any] | None:
+def history_row(record: bytes, errors: list[PayloadError] | None = None) -> dict[str, Any] | None:
     """The values of one step.
 
     Args:
         record: The record of a `.wandb` file.
+        errors: A value that cannot be read is left out, and what is wrong with it comes into this list. Default:
+            `None`, it is raised.
 
     Returns:
         The values by the names that wandb shows: what was logged as `{"a": {"b": 1}}` is `{"a.b": 1}`. wandb itself
-        adds `_step`, `_timestamp` (Unix time) and `_runtime`, both in seconds. `None` if this is no record of the
-        history.
+        adds `_step`, `_timestamp` (Unix time) and `_runtime`, both in seconds. An integer of more digits than Python
+        takes, 4,300 as a rule, is a text. `None` if this is no record of the history.
 
     Raises:
-        PayloadError: The record is no message of wandb, or two of its values have the same name.
+        PayloadError: The record is no message of wandb. Without `errors`: a value is not JSON or nested too deep, or
+            two have the same name.
     """
     message = decode(record)
     if message.WhichOneof("record_type") != "history":
@@ -125,9 +128,14 @@ def history_row(record: bytes) -> dict[str, Any] | None:
     row: dict[str, Any] = {}
     for item in message.history.item:
         name = ".".join(_path(item))
-        if name in row:
-            raise _error(record, f"two values have the name {name!r}", PayloadReason.NON_CANONICAL)
-        row[name] = _value(record, item)
+        try:
+            if name in row:
+                raise _error(record, f"two values have the name {name!r}", PayloadReason.NON_CANONICAL)
+            row[name] = _value(record, item)
+        except PayloadError as error:
+            if errors is None:
+                raise
+            errors.append(error)
     # Before there were steps in the items, they were only here.
     if message.history.HasField("step"):
         row.setdefault("_step", message.history.step.num)
@@ -206,7 +214,7 @@ _DEPTH_MAX = 100
 def _value(record: bytes, item: Any) -> Any:
     name = ".".join(_path(item))
     try:
-        value = json.loads(item.value_json)
+        value = json.loads(item.value_json, parse_int=_int)
     except RecursionError as error:
         raise _too_deep(record, name) from error
     except ValueError as error:
@@ -214,6 +222,13 @@ def _value(record: bytes, item: Any) -> Any:
     if _is_deeper(value, _DEPTH_MAX):
         raise _too_deep(record, name)
     return value
+
+
+def _int(text: str) -> int | str:
+    try:
+        return int(text)
+    except ValueError:
+        return text
 
 
 def _is_deeper(value: Any, depth_max: int) -> bool:
