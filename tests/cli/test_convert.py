@@ -78,11 +78,20 @@ def test_csv_is_what_others_read(log):
 def test_a_log_without_records(tmp_path):
     path = tmp_path / "log"
     path.touch()
-    for payload in "raw", "write-batch", "entity", "wandb-history":
+    operation = "offset,sequence,kind,column_family,key,end_key,value,xid,timestamp,write_unix_time\n"
+    for payload, header in [
+        ("raw", "offset,end_offset,data\n"),
+        ("write-batch", operation),
+        ("entity", "__key__\n"),
+        ("wandb", "offset\n"),
+        ("wandb-history", ""),
+    ]:
         assert convert("--as", payload, path) == b""
+        assert convert("--as", payload, "--to", "csv", path).decode() == header
         for form in "parquet", "arrow":
             table = read(form, io.BytesIO(convert("--as", payload, "--to", form, path)))
             assert table.num_rows == 0
+            assert ",".join(table.column_names) == header.strip()
 
 
 def test_operations_have_the_same_columns_in_every_log(tmp_path):

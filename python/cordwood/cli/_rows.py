@@ -40,6 +40,9 @@ KNOWN_COLUMNS = {
 }
 """The columns of forms that have the same in every log, so that their tables go together."""
 
+FIRST_COLUMNS = {"entity": {"__key__": "json"}, "wandb": {"offset": "uint"}}
+"""Of forms whose other columns differ from log to log, those that are in every table, even in one without rows."""
+
 
 def rows_as(form: str, name: str, dialect: cordwood.Dialect, leave_out: LeaveOut) -> RowsOf:
     """What makes rows of the records of a log. It raises `PayloadError` for a record that is not of that form.

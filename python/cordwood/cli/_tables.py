@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import IO, TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -108,8 +108,10 @@ class _Csv:
         value = self._to_json(value)
         return _quoted(value if kind != "json" and isinstance(value, str) else json_text(value))
 
-    def _write_line(self, cells: Any) -> None:
-        self._file.write((",".join(cells) + "\n").encode("utf-8", "backslashreplace"))
+    def _write_line(self, cells: Iterable[str]) -> None:
+        # Without columns, there is no table.
+        if self._columns:
+            self._file.write((",".join(cells) + "\n").encode("utf-8", "backslashreplace"))
 
     def close(self) -> None:
         pass

@@ -43,8 +43,8 @@ from cordwood.cli._common import (
     shown,
     tell_skipped,
 )
+from cordwood.cli._rows import FIRST_COLUMNS, KNOWN_COLUMNS, Row, json_of, rows_as
 from cordwood.cli._rows import FORMS as ROW_FORMS
-from cordwood.cli._rows import KNOWN_COLUMNS, Row, json_of, rows_as
 from cordwood.cli._tables import BINARY, FORMS, SUFFIXES, check_installed, open_table
 from cordwood.errors import PayloadError
 
@@ -132,7 +132,7 @@ def _convert(
             # Should the log have grown meanwhile, then what is new stays out, and what was torn here is told as such.
             end = reader.tell()
             skipped = reader.skipped
-        columns = found.types()
+        columns = found.types() | FIRST_COLUMNS.get(options.payload, {})
     with _reader(options, open_source(), end) as reader, Progress(options.source) as progress:
         batches = _Batches(options, reader, is_told=True)
         with _destination(options.destination) as file:
