@@ -193,6 +193,16 @@ def test_bytes_have_one_form(tmp_path):
     assert json.loads(second["p"]) == "abc"
 
 
+def test_an_embedded_key_without_a_path_is_kept():
+    for key, expected in [
+        (field(13, b"") + field(14, b""), {}),
+        (field(13, b"s~a") + field(14, b""), {"__key__": {"app": "s~a", "path": []}}),
+        (field(13, b"") + b"\xa2\x01\x02ns", {"__key__": {"app": "", "path": [], "namespace": "ns"}}),
+    ]:
+        record = entity_of(b"\x08\x13\x20\x00" + field(5, field(3, field(13, key))))
+        assert entity.to_dict(record)["properties"] == {"p": expected}
+
+
 def test_what_is_no_entity():
     for record, offset, reason in [
         (b"", 0, "missing_field"),

@@ -173,7 +173,8 @@ def to_json(value: Value) -> object:  # noqa: PLR0911 - one for each type
         case User():
             return _without_none(value._asdict())
         case Entity():
-            key = {"__key__": to_json(value.key)} if value.key and value.key.path else {}
+            # Firestore's maps have a key that says nothing.
+            key = {"__key__": to_json(value.key)} if value.key not in (None, Key("", ())) else {}
             return {**key, **_properties(value)}
         case list():
             return [to_json(item) for item in value]
