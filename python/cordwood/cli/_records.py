@@ -60,6 +60,20 @@ def add_output_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def check_output(options: argparse.Namespace) -> None:
+    """Whether the options of `add_output_arguments` go together.
+
+    Raises:
+        ValueError: One of them would be without effect.
+    """
+    if options.format != "lines" and (options.json or options.payload):
+        raise ValueError(
+            f"--format {options.format} is for records as they are, not for JSON, which has a line for each"
+        )
+    if options.encoding and (options.payload or not options.json):
+        raise ValueError("--encoding is for the data of records in --json, without --as")
+
+
 def joined(records: Iterable[bytes], form: str) -> bytes:
     """Records in one of the forms of `--format`."""
     if form == "raw":

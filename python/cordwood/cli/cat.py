@@ -18,7 +18,7 @@ from cordwood.cli._common import (
     opened,
     tell_skipped,
 )
-from cordwood.cli._records import add_output_arguments, joined, json_printer
+from cordwood.cli._records import add_output_arguments, check_output, joined, json_printer
 
 EXAMPLES = """\
   cordwood cat app.log
@@ -37,6 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Status:
     """Prints the records of each source."""
+    check_output(options)
 
     def cat(name: str) -> Status:
         reader = cordwood.Reader(

@@ -11,7 +11,7 @@ import sys
 
 import cordwood
 from cordwood.cli._common import Status, add_dialect_argument, complain, names_file, parse_len
-from cordwood.cli._records import add_output_arguments, joined, json_printer
+from cordwood.cli._records import add_output_arguments, check_output, joined, json_printer
 
 EXAMPLES = """\
   cordwood follow live.log
@@ -32,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Status:
     """Prints the records of the source as they come."""
+    check_output(options)
     print_record = None
     status = Status.CLEAN
     with cordwood.follow(
