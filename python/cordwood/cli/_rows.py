@@ -69,7 +69,6 @@ def _raw(record: cordwood.Record) -> Iterable[Row]:
 
 def _write_batch(name: str, dialect: cordwood.Dialect) -> RowsOf:
     batch_of = write_batches(name, dialect.name)
-    columns = list(KNOWN_COLUMNS["write-batch"])[2:]
 
     def rows(record: cordwood.Record) -> Iterable[Row]:
         # It has been read to its end: there is no error behind the first row.
@@ -78,17 +77,12 @@ def _write_batch(name: str, dialect: cordwood.Dialect) -> RowsOf:
         if not batch:
             return [{"offset": record.offset, "sequence": batch.sequence}]
         return (
-            {"offset": record.offset, "sequence": operation.sequence}
-            | {name: _plain(value) for name in columns if (value := getattr(operation, name)) is not None}
+            # In each row, the sequence number stands in front, be there one or not.
+            {"offset": record.offset, "sequence": None, **operation.attributes()}
             for operation in batch
         )
 
     return rows
-
-
-def _plain(value: object) -> object:
-    """Of an enum, the word alone."""
-    return str(value) if isinstance(value, str) else value
 
 
 def _dicts(module: str) -> RowsOf:
