@@ -1,5 +1,6 @@
 """Entities beside the readers of Google and of leveldb-export, which run in an environment of their own."""
 
+import csv
 import io
 import json
 import os
@@ -158,6 +159,50 @@ def test_fields_that_are_not_interpreted_are_shown():
     ]
 
 
+def test_fields_that_are_not_interpreted_have_a_column(tmp_path):
+    path = tmp_path / "output-0"
+    plain = entity_of(b"\x20\x00" + field(5, b"\x08\x05"))
+    path.write_bytes(written([plain + b"\x8a\x01\x01x", plain]))
+    others = [{"message": "EntityProto", "number": 17, "offset": len(plain), "data": {"base64": "igEBeA=="}}]
+    assert [row.get("__other_fields__") for row in converted(path)] == [others, None]
+    command = [sys.executable, "-m", "cordwood", "convert", "--as", "entity", "--to", "csv", str(path)]
+    text = subprocess.run(command, capture_output=True, check=True, timeout=120, text=True).stdout
+    first, second = csv.DictReader(io.StringIO(text))
+    assert (json.loads(first["__other_fields__"]), second["__other_fields__"]) == (others, "")
+
+
+def test_bytes_have_one_form(tmp_path):
+    """Alone, in an array, in a map, and beside a text in one column."""
+    path = tmp_path / "output-0"
+    blob = b"\x08\x0e" + b"\x20\x00" + field(5, field(3, b"abc"))
+    in_array = b"\x08\x0e" + b"\x20\x01" + field(5, field(3, b"abc"))
+    in_map = b"\x08\x13\x20\x00" + field(5, field(3, field(14, b"\x1a\x01x" + blob)))
+    text = b"\x20\x00" + field(5, field(3, b"abc"))
+    record = entity_of(blob) + field(14, b"\x1a\x01l" + in_array) + field(14, b"\x1a\x01m" + in_map)
+    record += field(14, b"\x1a\x01b" + blob)
+    path.write_bytes(written([record, entity_of(text)]))
+    tagged = {"base64": "YWJj"}
+    rows = converted(path)
+    assert rows[0] == {"__key__": rows[0]["__key__"], "p": tagged, "l": [tagged], "m": {"x": tagged}, "b": tagged}
+    assert rows[0].items() >= entity.to_dict(record)["properties"].items()
+    command = [sys.executable, "-m", "cordwood", "convert", "--as", "entity", "--to", "csv", str(path)]
+    first, second = csv.DictReader(
+        io.StringIO(subprocess.run(command, capture_output=True, check=True, text=True).stdout)
+    )
+    assert [json.loads(first[name]) for name in "plmb"] == [tagged, [tagged], {"x": tagged}, tagged]
+    assert json.loads(second["p"]) == "abc"
+
+
+def test_an_embedded_key_without_a_path_is_kept():
+    for key, expected in [
+        (field(13, b"") + field(14, b""), {}),
+        (field(13, b"s~a") + field(14, b""), {"__key__": {"app": "s~a", "path": []}}),
+        (field(13, b"") + b"\xa2\x01\x02ns", {"__key__": {"app": "", "path": [], "namespace": "ns"}}),
+    ]:
+        record = entity_of(b"\x08\x13\x20\x00" + field(5, field(3, field(13, key))))
+        assert entity.to_dict(record)["properties"] == {"p": expected}
+
+
 def test_what_is_no_entity():
     for record, offset, reason in [
         (b"", 0, "missing_field"),
@@ -166,6 +211,13 @@ def test_what_is_no_entity():
         (KEY + KEY, len(KEY), "non_canonical"),
         (entity_of(b"\x20\x00\x28\x00"), 24, "bad_wire_type"),
         (KEY + field(14, b"\x1a\x01\xff\x20\x00\x2a\x00"), 19, "not_utf8"),
+        (KEY + field(14, field(3, b"__key__") + b"\x20\x00\x2a\x00"), 19, "reserved_name"),
+        (KEY + field(14, field(3, b"__other_fields__") + b"\x20\x00\x2a\x00"), 19, "reserved_name"),
+        (
+            entity_of(b"\x08\x13" + field(5, field(3, field(14, field(3, b"__key__") + b"\x2a\x00")))),
+            30,
+            "reserved_name",
+        ),
     ]:
         with pytest.raises(PayloadError) as caught:
             entity.decode(record)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from google.protobuf.json_format import MessageToDict
-from wandb.proto.wandb_internal_pb2 import ConfigRecord, HistoryRecord, Record, SummaryRecord
+from wandb.proto.wandb_internal_pb2 import ConfigRecord, HistoryRecord, Record, RunRecord, SummaryRecord
 from wandb.sdk.internal.datastore import DataStore
 
 import cordwood
@@ -167,17 +167,73 @@ def test_bytes_that_wandb_does_not_know_are_counted():
 
 
 def test_what_is_no_record_of_wandb():
-    twice, no_json, deep = HistoryRecord(), HistoryRecord(), HistoryRecord()
+    twice, no_json, deep, deeper = (HistoryRecord() for _ in range(4))
     item(twice.item, ["a", "b"], 1)
     item(twice.item, "a.b", 2)
     item(no_json.item, "a", "{")
     item(deep.item, "a", "[" * 100_000)
+    item(deeper.item, "a", "[" * 101 + "]" * 101)
     for record, reason, text in [
         (b"\xff", "bad_wire_type", "not a record of wandb"),
         (message_of(history=twice), "non_canonical", "two values have the name 'a.b'"),
         (message_of(history=no_json), "non_canonical", "the value of 'a' is not JSON"),
-        (message_of(history=deep), "non_canonical", "the value of 'a' is not JSON"),
+        (message_of(history=deep), "too_deep", "the value of 'a' has more than 100 levels"),
+        (message_of(history=deeper), "too_deep", "the value of 'a' has more than 100 levels"),
     ]:
         with pytest.raises(PayloadError, match=text) as caught:
             list(wandb.history([record]))
         assert (caught.value.offset, caught.value.length, caught.value.reason) == (0, len(record), reason)
+
+
+def test_as_deep_as_it_may_be():
+    history = HistoryRecord()
+    item(history.item, "a", '{"a":' * 50 + "[" * 50 + "1" + "]" * 50 + "}" * 50)
+    assert wandb.history_row(message_of(history=history)).keys() == {"a"}
+
+
+@pytest.mark.parametrize("form", ["cat --as wandb", "convert --as wandb", "convert --as wandb-history --to csv"])
+def test_one_bad_record_between_good_ones(form, tmp_path):
+    path = tmp_path / "run.wandb"
+    good, deep, late = HistoryRecord(), HistoryRecord(), RunRecord()
+    item(good.item, "loss", 1.0)
+    item(deep.item, "loss", "[" * 900 + "]" * 900)
+    late.start_time.seconds = 10**15
+    bad = message_of(history=deep) if "history" in form else message_of(run=late)
+    with cordwood.open(path, "x", dialect="wandb") as writer:
+        writer.extend([message_of(history=good), bad, message_of(history=good)])
+    command = [sys.executable, "-m", "cordwood", *form.split(), str(path)]
+    done = subprocess.run(command, capture_output=True, check=False, timeout=120, text=True)
+    assert done.returncode == 3, done.stderr
+    assert done.stdout.count("1.0") == 2
+    assert done.stderr.count("\n") == 1
+    assert "the record at offset" in done.stderr
+
+
+def test_one_bad_value_does_not_drop_the_step(tmp_path):
+    path = tmp_path / "run.wandb"
+    history = HistoryRecord()
+    for name, value in [("loss", "0.5"), ("bad", ""), ("loss", "1"), ("deep", "[" * 900 + "]" * 900), ("_step", "3")]:
+        item(history.item, [name], value)
+    errors = []
+    assert wandb.history_row(message_of(history=history), errors) == {"loss": 0.5, "_step": 3}
+    assert [error.reason for error in errors] == ["non_canonical", "non_canonical", "too_deep"]
+    with cordwood.open(path, "x", dialect="wandb") as writer:
+        writer.append(message_of(history=history))
+    for form, expected in [("ndjson", '{"loss":0.5,"_step":3}\n'), ("csv", "loss,_step\n0.5,3\n")]:
+        command = [sys.executable, "-m", "cordwood", "convert", "--as", "wandb-history", "--to", form, str(path)]
+        done = subprocess.run(command, capture_output=True, check=False, timeout=120, text=True)
+        assert (done.returncode, done.stdout) == (3, expected)
+        lines = done.stderr.splitlines()
+        assert len(lines) == 3
+        for line, text in zip(
+            lines, ["'bad' is not JSON", "two values have the name 'loss'", "'deep' has more"], strict=True
+        ):
+            assert "a value of the record at offset 7 is left out" in line
+            assert text in line
+
+
+def test_an_integer_of_thousands_of_digits():
+    history = HistoryRecord()
+    item(history.item, "a", "1" * 5_000)
+    item(history.item, "b", "1" * 100)
+    assert wandb.history_row(message_of(history=history)) == {"a": "1" * 5_000, "b": int("1" * 100)}

@@ -327,6 +327,9 @@ def test_an_operation_has_what_its_kind_has(kind):
     assert hash(read) == hash(operation)
     assert read.sequence == (5 if batch.count else None)
     assert batch.count == (kind not in NOT_COUNTED)
+    values = {name: getattr(read, name) for name in ("kind", "sequence", "column_family", *ATTRIBUTES)}
+    assert read.attributes() == {name: value for name, value in values.items() if value is not None}
+    assert type(read.attributes()["kind"]) is str
     if kind in IN_FAMILIES:
         elsewhere = Operation(kind, column_family=300, **given)
         assert elsewhere != operation

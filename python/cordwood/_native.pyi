@@ -811,6 +811,13 @@ class Operation:
     @property
     def write_unix_time(self) -> int | None:
         """When the value was written, in seconds since 1970."""
+    def attributes(self) -> dict[str, str | int | bytes]:
+        """All that it has, by the names of the attributes: faster than to ask for one after the other.
+
+        >>> from cordwood.payload import Operation
+        >>> Operation("put", key=b"k", value=b"v").attributes()
+        {'kind': 'put', 'column_family': 0, 'key': b'k', 'value': b'v'}
+        """
     __match_args__ = ("kind",)
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...

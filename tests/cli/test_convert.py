@@ -12,6 +12,7 @@ import pytest
 import cordwood
 from cordwood.cli import main
 from cordwood.cli._columns import Columns
+from cordwood.cli._tables import open_table
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -77,11 +78,20 @@ def test_csv_is_what_others_read(log):
 def test_a_log_without_records(tmp_path):
     path = tmp_path / "log"
     path.touch()
-    for payload in "raw", "write-batch", "entity", "wandb-history":
+    operation = "offset,sequence,kind,column_family,key,end_key,value,xid,timestamp,write_unix_time\n"
+    for payload, header in [
+        ("raw", "offset,end_offset,data\n"),
+        ("write-batch", operation),
+        ("entity", "__key__\n"),
+        ("wandb", "offset\n"),
+        ("wandb-history", ""),
+    ]:
         assert convert("--as", payload, path) == b""
+        assert convert("--as", payload, "--to", "csv", path).decode() == header
         for form in "parquet", "arrow":
             table = read(form, io.BytesIO(convert("--as", payload, "--to", form, path)))
             assert table.num_rows == 0
+            assert ",".join(table.column_names) == header.strip()
 
 
 def test_operations_have_the_same_columns_in_every_log(tmp_path):
@@ -162,18 +172,45 @@ def test_who_reads_may_have_enough(form, tmp_path):
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
 @pytest.mark.parametrize("form", ["csv", "parquet"])
 def test_memory_is_bounded(form, tmp_path):
-    def peak(count):
-        path = tmp_path / f"{count}"
-        with cordwood.open(path, "x") as writer:
-            for seed in range(count):
-                writer.append(random.Random(seed).randbytes(1 << 16))
-        script = "import sys, resource; from cordwood.cli import main; main(sys.argv[1:]); "
-        script += "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
-        command = [sys.executable, "-c", script, "convert", "--to", form, str(path), str(tmp_path / f"{count}.out")]
-        return int(subprocess.run(command, capture_output=True, check=True, timeout=120).stdout)
+    def records(count):
+        return (random.Random(seed).randbytes(1 << 16) for seed in range(count))
 
     # 16 MiB and 128 MiB.
-    assert peak(2_048) - peak(256) < 48 << 10
+    peaks = [peak(tmp_path / str(count), records(count), "--to", form) for count in (256, 2_048)]
+    assert peaks[1] - peaks[0] < 48 << 10
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
+def test_a_record_of_many_operations_does_not_fill_the_memory(tmp_path):
+    def record(count):
+        return bytes(12) + b"\x0d" * count
+
+    peaks = [
+        peak(tmp_path / str(count), [record(count)], "--to", "csv", "--as", "write-batch")
+        for count in (1 << 16, 1 << 18)
+    ]
+    assert peaks[1] - peaks[0] < 24 << 10
+
+
+def peak(path, records, *options):
+    """The most memory that a conversion takes, in KiB."""
+    with cordwood.open(path, "x") as writer:
+        writer.extend(records)
+    # Not `ru_maxrss`, which begins with that of the process that starts this one.
+    script = "import sys; from cordwood.cli import main; main(sys.argv[1:]); "
+    script += "print(open('/proc/self/status').read().split('VmHWM:')[1].split()[0])"
+    command = [sys.executable, "-c", script, "convert", *options, str(path), f"{path}.out"]
+    return int(subprocess.run(command, capture_output=True, check=True, timeout=120).stdout)
+
+
+def test_a_table_of_many_columns_is_written_in_parts():
+    file = io.BytesIO()
+    table = open_table("arrow", file, {str(number): "int" for number in range(2_000)}, str, is_stream=False)
+    table.write([{str(index % 2_000): index} for index in range(3_000)])
+    table.close()
+    with pa.ipc.open_file(file) as reader:
+        assert [reader.get_batch(index).num_rows for index in range(reader.num_record_batches)] == [2_097, 903]
+        assert reader.get_batch(1).column("999").to_pylist() == [None] * 902 + [2_999]
 
 
 def test_a_log_that_grows_meanwhile(tmp_path, monkeypatch, capfdbinary):

@@ -18,8 +18,8 @@ class Columns:
     """Learns the columns of a table from its rows.
 
     A column in which all values are of one type has this type. Integers and floating-point numbers together are
-    floating-point, if no integer is too large for that. Anything else, lists and objects among it, is JSON: text that
-    says what each value is.
+    floating-point, if no integer is too large for that. Anything else, lists and objects among it, is JSON in a text.
+    It tells numbers, texts and bytes apart, but not what JSON has no form for: a time and NaN are texts there.
     """
 
     def __init__(self) -> None:

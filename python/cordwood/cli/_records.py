@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import argparse
 import base64
+import contextlib
 import functools
 import importlib
+import operator
 from collections.abc import Callable, Iterable, Iterator
 from io import BufferedReader
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cordwood
 from cordwood.cli._common import Status, complain, print_json, shown
+from cordwood.errors import PayloadError
+
+if TYPE_CHECKING:
+    from cordwood.payload import WriteBatch
 
 DELIMITERS = {"lines": b"\n", "nul": b"\0"}
 """The forms that end each record with a byte, which must not stand in a record."""
@@ -54,6 +60,20 @@ def add_output_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def check_output(options: argparse.Namespace) -> None:
+    """Whether the options of `add_output_arguments` go together.
+
+    Raises:
+        ValueError: One of them would be without effect.
+    """
+    if options.format != "lines" and (options.json or options.payload):
+        raise ValueError(
+            f"--format {options.format} is for records as they are, not for JSON, which has a line for each"
+        )
+    if options.encoding and (options.payload or not options.json):
+        raise ValueError("--encoding is for the data of records in --json, without --as")
+
+
 def joined(records: Iterable[bytes], form: str) -> bytes:
     """Records in one of the forms of `--format`."""
     if form == "raw":
@@ -63,16 +83,57 @@ def joined(records: Iterable[bytes], form: str) -> bytes:
     return b"".join(part for record in records for part in (record, DELIMITERS[form]))
 
 
-def engine_of(dialect: str | None) -> str:
-    """Whose write batches a log of this dialect holds, as `cordwood.payload.WriteBatch` asks."""
-    return "pebble" if dialect == "pebble" else "rocksdb"
+def write_batches(name: str, dialect: str | None) -> Callable[[bytes], WriteBatch]:
+    """What reads the write batches of a log in this dialect, each to its end. It raises `PayloadError`.
+
+    A few tags mean one thing to RocksDB and another to Pebble. A log of Pebble that was not closed is laid out like
+    one of RocksDB, an old one like one of LevelDB. Then the batches themselves say whose they are: those that only one
+    of the two can read. Where none has said so yet, RocksDB is taken, and that is told if it makes a difference.
+    """
+    from cordwood.payload.write_batch import WriteBatch
+
+    engine, other = ("pebble", "rocksdb") if dialect == "pebble" else ("rocksdb", "pebble")
+    is_named = dialect in ("pebble", "rocksdb")
+    is_sure = is_told = False
+
+    def read(record: bytes, engine: str) -> WriteBatch:
+        batch = WriteBatch(record, engine=engine)
+        len(batch)
+        return batch
+
+    def read_undecided(record: bytes) -> WriteBatch:
+        nonlocal engine, other, is_sure, is_told
+        try:
+            batch = read(record, engine)
+        except PayloadError:
+            with contextlib.suppress(PayloadError):
+                batch = read(record, other)
+                engine, other, is_sure = other, engine, True
+                return batch
+            raise
+        if is_sure:
+            return batch
+        try:
+            rival = read(record, other)
+        except PayloadError:
+            is_sure = True
+            return batch
+        if not is_told and (len(batch) != len(rival) or any(map(operator.ne, batch, rival))):
+            complain(
+                f"{shown(name)}: RocksDB and Pebble read this log differently, and it may be of either; "
+                "taken for one of RocksDB: --dialect rocksdb or --dialect pebble decides"
+            )
+            is_told = True
+        return batch
+
+    return functools.partial(read, engine=engine) if is_named else read_undecided
 
 
-def json_printer(options: argparse.Namespace, dialect: str | None) -> Callable[[str, cordwood.Record], Status]:
+def json_printer(options: argparse.Namespace, name: str, dialect: str | None) -> Callable[[cordwood.Record], Status]:
     """What prints a record of a source as JSON. One that `--as` cannot decode is told, and decides the exit status."""
-    encode = _decoder(options.payload, dialect) if options.payload else _encoder(options.encoding)
+    encode = _decoder(options.payload, name, dialect) if options.payload else _encoder(options.encoding)
 
-    def print_record(name: str, record: cordwood.Record) -> Status:
+    def print_record(record: cordwood.Record) -> Status:
         data = encode(record.data)
         print_json(
             {
@@ -92,10 +153,13 @@ def json_printer(options: argparse.Namespace, dialect: str | None) -> Callable[[
     return print_record
 
 
-def _decoder(payload: str, dialect: str | None) -> Callable[[bytes], dict[str, Any]]:
+def _decoder(payload: str, name: str, dialect: str | None) -> Callable[[bytes], dict[str, Any]]:
     to_dict = importlib.import_module(PAYLOADS[payload]).to_dict
     if payload == "write-batch":
-        to_dict = functools.partial(to_dict, engine=engine_of(dialect))
+        batch_of = write_batches(name, dialect)
+
+        def to_dict(data: bytes) -> dict[str, object]:
+            return batch_of(data).to_dict()
 
     def decode(data: bytes) -> dict[str, Any]:
         try:

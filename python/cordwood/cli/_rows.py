@@ -8,12 +8,16 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias, cast
 
 import cordwood
-from cordwood.cli._records import engine_of
+from cordwood.cli._records import write_batches
+from cordwood.errors import PayloadError
 
 Row: TypeAlias = dict[str, Any]
-"""Values by the names of their columns: of Python's own types, or anything that the decoder's `to_json` takes."""
+"""Values by the names of their columns: of Python's own types, or anything that `json_of` takes."""
 
 RowsOf: TypeAlias = Callable[[cordwood.Record], Iterable[Row]]
+"""Makes rows of a record. They may be many more than fit in memory: a record of some MiB can hold millions."""
+
+LeaveOut: TypeAlias = Callable[[cordwood.Record, PayloadError], None]
 
 FORMS = ("raw", "write-batch", "version-edit", "wandb", "wandb-history", "entity")
 
@@ -36,59 +40,49 @@ KNOWN_COLUMNS = {
 }
 """The columns of forms that have the same in every log, so that their tables go together."""
 
+FIRST_COLUMNS = {"entity": {"__key__": "json"}, "wandb": {"offset": "uint"}}
+"""Of forms whose other columns differ from log to log, those that are in every table, even in one without rows."""
 
-def rows_as(form: str, dialect: cordwood.Dialect) -> RowsOf:
+
+def rows_as(form: str, name: str, dialect: cordwood.Dialect, leave_out: LeaveOut) -> RowsOf:
     """What makes rows of the records of a log. It raises `PayloadError` for a record that is not of that form.
+
+    `leave_out` is told of each value that a row has to do without.
 
     Raises:
         ModuleNotFoundError: It takes a package that is not installed; the message says which extra has it.
     """
-    return {
-        "raw": _raw,
-        "write-batch": _write_batch,
-        "version-edit": _version_edit,
-        "wandb": _wandb,
-        "wandb-history": _wandb_history,
+    makers: dict[str, Callable[[], RowsOf]] = {
+        "raw": lambda: _raw,
+        "write-batch": lambda: _write_batch(name, dialect),
+        "version-edit": lambda: _dicts("cordwood.payload.version_edit"),
+        "wandb": lambda: _dicts("cordwood.payload.wandb"),
+        "wandb-history": lambda: _wandb_history(leave_out),
         "entity": _entity,
-    }[form](dialect)
+    }
+    return makers[form]()
 
 
-def _raw(_dialect: cordwood.Dialect) -> RowsOf:
-    return lambda record: [{"offset": record.offset, "end_offset": record.end_offset, "data": record.data}]
+def _raw(record: cordwood.Record) -> Iterable[Row]:
+    return [{"offset": record.offset, "end_offset": record.end_offset, "data": record.data}]
 
 
-def _write_batch(dialect: cordwood.Dialect) -> RowsOf:
-    from cordwood.payload.write_batch import WriteBatch
-
-    engine = engine_of(dialect.name)
-    columns = list(KNOWN_COLUMNS["write-batch"])[2:]
+def _write_batch(name: str, dialect: cordwood.Dialect) -> RowsOf:
+    batch_of = write_batches(name, dialect.name)
 
     def rows(record: cordwood.Record) -> Iterable[Row]:
-        batch = WriteBatch(record.data, engine=engine)
-        operations = list(batch)
+        # It has been read to its end: there is no error behind the first row.
+        batch = batch_of(record.data)
         # A batch of nothing is a row, too.
-        if not operations:
+        if not batch:
             return [{"offset": record.offset, "sequence": batch.sequence}]
-        return [
-            {"offset": record.offset, "sequence": operation.sequence}
-            | {name: _plain(value) for name in columns if (value := getattr(operation, name)) is not None}
-            for operation in operations
-        ]
+        return (
+            # In each row, the sequence number stands in front, be there one or not.
+            {"offset": record.offset, "sequence": None, **operation.attributes()}
+            for operation in batch
+        )
 
     return rows
-
-
-def _plain(value: object) -> object:
-    """Of an enum, the word alone."""
-    return str(value) if isinstance(value, str) else value
-
-
-def _version_edit(_dialect: cordwood.Dialect) -> RowsOf:
-    return _dicts("cordwood.payload.version_edit")
-
-
-def _wandb(_dialect: cordwood.Dialect) -> RowsOf:
-    return _dicts("cordwood.payload.wandb")
 
 
 def _dicts(module: str) -> RowsOf:
@@ -96,43 +90,52 @@ def _dicts(module: str) -> RowsOf:
     return lambda record: [{"offset": record.offset, **to_dict(record.data)}]
 
 
-def _wandb_history(_dialect: cordwood.Dialect) -> RowsOf:
+def _wandb_history(leave_out: LeaveOut) -> RowsOf:
     from cordwood.payload.wandb import history_row
 
     def rows(record: cordwood.Record) -> Iterable[Row]:
-        row = history_row(record.data)
+        errors: list[PayloadError] = []
+        row = history_row(record.data, errors)
+        for error in errors:
+            leave_out(record, error)
         return [] if row is None else [row]
 
     return rows
 
 
-def _entity(_dialect: cordwood.Dialect) -> RowsOf:
-    from cordwood.payload.entity import decode
+def _entity() -> RowsOf:
+    from cordwood.payload.entity import decode, other_fields
 
     def rows(record: cordwood.Record) -> Iterable[Row]:
         entity = decode(record.data)
-        return [{"__key__": entity.key, **entity.properties}]
+        others = other_fields(entity)
+        # No property has one of the two names.
+        return [{"__key__": entity.key, **entity.properties, **({"__other_fields__": others} if others else {})}]
 
     return rows
 
 
-def to_json(value: object) -> object:
-    """A value of a row, as JSON has it. Of bytes, text if they are UTF-8, and `{"base64": "..."}` if not."""
-    if value is None or isinstance(value, str | bool | int) or (isinstance(value, float) and math.isfinite(value)):
-        return value
+def json_of(form: str) -> Callable[[Any], object]:
+    """What makes JSON of a value of a row."""
+    if form == "entity":
+        from cordwood.payload.entity import to_json
+
+        return to_json
+    return _to_json
+
+
+def _to_json(value: object) -> object:
+    """Of bytes, text if they are UTF-8, and `{"base64": "..."}` if not."""
     if isinstance(value, float):
-        return (
-            value if math.isfinite(value) else "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-        )
-    if isinstance(value, dict):
-        return {name: to_json(item) for name, item in cast("dict[str, object]", value).items()}
-    if type(value) is list:
-        return [to_json(item) for item in cast("list[object]", value)]
+        if math.isfinite(value):
+            return value
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if isinstance(value, bytes):
         from cordwood.payload._json import jsonable
 
         return jsonable(value)
-    # What is left are the types of entities, and floating-point numbers that JSON does not have.
-    from cordwood.payload import entity
-
-    return entity.to_json(value)  # type: ignore[arg-type]
+    if isinstance(value, dict):
+        return {name: _to_json(item) for name, item in cast("dict[str, object]", value).items()}
+    if isinstance(value, list):
+        return [_to_json(item) for item in cast("list[object]", value)]
+    return value

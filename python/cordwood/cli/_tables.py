@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib import import_module
-from typing import IO, Any, Protocol
+from typing import IO, TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from cordwood.cli._json import json_text
-from cordwood.cli._rows import Row, to_json
+
+if TYPE_CHECKING:
+    from cordwood.cli._rows import Row
 
 SUFFIXES = {
     ".ndjson": "ndjson",
@@ -51,20 +53,19 @@ def check_installed(form: str) -> None:
             raise ModuleNotFoundError(text, name=error.name) from error
 
 
-def open_table(form: str, file: IO[bytes], columns: dict[str, str], *, is_stream: bool) -> Table:
+ToJson: TypeAlias = Callable[[Any], object]
+
+
+def open_table(form: str, file: IO[bytes], columns: dict[str, str], to_json: ToJson, *, is_stream: bool) -> Table:
     """A table of some form with these columns, as `Columns.types` gives them; NDJSON has none.
 
-    A stream, which cannot be read from its end, is Arrow's streaming format.
+    `to_json` makes JSON of a value. A stream, which cannot be read from its end, is Arrow's streaming format.
     """
     if form == "ndjson":
-        return _Ndjson(file)
+        return _Ndjson(file, to_json)
     if form == "csv":
-        return _Csv(file, columns)
-    return _Arrow(form, file, columns, is_stream=is_stream)
-
-
-def _json_text(value: object) -> str:
-    return json_text(to_json(value))
+        return _Csv(file, columns, to_json)
+    return _Arrow(form, file, columns, to_json, is_stream=is_stream)
 
 
 def _utf8(text: str) -> str:
@@ -75,11 +76,13 @@ def _utf8(text: str) -> str:
 class _Ndjson:
     """One JSON object a line."""
 
-    def __init__(self, file: IO[bytes]) -> None:
+    def __init__(self, file: IO[bytes], to_json: ToJson) -> None:
         self._file = file
+        self._to_json = to_json
 
     def write(self, rows: list[Row]) -> None:
-        lines = (_json_text(row) + "\n" for row in rows)
+        to_json = self._to_json
+        lines = (json_text({name: to_json(value) for name, value in row.items()}) + "\n" for row in rows)
         self._file.write("".join(lines).encode("utf-8", "backslashreplace"))
 
     def close(self) -> None:
@@ -89,9 +92,10 @@ class _Ndjson:
 class _Csv:
     """Comma-separated values as PostgreSQL has them: nothing between two commas is no value, `""` is an empty text."""
 
-    def __init__(self, file: IO[bytes], columns: dict[str, str]) -> None:
+    def __init__(self, file: IO[bytes], columns: dict[str, str], to_json: ToJson) -> None:
         self._file = file
         self._columns = columns
+        self._to_json = to_json
         self._write_line(map(_quoted, columns))
 
     def write(self, rows: list[Row]) -> None:
@@ -101,12 +105,13 @@ class _Csv:
     def _cell(self, value: object, kind: str) -> str:
         if value is None:
             return ""
-        if kind != "json" and isinstance(text := to_json(value), str):
-            return _quoted(text)
-        return _quoted(_json_text(value))
+        value = self._to_json(value)
+        return _quoted(value if kind != "json" and isinstance(value, str) else json_text(value))
 
-    def _write_line(self, cells: Any) -> None:
-        self._file.write((",".join(cells) + "\n").encode("utf-8", "backslashreplace"))
+    def _write_line(self, cells: Iterable[str]) -> None:
+        # Without columns, there is no table.
+        if self._columns:
+            self._file.write((",".join(cells) + "\n").encode("utf-8", "backslashreplace"))
 
     def close(self) -> None:
         pass
@@ -119,12 +124,21 @@ def _quoted(text: str) -> str:
     return text if _PLAIN.fullmatch(text) else '"' + text.replace('"', '""') + '"'
 
 
-class _Arrow:
-    """Parquet, or one of Arrow's two IPC formats. A batch of rows is a row group, or a record batch."""
+# Few of them, and the table would need more room for what Parquet notes of each column of each row group.
+_CELL_COUNT_MAX = 1 << 22
 
-    def __init__(self, form: str, file: IO[bytes], columns: dict[str, str], *, is_stream: bool) -> None:
+
+class _Arrow:
+    """Parquet, or one of Arrow's two IPC formats. A batch of rows is a row group, or a record batch.
+
+    It is cut where it has many cells: a column takes room in each row, even where it has no value.
+    """
+
+    def __init__(
+        self, form: str, file: IO[bytes], columns: dict[str, str], to_json: ToJson, *, is_stream: bool
+    ) -> None:
         pa: Any = import_module("pyarrow")
-        types = {
+        self._types = {
             "bool": pa.bool_(),
             "int": pa.int64(),
             "uint": pa.uint64(),
@@ -135,7 +149,9 @@ class _Arrow:
             "json": pa.string(),
         }
         self._columns = columns
-        self._schema = pa.schema([(_utf8(name), types[kind]) for name, kind in columns.items()])
+        self._to_json = to_json
+        self._schema = pa.schema([(_utf8(name), self._types[kind]) for name, kind in columns.items()])
+        self._array: Callable[..., Any] = pa.array
         self._make_batch: Callable[..., Any] = pa.record_batch
         if form == "parquet":
             self._writer: Any = import_module("pyarrow.parquet").ParquetWriter(file, self._schema)
@@ -145,13 +161,20 @@ class _Arrow:
             self._writer = pa.ipc.new_file(file, self._schema)
 
     def write(self, rows: list[Row]) -> None:
-        arrays = [[self._cell(row.get(name), kind) for row in rows] for name, kind in self._columns.items()]
-        self._writer.write_batch(self._make_batch(arrays, schema=self._schema))
+        step = max(1, _CELL_COUNT_MAX // max(1, len(self._columns)))
+        for begin in range(0, len(rows), step):
+            part = rows[begin : begin + step]
+            # One column after the other: as objects of Python, cells are larger than in Arrow.
+            arrays = [
+                self._array([self._cell(row.get(name), kind) for row in part], self._types[kind])
+                for name, kind in self._columns.items()
+            ]
+            self._writer.write_batch(self._make_batch(arrays, schema=self._schema))
 
     def _cell(self, value: object, kind: str) -> object:
         if value is None or kind not in ("json", "text"):
             return value
-        return _utf8(_json_text(value) if kind == "json" else str(value))
+        return _utf8(json_text(self._to_json(value)) if kind == "json" else str(value))
 
     def close(self) -> None:
         self._writer.close()

@@ -19,7 +19,7 @@ from cordwood.cli._common import (
     opened,
     tell_skipped,
 )
-from cordwood.cli._records import add_output_arguments, joined, json_printer
+from cordwood.cli._records import add_output_arguments, check_output, joined, json_printer
 
 EXAMPLES = """\
   cordwood cat app.log
@@ -39,6 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> Status:
     """Prints the records of each source."""
     check_range(options)
+    check_output(options)
 
     def cat(name: str) -> Status:
         reader = cordwood.Reader(
@@ -52,9 +53,9 @@ def run(options: argparse.Namespace) -> Status:
         position = options.start
         with reader, Progress(name, prints_records=True) as progress:
             if options.json or options.payload:
-                print_record = json_printer(options, reader.dialect.name)
+                print_record = json_printer(options, name, reader.dialect.name)
                 for record in reader.records():
-                    status = max(status, print_record(name, record))
+                    status = max(status, print_record(record))
                     progress(record.end_offset - position)
                     position = record.end_offset
             else:

@@ -11,11 +11,13 @@ What is a row, by --as:
   wandb          a record of a .wandb file: offset and its fields
   wandb-history  a step of a run in a .wandb file: what was logged
 
-In NDJSON and CSV, bytes that are UTF-8 are text, others {"base64": "..."}. Where columns are not known beforehand, as
-those of entities and of wandb, the log is read twice, except for NDJSON: first to find them. A column whose values are
-all of one type has that type, any other one holds JSON. No more than some MiB are in memory.
+In NDJSON and CSV, bytes that are UTF-8 are text, others {"base64": "..."}; bytes of entities always are that. Where
+columns are not known beforehand, as those of entities and of wandb, the log is read twice, except for NDJSON: first to
+find them. A column whose values are all of one type has that type, any other one holds JSON. No more than some tens of
+MiB are in memory.
 
-What is damaged, or is not of that form, is told on stderr and left out; the exit status is then 3.
+What is damaged, or is not of that form, is told on stderr and left out: of a step, only the value. The exit status is
+then 3.
 """
 
 from __future__ import annotations
@@ -42,8 +44,8 @@ from cordwood.cli._common import (
     shown,
     tell_skipped,
 )
+from cordwood.cli._rows import FIRST_COLUMNS, KNOWN_COLUMNS, Row, json_of, rows_as
 from cordwood.cli._rows import FORMS as ROW_FORMS
-from cordwood.cli._rows import KNOWN_COLUMNS, Row, rows_as
 from cordwood.cli._tables import BINARY, FORMS, SUFFIXES, check_installed, open_table
 from cordwood.cli._twice import readable_twice
 from cordwood.errors import PayloadError
@@ -120,7 +122,7 @@ def _convert(
             # Should the log have grown meanwhile, then what is new stays out, and what was torn here is told as such.
             end = reader.tell()
             skipped = reader.skipped
-        columns = found.types()
+        columns = found.types() | FIRST_COLUMNS.get(options.payload, {})
     is_stream = options.destination == "-"
     with (
         _reader(options, open_source(), end) as reader,
@@ -128,7 +130,8 @@ def _convert(
     ):
         batches = _Batches(options, reader, is_told=True)
         with new_file(options.destination) as file:
-            table = open_table(form, file, columns, is_stream=is_stream)
+            to_json = json_of(options.payload)
+            table = open_table(form, file, columns, to_json, is_stream=is_stream)
             position = options.start
             for rows in batches:
                 table.write(rows)
@@ -149,35 +152,46 @@ class _Batches:
 
     def __init__(self, options: argparse.Namespace, reader: cordwood.Reader, *, is_told: bool) -> None:
         self._name = shown(options.source)
-        self._form = options.payload
         self._reader = reader
-        self._rows_of = rows_as(options.payload, reader.dialect)
+        self._rows_of = rows_as(options.payload, options.source, reader.dialect, self._leave_out_value)
         self._is_told = is_told
-        self._left_out_count = 0
+        self._left_out = {"record": 0, "value": 0}
 
     @property
     def status(self) -> Status:
-        return Status.DAMAGE if self._left_out_count else Status.CLEAN
+        return Status.DAMAGE if any(self._left_out.values()) else Status.CLEAN
 
     def __iter__(self) -> Iterator[list[Row]]:
         rows: list[Row] = []
         rows_len = 0
         for record in self._reader.records():
             try:
-                rows += self._rows_of(record)
+                rows_of_record = self._rows_of(record)
             except PayloadError as error:
                 self._leave_out(record, error)
                 continue
+            for row in rows_of_record:
+                rows.append(row)
+                if len(rows) >= BATCH_COUNT:
+                    yield rows
+                    rows, rows_len = [], 0
             rows_len += len(record.data)
-            if rows_len >= BATCH_LEN or len(rows) >= BATCH_COUNT:
+            if rows_len >= BATCH_LEN:
                 yield rows
                 rows, rows_len = [], 0
         if rows:
             yield rows
-        if self._is_told and self._left_out_count > TOLD_MAX:
-            complain(f"{self._name}: {counted(self._left_out_count, 'record')} left out that are no {self._form}")
+        for noun, count in self._left_out.items():
+            if self._is_told and count > TOLD_MAX:
+                complain(f"{self._name}: {counted(count, noun)} left out in all")
 
     def _leave_out(self, record: cordwood.Record, error: PayloadError) -> None:
-        self._left_out_count += 1
-        if self._is_told and self._left_out_count <= TOLD_MAX:
-            complain(f"{self._name}: the record at offset {record.offset} is left out: {error}")
+        self._tell("record", f"the record at offset {record.offset} is left out: {error}")
+
+    def _leave_out_value(self, record: cordwood.Record, error: PayloadError) -> None:
+        self._tell("value", f"a value of the record at offset {record.offset} is left out: {error}")
+
+    def _tell(self, noun: str, message: str) -> None:
+        self._left_out[noun] += 1
+        if self._is_told and self._left_out[noun] <= TOLD_MAX:
+            complain(f"{self._name}: {message}")

@@ -6,12 +6,13 @@ Without --timeout it goes on until Ctrl-C. The end_offset of the last record of 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 import time
 
 import cordwood
 from cordwood.cli._common import Status, add_dialect_argument, complain, names_file, parse_len
-from cordwood.cli._records import add_output_arguments, joined, json_printer
+from cordwood.cli._records import add_output_arguments, check_output, joined, json_printer
 
 EXAMPLES = """\
   cordwood follow live.log
@@ -32,7 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Status:
     """Prints the records of the source as they come."""
-    print_record = json_printer(options, options.dialect)
+    check_output(options)
+    print_record = None
     status = Status.CLEAN
     with cordwood.follow(
         options.source, start=options.start, timeout=options.timeout, dialect=options.dialect
@@ -58,7 +60,19 @@ def run(options: argparse.Namespace) -> Status:
                 status = Status.DAMAGE
                 continue
             if options.json or options.payload:
-                status = max(status, print_record(options.source, record))
+                # Before the first record, there is nothing that the dialect could be found out by.
+                print_record = print_record or json_printer(options, options.source, _dialect(options))
+                status = max(status, print_record(record))
             else:
                 sys.stdout.buffer.write(joined([record.data], options.format))
             sys.stdout.flush()
+
+
+def _dialect(options: argparse.Namespace) -> str | None:
+    if options.dialect:
+        return options.dialect
+    # The log may have another name by now.
+    with contextlib.suppress(OSError, cordwood.DialectError):
+        if dialect := cordwood.detect(options.source):
+            return dialect.name
+    return None

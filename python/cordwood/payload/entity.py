@@ -21,7 +21,7 @@ from typing import NamedTuple, TypeAlias
 
 from cordwood._native import decode_entity
 
-__all__ = ["Entity", "GeoPoint", "Key", "OtherField", "User", "Value", "decode", "to_dict", "to_json"]
+__all__ = ["Entity", "GeoPoint", "Key", "OtherField", "User", "Value", "decode", "other_fields", "to_dict", "to_json"]
 
 
 class Key(NamedTuple):
@@ -137,8 +137,13 @@ def to_dict(record: bytes) -> dict[str, object]:
     """
     entity = decode_entity(record)
     out: dict[str, object] = {"key": to_json(entity.key), "properties": _properties(entity)}
-    others = list(_other_fields(entity))
+    others = other_fields(entity)
     return {**out, "other_fields": others} if others else out
+
+
+def other_fields(entity: Entity) -> list[dict[str, object]]:
+    """What is not interpreted of an entity and of all entities in it, as JSON has it: `other_fields` of `to_dict`."""
+    return list(_other_fields(entity))
 
 
 def to_json(value: Value) -> object:  # noqa: PLR0911 - one for each type
@@ -168,7 +173,8 @@ def to_json(value: Value) -> object:  # noqa: PLR0911 - one for each type
         case User():
             return _without_none(value._asdict())
         case Entity():
-            key = {"__key__": to_json(value.key)} if value.key and value.key.path else {}
+            # Firestore's maps have a key that says nothing.
+            key = {"__key__": to_json(value.key)} if value.key not in (None, Key("", ())) else {}
             return {**key, **_properties(value)}
         case list():
             return [to_json(item) for item in value]

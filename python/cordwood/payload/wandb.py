@@ -72,12 +72,16 @@ def to_dict(record: bytes) -> dict[str, object]:
         installed wandb does not know what to do with: a newer one wrote the record.
 
     Raises:
-        PayloadError: The record is no such message.
+        PayloadError: The record is no such message, or something in it has no form in JSON.
     """
     message = decode(record)
     record_len = message.ByteSize()
     message.DiscardUnknownFields()
-    out: dict[str, object] = _json_format.MessageToDict(message, preserving_proto_field_name=True)
+    try:
+        out: dict[str, object] = _json_format.MessageToDict(message, preserving_proto_field_name=True)
+    except (_json_format.Error, ValueError) as error:
+        # A time before the year 1 or behind the year 9999, for one.
+        raise _error(record, f"a value that JSON cannot have: {error}", PayloadReason.NON_CANONICAL) from error
     unknown_len = record_len - message.ByteSize()
     return {**out, "unknown_len": unknown_len} if unknown_len else out
 
@@ -101,19 +105,22 @@ def history(records: Iterable[bytes]) -> Iterator[dict[str, Any]]:
             yield row
 
 
-def history_row(record: bytes) -> dict[str, Any] | None:
+def history_row(record: bytes, errors: list[PayloadError] | None = None) -> dict[str, Any] | None:
     """The values of one step.
 
     Args:
         record: The record of a `.wandb` file.
+        errors: A value that cannot be read is left out, and what is wrong with it comes into this list. Default:
+            `None`, it is raised.
 
     Returns:
         The values by the names that wandb shows: what was logged as `{"a": {"b": 1}}` is `{"a.b": 1}`. wandb itself
-        adds `_step`, `_timestamp` (Unix time) and `_runtime`, both in seconds. `None` if this is no record of the
-        history.
+        adds `_step`, `_timestamp` (Unix time) and `_runtime`, both in seconds. An integer of more digits than Python
+        takes, 4,300 as a rule, is a text. `None` if this is no record of the history.
 
     Raises:
-        PayloadError: The record is no message of wandb, or two of its values have the same name.
+        PayloadError: The record is no message of wandb. Without `errors`: a value is not JSON or nested too deep, or
+            two have the same name.
     """
     message = decode(record)
     if message.WhichOneof("record_type") != "history":
@@ -121,9 +128,14 @@ def history_row(record: bytes) -> dict[str, Any] | None:
     row: dict[str, Any] = {}
     for item in message.history.item:
         name = ".".join(_path(item))
-        if name in row:
-            raise _error(record, f"two values have the name {name!r}", PayloadReason.NON_CANONICAL)
-        row[name] = _value(record, item)
+        try:
+            if name in row:
+                raise _error(record, f"two values have the name {name!r}", PayloadReason.NON_CANONICAL)
+            row[name] = _value(record, item)
+        except PayloadError as error:
+            if errors is None:
+                raise
+            errors.append(error)
     # Before there were steps in the items, they were only here.
     if message.history.HasField("step"):
         row.setdefault("_step", message.history.step.num)
@@ -195,12 +207,48 @@ def _path(item: Any) -> list[str]:
     return list(item.nested_key) or [item.key]
 
 
+# As many levels as protocol buffers themselves allow. Python is sure to write so many back.
+_DEPTH_MAX = 100
+
+
 def _value(record: bytes, item: Any) -> Any:
+    name = ".".join(_path(item))
     try:
-        return json.loads(item.value_json)
-    except (ValueError, RecursionError) as error:
-        name = ".".join(_path(item))
+        value = json.loads(item.value_json, parse_int=_int)
+    except RecursionError as error:
+        raise _too_deep(record, name) from error
+    except ValueError as error:
         raise _error(record, f"the value of {name!r} is not JSON: {error}", PayloadReason.NON_CANONICAL) from error
+    if _is_deeper(value, _DEPTH_MAX):
+        raise _too_deep(record, name)
+    return value
+
+
+def _int(text: str) -> int | str:
+    try:
+        return int(text)
+    except ValueError:
+        return text
+
+
+def _is_deeper(value: Any, depth_max: int) -> bool:
+    # The arrays and objects of one level after the other: nothing here calls itself.
+    level = [value]
+    for _ in range(depth_max):
+        level = [item for value in level for item in _items(value) if isinstance(item, dict | list)]
+        if not level:
+            return False
+    return True
+
+
+def _items(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return cast("dict[str, Any]", value).values()
+    return cast("list[Any]", value) if isinstance(value, list) else ()
+
+
+def _too_deep(record: bytes, name: str) -> PayloadError:
+    return _error(record, f"the value of {name!r} has more than {_DEPTH_MAX} levels", PayloadReason.TOO_DEEP)
 
 
 def _error(record: bytes, message: str, reason: PayloadReason) -> PayloadError:

@@ -63,9 +63,6 @@ class OperationKind(StrEnum):
     """Pebble: deletes everything in a range, when a table is taken in."""
 
 
-_ATTRIBUTES = ("sequence", "column_family", "key", "end_key", "value", "xid", "timestamp", "write_unix_time")
-
-
 def to_dict(record: bytes, *, engine: str = "rocksdb") -> dict[str, object]:
     """A write batch as JSON has it: what `WriteBatch.to_dict` returns.
 
@@ -88,13 +85,8 @@ def dict_of(batch: WriteBatch) -> dict[str, object]:
     return {
         "sequence": batch.sequence,
         "count": batch.count,
-        "operations": [_operation(operation) for operation in batch],
-    }
-
-
-def _operation(operation: Operation) -> dict[str, object]:
-    values = {name: getattr(operation, name) for name in _ATTRIBUTES}
-    return {
-        "kind": str(operation.kind),
-        **{name: jsonable(value) for name, value in values.items() if value is not None},
+        "operations": [
+            {name: jsonable(value) if type(value) is bytes else value for name, value in operation.attributes().items()}
+            for operation in batch
+        ],
     }

@@ -4,9 +4,10 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use cordwood::payload::{self, Engine};
 use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyType};
+use pyo3::types::{PyBytes, PyDict, PyType};
 
 use crate::error::payload_error;
 use crate::source::bytes_of;
@@ -132,6 +133,28 @@ impl Operation {
     #[getter]
     fn write_unix_time(&self, py: Python<'_>) -> PyResult<Option<u64>> {
         Ok(self.parts(py)?.write_unix_time)
+    }
+
+    fn attributes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let operation = self.core(py)?;
+        let parts = Parts::from(operation);
+        let attributes = PyDict::new(py);
+        attributes.set_item(intern!(py, "kind"), operation.as_str())?;
+        if let Some(sequence) = self.sequence {
+            attributes.set_item(intern!(py, "sequence"), sequence)?;
+        }
+        if let Some(column_family) = parts.column_family {
+            attributes.set_item(intern!(py, "column_family"), column_family)?;
+        }
+        for (name, bytes) in parts.strings() {
+            if let Some(bytes) = bytes {
+                attributes.set_item(name, PyBytes::new(py, bytes))?;
+            }
+        }
+        if let Some(time) = parts.write_unix_time {
+            attributes.set_item(intern!(py, "write_unix_time"), time)?;
+        }
+        Ok(attributes)
     }
 
     fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<bool> {

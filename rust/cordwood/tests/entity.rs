@@ -233,6 +233,26 @@ fn what_is_no_entity() {
 }
 
 #[test]
+fn reserved_names_are_refused() {
+    for name in ["__key__", "__other_fields__"] {
+        let property = field(
+            14,
+            &[&field(3, name.as_bytes())[..], b"\x20\x00\x2a\x02\x08\x05"].concat(),
+        );
+        let record = [KEY, &property].concat();
+        assert_eq!(reason(&record), PayloadReason::ReservedName);
+        // The same in an embedded entity.
+        let embedded = [b"\x08\x13\x20\x00", &field(5, &field(3, &property))[..]].concat();
+        assert_eq!(reason(&entity_of(&embedded)), PayloadReason::ReservedName);
+    }
+    let other = field(14, &[&field(3, b"__keys__")[..], b"\x20\x00\x2a\x02\x08\x05"].concat());
+    assert_eq!(
+        Entity::decode(&[KEY, &other].concat()).unwrap().properties[0].name,
+        "__keys__"
+    );
+}
+
+#[test]
 fn nesting_has_an_end() {
     let nested = |depth: usize| {
         let mut record = KEY.to_vec();

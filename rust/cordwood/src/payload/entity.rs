@@ -114,6 +114,10 @@ pub struct User<'a> {
     pub federated_provider: Option<&'a str>,
 }
 
+/// Names of properties that are refused: tables and JSON have the key and the [other fields](Entity::other_fields) under them, beside the
+/// properties. Datastore and Firestore take no name that begins and ends with two underscores.
+const RESERVED_NAMES: [&str; 2] = ["__key__", "__other_fields__"];
+
 const MEANING_GD_WHEN: u64 = 7;
 const MEANING_BLOB: u64 = 14;
 const MEANING_BYTE_STRING: u64 = 16;
@@ -130,7 +134,7 @@ impl<'a> Entity<'a> {
     /// # Errors
     ///
     /// It is no `EntityProto`, has no key, or breaks the rules of [the module](super): a value that stands twice, an array
-    /// that is not marked as one.
+    /// that is not marked as one, a property with the name `__key__` or `__other_fields__`.
     pub fn decode(record: &'a [u8]) -> Result<Self, PayloadError> {
         let entity = Entity::read(Message::new(record), 1)?;
         if entity.key.is_none() {
@@ -190,6 +194,9 @@ impl<'a> Entity<'a> {
         }
         let name = name.ok_or_else(|| whole.missing(3))?;
         let content = content.ok_or_else(|| whole.missing(5))?;
+        if RESERVED_NAMES.contains(&name) {
+            return Err(whole.error(PayloadReason::ReservedName));
+        }
         let value = EntityValue::read(content, meaning, &mut self.other_fields, depth)?;
         let is_empty_list = meaning == Some(MEANING_EMPTY_LIST);
         let is_array = multiple == Some(true) || is_empty_list;

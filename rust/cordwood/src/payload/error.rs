@@ -52,7 +52,9 @@ pub enum PayloadReason {
     },
     /// A text that is not UTF-8.
     NotUtf8,
-    /// More levels of nesting than any engine writes.
+    /// A property with one of the names that nobody can give one: `__key__`, `__other_fields__`.
+    ReservedName,
+    /// More levels of nesting than are ever written.
     TooDeep,
     /// To be encoded: a string of more than 2^32 - 1 bytes, a sequence number of more than 56 bits, or that many operations.
     TooLarge,
@@ -72,6 +74,7 @@ impl PayloadReason {
             PayloadReason::BadWireType => "bad_wire_type",
             PayloadReason::MissingField { .. } => "missing_field",
             PayloadReason::NotUtf8 => "not_utf8",
+            PayloadReason::ReservedName => "reserved_name",
             PayloadReason::TooDeep => "too_deep",
             PayloadReason::TooLarge => "too_large",
         }
@@ -83,7 +86,7 @@ impl fmt::Display for PayloadReason {
         match self {
             PayloadReason::Truncated => write!(f, "the payload ends inside a number or a string"),
             PayloadReason::BadVarint => write!(f, "a variable-length number that does not end"),
-            PayloadReason::NonCanonical => write!(f, "a value that is not written as the engines write it"),
+            PayloadReason::NonCanonical => write!(f, "a value in a form in which it is never written"),
             PayloadReason::UnknownTag { tag } => write!(f, "tag {tag} is not known, or does not belong here"),
             PayloadReason::BadLength => write!(f, "a field that is not as long as its content needs"),
             PayloadReason::BadKey => write!(f, "an internal key that is shorter than 8 bytes"),
@@ -93,7 +96,8 @@ impl fmt::Display for PayloadReason {
             PayloadReason::BadWireType => write!(f, "a field of another type than it should have"),
             PayloadReason::MissingField { tag } => write!(f, "the required field {tag} is not there"),
             PayloadReason::NotUtf8 => write!(f, "a text that is not UTF-8"),
-            PayloadReason::TooDeep => write!(f, "nested deeper than any engine writes"),
+            PayloadReason::ReservedName => write!(f, "a property with a reserved name"),
+            PayloadReason::TooDeep => write!(f, "nested deeper than is ever written"),
             PayloadReason::TooLarge => write!(f, "more than the format has room for"),
         }
     }
