@@ -69,8 +69,9 @@ def run(options: argparse.Namespace) -> Status:
 
 
 def _dialect(options: argparse.Namespace) -> str | None:
-    if options.dialect:
-        return options.dialect
+    named: str | None = options.dialect
+    if named:
+        return named
     # The log may have another name by now.
     with contextlib.suppress(OSError, cordwood.DialectError):
         if dialect := cordwood.detect(options.source):

@@ -244,7 +244,7 @@ def _is_deeper(value: Any, depth_max: int) -> bool:
 def _items(value: Any) -> Iterable[Any]:
     if isinstance(value, dict):
         return cast("dict[str, Any]", value).values()
-    return cast("list[Any]", value) if isinstance(value, list) else ()
+    return cast("Iterable[Any]", value) if isinstance(value, list) else ()
 
 
 def _too_deep(record: bytes, name: str) -> PayloadError:
