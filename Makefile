@@ -24,7 +24,7 @@ PYRIGHT := PATH="$(CURDIR)/$(BIN):$$PATH" PYRIGHT_PYTHON_IGNORE_WARNINGS=1 pyrig
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
 
-.PHONY: help demo test lint test-rust test-aarch64 wheel install test-python types test-abi3 wheel-abi3 bench bench-memory fuzz fmt clean
+.PHONY: help demo test lint test-rust test-aarch64 wheel install test-python types test-abi3 wheel-abi3 bench-abi3 bench bench-memory fuzz fmt clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -73,8 +73,8 @@ types: $(VENV)/test.stamp install  ## Check the stubs against the module, and th
 	$(PYRIGHT) --verifytypes cordwood --ignoreexternal
 	$(PYRIGHT) --warnings
 
-# For Pythons that have no wheel of their own: one wheel for all from 3.11 on. It is slower where each record is an object:
-# measured, 5 % when iterating and 13 % with `records()`.
+# For Pythons that have no wheel of their own: one wheel for all from 3.11 on. It is slower in `records()` and
+# `append`: `make bench-abi3` says how much.
 wheel-abi3: $(VENV)/demo.stamp  ## Build the wheel for the stable ABI into target/wheels-abi3
 	rm -rf $(WHEELS)-abi3
 	$(BIN)/maturin build --release --locked --features abi3 --interpreter $(BIN)/python --out $(WHEELS)-abi3
@@ -85,6 +85,9 @@ test-abi3: $(VENV)/test.stamp install wheel-abi3  ## Run the tests of the classe
 	$(BIN)/pip install --quiet --no-deps --no-index --target target/abi3 $(WHEELS)-abi3/cordwood-*.whl
 	PYTHONPATH=target/abi3 $(BIN)/pytest --quiet tests/test_golden.py tests/test_reader.py tests/test_writer.py \
 		tests/test_packs.py tests/test_sources.py tests/test_threads.py tests/test_salvage.py tests/test_follow.py
+
+bench-abi3: test-abi3  ## Time that wheel beside the one for this Python
+	$(BIN)/python benches/python/abi3.py target/abi3
 
 # Another processor ------------------------------------------------------------------------------
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import importlib
-import math
 from collections.abc import Callable, Iterable
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import cordwood
 from cordwood.cli._records import write_batches
@@ -121,21 +120,6 @@ def json_of(form: str) -> Callable[[Any], object]:
         from cordwood.payload.entity import to_json
 
         return to_json
-    return _to_json
+    from cordwood.payload._json import jsonable
 
-
-def _to_json(value: object) -> object:
-    """Of bytes, text if they are UTF-8, and `{"base64": "..."}` if not."""
-    if isinstance(value, float):
-        if math.isfinite(value):
-            return value
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    if isinstance(value, bytes):
-        from cordwood.payload._json import jsonable
-
-        return jsonable(value)
-    if isinstance(value, dict):
-        return {name: _to_json(item) for name, item in cast("dict[str, object]", value).items()}
-    if isinstance(value, list):
-        return [_to_json(item) for item in cast("list[object]", value)]
-    return value
+    return jsonable

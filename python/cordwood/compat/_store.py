@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 
 import cordwood
 
-BLOCK_LEN = 32768
 HEADER_LEN = 7
 
 # So many regions `Reader.skipped` lists at most.

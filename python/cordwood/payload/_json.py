@@ -1,16 +1,18 @@
-"""Bytes and tuples as JSON has them."""
+"""Values as JSON has them."""
 
 from __future__ import annotations
 
+import math
 from base64 import b64encode
 from typing import cast
 
 
-def jsonable(value: object) -> object:
-    """The same without what JSON does not know.
+def jsonable(value: object) -> object:  # noqa: PLR0911 - one for each type
+    """The same without what JSON does not know, also in lists and objects.
 
     Bytes become text if they are UTF-8, and `{"base64": "..."}` if they are not. A tuple with names becomes an object,
-    without what is `None` in it; any other tuple becomes a list.
+    without what is `None` in it; any other tuple becomes a list. Numbers that JSON does not have become `"NaN"`,
+    `"Infinity"` and `"-Infinity"`, as in the JSON of protocol buffers.
     """
     if isinstance(value, bytes):
         try:
@@ -19,6 +21,12 @@ def jsonable(value: object) -> object:
             return {"base64": b64encode(value).decode("ascii")}
     if isinstance(value, str):
         return str(value)  # Of an enum, the word alone.
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, dict):
+        return {name: jsonable(item) for name, item in cast("dict[str, object]", value).items()}
+    if isinstance(value, list):
+        return [jsonable(item) for item in cast("list[object]", value)]
     if isinstance(value, tuple):
         items = cast("tuple[object, ...]", value)
         names: tuple[str, ...] | None = getattr(items, "_fields", None)

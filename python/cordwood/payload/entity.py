@@ -13,13 +13,13 @@ A document of Firestore is an entity to Datastore, a collection is a kind, and a
 
 from __future__ import annotations
 
-import math
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple, TypeAlias
 
 from cordwood._native import decode_entity
+from cordwood.payload._json import jsonable
 
 __all__ = ["Entity", "GeoPoint", "Key", "OtherField", "User", "Value", "decode", "other_fields", "to_dict", "to_json"]
 
@@ -163,8 +163,8 @@ def to_json(value: Value) -> object:  # noqa: PLR0911 - one for each type
             return {"base64": b64encode(value).decode("ascii")}
         case datetime():
             return value.isoformat().replace("+00:00", "Z")
-        case float() if not math.isfinite(value):
-            return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+        case float():
+            return jsonable(value)
         case Key():
             path = [part for element in value.path for part in element]
             return _without_none({**value._asdict(), "path": path[:-1] if path[-1:] == [None] else path})
