@@ -2,7 +2,6 @@
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use cordwood::{BLOCK_LEN, LogFile, LogFileOptions, OnTornTail, SyncPolicy};
@@ -24,37 +23,48 @@ const DETACH_LEN: usize = (1 << 20) - BLOCK_LEN;
 const BATCH_LEN: usize = 128 << 10;
 const BATCH_COUNT: usize = 1024;
 
-enum State {
-    /// A file that we have opened. Threads that wait for the disk hold it too, and not the lock of the state.
-    File(Arc<LogFile>),
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one for each writer, and most are files"
+)]
+enum Sink {
+    /// A file that we have opened. It has a lock of its own, which no thread holds while it waits for the disk to sync.
+    File(LogFile),
     /// An object with `write`.
-    Object(Object),
-    Closed {
-        durable_offset: u64,
-    },
+    Object(Exclusive<Object>),
 }
 
 struct Object {
-    writer: cordwood::Writer<ObjectOutput>,
+    /// `None` when it is closed.
+    writer: Option<cordwood::Writer<ObjectOutput>>,
     durable_offset: u64,
 }
 
 impl Object {
-    #[inline]
-    fn append(&mut self, py: Python<'_>, record: &[u8]) -> std::io::Result<u64> {
-        if self.writer.buffered_len() + record.len() >= DETACH_LEN {
-            py.detach(|| self.writer.append(record))
-        } else {
-            self.writer.append(record)
-        }
+    fn writer(&mut self) -> PyResult<&mut cordwood::Writer<ObjectOutput>> {
+        self.writer.as_mut().ok_or_else(closed)
     }
 
-    fn sync(&mut self) -> std::io::Result<()> {
-        if !self.writer.has_failed() {
-            self.writer.get_mut().check_sync()?;
-        }
-        self.writer.sync_with(|sink| sink.sync())?;
-        self.durable_offset = self.writer.offset();
+    fn append(&mut self, py: Python<'_>, record: &[u8]) -> PyResult<u64> {
+        let writer = self.writer()?;
+        let appended = if writer.buffered_len() + record.len() >= DETACH_LEN {
+            py.detach(|| writer.append(record))
+        } else {
+            writer.append(record)
+        };
+        appended.map_err(|error| os_error(error, None))
+    }
+
+    fn sync(&mut self, py: Python<'_>) -> PyResult<()> {
+        let writer = self.writer()?;
+        let synced = py.detach(|| {
+            if !writer.has_failed() {
+                writer.get_mut().check_sync()?;
+            }
+            writer.sync_with(|sink| sink.sync())
+        });
+        synced.map_err(|error| os_error(error, None))?;
+        self.durable_offset = writer.offset();
         Ok(())
     }
 }
@@ -62,7 +72,7 @@ impl Object {
 /// Writes records to a log.
 #[pyclass(frozen, module = "cordwood")]
 pub(crate) struct Writer {
-    state: Exclusive<State>,
+    sink: Sink,
     path: Option<PathBuf>,
     recovered_tail: Option<cordwood::SkippedRegion>,
 }
@@ -129,27 +139,45 @@ impl Writer {
     }
 
     fn tell(&self, py: Python<'_>) -> PyResult<u64> {
-        match &*self.state.lock(py)? {
-            State::File(log) => Ok(log.offset()),
-            State::Object(object) => Ok(object.writer.offset()),
-            State::Closed { .. } => Err(closed()),
+        match &self.sink {
+            // Another thread may hold the lock while it writes.
+            Sink::File(log) => match py.detach(|| (log.is_closed(), log.offset())) {
+                (false, offset) => Ok(offset),
+                (true, _) => Err(closed()),
+            },
+            Sink::Object(object) => Ok(object.lock(py)?.writer()?.offset()),
         }
     }
 
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
-        self.use_unlocked(py, LogFile::flush, |object| object.writer.flush())
+        match &self.sink {
+            Sink::File(log) => py.detach(|| log.flush()).map_err(|error| self.raised(py, error)),
+            Sink::Object(object) => {
+                let mut state = object.lock(py)?;
+                let _owner = object.may_run_python();
+                let writer = state.writer()?;
+                py.detach(|| writer.flush()).map_err(|error| os_error(error, None))
+            }
+        }
     }
 
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
-        self.use_unlocked(py, LogFile::sync, Object::sync)
+        match &self.sink {
+            Sink::File(log) => py.detach(|| log.sync()).map_err(|error| self.raised(py, error)),
+            Sink::Object(object) => {
+                let mut state = object.lock(py)?;
+                let _owner = object.may_run_python();
+                state.sync(py)
+            }
+        }
     }
 
     #[getter]
     fn durable_offset(&self, py: Python<'_>) -> PyResult<u64> {
-        Ok(match &*self.state.lock(py)? {
-            State::File(log) => log.durable_offset(),
-            State::Object(Object { durable_offset, .. }) | State::Closed { durable_offset } => *durable_offset,
-        })
+        match &self.sink {
+            Sink::File(log) => Ok(py.detach(|| log.durable_offset())),
+            Sink::Object(object) => Ok(object.lock(py)?.durable_offset),
+        }
     }
 
     #[getter]
@@ -164,23 +192,21 @@ impl Writer {
 
     #[getter]
     fn closed(&self, py: Python<'_>) -> PyResult<bool> {
-        Ok(matches!(*self.state.lock(py)?, State::Closed { .. }))
+        match &self.sink {
+            Sink::File(log) => Ok(py.detach(|| log.is_closed())),
+            Sink::Object(object) => Ok(object.lock(py)?.writer.is_none()),
+        }
     }
 
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        let mut state = {
-            let mut state = self.state.lock(py)?;
-            let durable_offset = match &*state {
-                State::File(log) => log.durable_offset(),
-                State::Object(Object { durable_offset, .. }) => *durable_offset,
-                State::Closed { .. } => return Ok(()),
-            };
-            std::mem::replace(&mut *state, State::Closed { durable_offset })
-        };
-        // Without the lock: to write to an object runs Python code.
-        let (closed, durable_offset) = close(py, &mut state, self.path.as_deref());
-        *self.state.lock(py)? = State::Closed { durable_offset };
-        closed
+        match &self.sink {
+            Sink::File(log) => py.detach(|| log.close()).map_err(|error| self.raised(py, error)),
+            Sink::Object(object) => {
+                let writer = object.lock(py)?.writer.take();
+                // Without the lock: to write to an object runs Python code.
+                finish(py, writer)
+            }
+        }
     }
 
     fn __enter__(slf: Py<Self>, py: Python<'_>) -> PyResult<Py<Self>> {
@@ -196,10 +222,13 @@ impl Writer {
         _exc: &Bound<'_, PyAny>,
         _traceback: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        let had_failed = match &*self.state.lock(py)? {
-            State::File(log) => log.has_failed(),
-            State::Object(object) => object.writer.has_failed(),
-            State::Closed { .. } => false,
+        let had_failed = match &self.sink {
+            Sink::File(log) => py.detach(|| log.has_failed()),
+            Sink::Object(object) => object
+                .lock(py)?
+                .writer
+                .as_ref()
+                .is_some_and(cordwood::Writer::has_failed),
         };
         match self.close(py) {
             // What failed has been raised already, and is on its way.
@@ -228,7 +257,7 @@ impl Writer {
             .map_err(|error| to_python(py, error, Some(&path)))?;
         Ok(Writer {
             recovered_tail: log.recovered_tail(),
-            state: Exclusive::new(State::File(Arc::new(log))),
+            sink: Sink::File(log),
             path: Some(path),
         })
     }
@@ -252,8 +281,12 @@ impl Writer {
         }
         refuse_text(sink)?;
         Ok(Writer {
-            state: Exclusive::new(State::Object(Object {
-                writer: cordwood::Writer::with_dialect(ObjectOutput(sink.clone().unbind()), 0, options.dialect),
+            sink: Sink::Object(Exclusive::new(Object {
+                writer: Some(cordwood::Writer::with_dialect(
+                    ObjectOutput(sink.clone().unbind()),
+                    0,
+                    options.dialect,
+                )),
                 durable_offset: 0,
             })),
             path: None,
@@ -273,14 +306,7 @@ impl Writer {
             let taken = batch.take_from(&mut records);
             if !batch.records.is_empty() {
                 let slices: Vec<&[u8]> = batch.records.iter().map(|record| record.as_bytes()).collect();
-                self.use_unlocked(
-                    py,
-                    |log| log.extend(&slices).map(drop),
-                    |object| {
-                        let mut slices = slices.iter();
-                        slices.try_for_each(|record| object.writer.append(record).map(drop))
-                    },
-                )?;
+                self.append_all(py, &slices)?;
                 count += slices.len() as u64;
             }
             if taken? {
@@ -291,7 +317,7 @@ impl Writer {
 
     #[inline]
     fn append_bytes(&self, py: Python<'_>, record: &[u8], sync: bool) -> PyResult<u64> {
-        if !sync && let State::File(log) = &*self.state.lock(py)? {
+        if !sync && let Sink::File(log) = &self.sink {
             // Nothing to wait for: the interpreter need not be released.
             match log.try_append(record) {
                 Ok(Some(offset)) => return Ok(offset),
@@ -303,56 +329,42 @@ impl Writer {
     }
 
     fn append_slowly(&self, py: Python<'_>, record: &[u8], sync: bool) -> PyResult<u64> {
-        let mut state = self.state.lock(py)?;
-        let owner = self.state.may_run_python();
-        match &mut *state {
-            State::File(log) => {
-                let log = Arc::clone(log);
-                // Others may append while this thread waits, and share its sync.
-                drop(owner);
-                drop(state);
-                py.detach(|| {
+        match &self.sink {
+            Sink::File(log) => py
+                .detach(|| {
                     if sync {
                         log.append_sync(record)
                     } else {
                         log.append(record)
                     }
                 })
-                .map_err(|error| self.raised(py, error))
+                .map_err(|error| self.raised(py, error)),
+            Sink::Object(object) => {
+                let mut state = object.lock(py)?;
+                let _owner = object.may_run_python();
+                let offset = state.append(py, record)?;
+                if sync {
+                    state.sync(py)?;
+                }
+                Ok(offset)
             }
-            State::Object(object) => {
-                let offset = object.append(py, record);
-                let offset = offset.and_then(|offset| {
-                    if sync {
-                        object.sync().map(|()| offset)
-                    } else {
-                        Ok(offset)
-                    }
-                });
-                offset.map_err(|error| os_error(error, None))
-            }
-            State::Closed { .. } => Err(closed()),
         }
     }
 
-    /// Work that may wait, with the interpreter released: on a file without the lock, on an object with it.
-    fn use_unlocked(
-        &self,
-        py: Python<'_>,
-        use_log: impl FnOnce(&LogFile) -> Result<(), cordwood::Error> + Send,
-        use_object: impl FnOnce(&mut Object) -> std::io::Result<()> + Send,
-    ) -> PyResult<()> {
-        let mut state = self.state.lock(py)?;
-        let owner = self.state.may_run_python();
-        match &mut *state {
-            State::File(log) => {
-                let log = Arc::clone(log);
-                drop(owner);
-                drop(state);
-                py.detach(|| use_log(&log)).map_err(|error| self.raised(py, error))
+    fn append_all(&self, py: Python<'_>, records: &[&[u8]]) -> PyResult<()> {
+        match &self.sink {
+            Sink::File(log) => {
+                py.detach(|| log.extend(records))
+                    .map_err(|error| self.raised(py, error))?;
+                Ok(())
             }
-            State::Object(object) => py.detach(|| use_object(object)).map_err(|error| os_error(error, None)),
-            State::Closed { .. } => Err(closed()),
+            Sink::Object(object) => {
+                let mut state = object.lock(py)?;
+                let _owner = object.may_run_python();
+                let writer = state.writer()?;
+                py.detach(|| records.iter().try_for_each(|record| writer.append(record).map(drop)))
+                    .map_err(|error| os_error(error, None))
+            }
         }
     }
 
@@ -367,20 +379,11 @@ fn closed() -> PyErr {
     PyValueError::new_err("the writer is closed")
 }
 
-/// Writes what is left, and says what is on the disk.
-fn close(py: Python<'_>, state: &mut State, path: Option<&Path>) -> (PyResult<()>, u64) {
-    match state {
-        State::File(log) => {
-            let closed = py.detach(|| log.close()).map_err(|error| to_python(py, error, path));
-            (closed, log.durable_offset())
-        }
-        State::Object(object) => {
-            let finished = py
-                .detach(|| object.writer.finish())
-                .map_err(|error| os_error(error, path));
-            (finished, object.durable_offset)
-        }
-        State::Closed { durable_offset } => (Ok(()), *durable_offset),
+/// Hands what is left to the object.
+fn finish(py: Python<'_>, writer: Option<cordwood::Writer<ObjectOutput>>) -> PyResult<()> {
+    match writer {
+        Some(mut writer) => py.detach(|| writer.finish()).map_err(|error| os_error(error, None)),
+        None => Ok(()),
     }
 }
 
@@ -453,16 +456,17 @@ impl<'py> Batch<'py> {
 /// A writer that nobody closed writes what it has, as Python's own files do, and says so.
 impl Drop for Writer {
     fn drop(&mut self) {
-        if matches!(self.state.get_mut(), State::Closed { .. }) {
+        let is_closed = match &mut self.sink {
+            Sink::File(log) => log.is_closed(),
+            Sink::Object(object) => object.get_mut().writer.is_none(),
+        };
+        if is_closed {
             return;
         }
-        let repr = self.__repr__();
-        let mut state = std::mem::replace(self.state.get_mut(), State::Closed { durable_offset: 0 });
-        let path = self.path.as_deref();
         // At the very end of the interpreter there is nobody left to warn.
         let _ = Python::try_attach(|py| {
-            let (closed, _) = close(py, &mut state, path);
-            let message = format!("unclosed writer {repr}\0");
+            let closed = self.close(py);
+            let message = format!("unclosed writer {}\0", self.__repr__());
             let warned = std::ffi::CStr::from_bytes_until_nul(message.as_bytes()).map_or(Ok(()), |message| {
                 PyErr::warn(py, &py.get_type::<PyResourceWarning>(), message, 1)
             });

@@ -320,10 +320,47 @@ fn threads_share_a_failed_sync() {
     assert_eq!(log.durable_offset(), 0);
 }
 
+/// Whoever waits for the disk while another closes is served, and whoever comes later is refused: nothing is in the log that was not
+/// acknowledged. Then the file is given up.
+#[test]
+fn closing_waits_for_nobody_and_loses_nobody() {
+    let double = Double::default();
+    double.state().sync_time = Duration::from_millis(20);
+    let log = plain(&double);
+    let start = Barrier::new(5);
+    let acknowledged: usize = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4)
+            .map(|_| {
+                scope.spawn(|| {
+                    start.wait();
+                    let mut count = 0;
+                    loop {
+                        match log.append_sync(b"one") {
+                            Ok(offset) => assert!(double.state().synced_len >= offset + 10, "it returned too early"),
+                            Err(Error::Closed { .. }) => return count,
+                            Err(other) => panic!("{other}"),
+                        }
+                        count += 1;
+                    }
+                })
+            })
+            .collect();
+        start.wait();
+        // In the midst of a sync, with threads that wait for the next.
+        std::thread::sleep(Duration::from_millis(50));
+        log.close().expect("nothing fails");
+        let counts = threads.into_iter().map(|thread| thread.join().expect("no panic"));
+        counts.sum()
+    });
+    assert!(acknowledged > 0);
+    assert_eq!(records(&double.bytes()), vec![b"one"; acknowledged]);
+    assert_eq!(double.holders(), 1, "the log still has the file");
+}
+
 // On disk ---------------------------------------------------------------------------------------
 
 #[test]
-fn a_second_writer_is_refused_until_the_first_is_gone() -> Result<(), Box<dyn std::error::Error>> {
+fn a_second_writer_is_refused_until_the_first_is_closed_or_dropped() -> Result<(), Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("some.log");
     let log = LogFile::create_new(&path, LogFileOptions::default())?;
@@ -337,10 +374,15 @@ fn a_second_writer_is_refused_until_the_first_is_gone() -> Result<(), Box<dyn st
         assert_eq!(std::fs::read(&path)?.len(), 10, "it has changed nothing");
     }
     log.close()?;
-    drop(log);
-    let log = LogFile::append_to(&path, LogFileOptions::default())?;
-    assert_eq!(log.append(b"two")?, 10);
-    log.close()?;
+    let second = LogFile::append_to(&path, LogFileOptions::default())?;
+    assert_eq!(second.append(b"two")?, 10);
+    drop(second);
+    let third = LogFile::append_to(&path, LogFileOptions::default())?;
+    assert_eq!(
+        third.append(b"three")?,
+        10,
+        "what was not written when it was dropped is lost"
+    );
     Ok(())
 }
 
@@ -349,7 +391,9 @@ fn a_closed_log_is_closed() -> Result<(), Error> {
     let double = Double::default();
     let log = plain(&double);
     log.append(b"one")?;
+    assert!(!log.is_closed());
     log.close()?;
+    assert!(log.is_closed());
     log.close()?;
     for result in [
         log.append(b"two").map(drop),

@@ -5,7 +5,7 @@
 use std::fs::OpenOptions;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Instant;
 
 use super::BUFFER_LEN;
@@ -21,7 +21,7 @@ use crate::format::{BLOCK_LEN, encoded_len};
 ///
 /// * [`create`](LogFile::create) and [`create_new`](LogFile::create_new) make a new log, [`append_to`](LogFile::append_to) goes on with one
 ///   that is there, after reading it: never behind an incomplete record, where LevelDB's own reuse of a log loses what follows.
-/// * It is locked against a second writer, in this process or another, for as long as the value lives.
+/// * It is locked against a second writer, in this process or another, until it is closed or dropped.
 /// * Threads may share it by reference. Those that [`append_sync`](LogFile::append_sync) at the same time share a sync.
 /// * Records are gathered and written about 1 MiB at a time; [`flush`](LogFile::flush), [`sync`](LogFile::sync) and [`close`](LogFile::close)
 ///   write the rest. **A log that is dropped without any of them loses what is in its buffer**: drop cannot report that a write failed, so it
@@ -57,7 +57,6 @@ use crate::format::{BLOCK_LEN, encoded_len};
 /// ```
 #[derive(Debug)]
 pub struct LogFile {
-    storage: Box<dyn Storage>,
     options: LogFileOptions,
     path: Option<PathBuf>,
     recovered_tail: Option<SkippedRegion>,
@@ -68,6 +67,8 @@ pub struct LogFile {
 
 #[derive(Debug)]
 struct State {
+    /// `None` when it has been closed. A thread that waits for the disk without the lock holds it, too.
+    storage: Option<Arc<dyn Storage>>,
     encoder: Encoder,
     /// Records that are not in the file yet.
     buffer: Vec<u8>,
@@ -86,6 +87,7 @@ struct State {
     allocated: Option<u64>,
     /// Why nothing works any more.
     failure: Option<Failure>,
+    /// Closing has begun.
     is_closed: bool,
     dialect: Dialect,
 }
@@ -252,6 +254,7 @@ impl LogFile {
 
     fn new(storage: Box<dyn Storage>, options: LogFileOptions, file_len: u64) -> Self {
         let state = State {
+            storage: Some(Arc::from(storage)),
             encoder: Encoder::with_dialect(file_len, options.dialect),
             dialect: options.dialect,
             buffer: Vec::new(),
@@ -267,7 +270,6 @@ impl LogFile {
             is_closed: false,
         };
         LogFile {
-            storage,
             options,
             path: None,
             recovered_tail: None,
@@ -300,6 +302,11 @@ impl LogFile {
     /// Whether a failure has ended all work: every later call fails.
     pub fn has_failed(&self) -> bool {
         self.lock().failure.is_some()
+    }
+
+    /// Whether [`close`](Self::close) has been called.
+    pub fn is_closed(&self) -> bool {
+        self.lock().is_closed
     }
 
     /// Appends a record and returns the file offset of its first header. The record may be empty and of any length.
@@ -427,11 +434,22 @@ impl LogFile {
     }
 
     /// Writes all records so far and, if the [policy](LogFileOptions::sync) is not [`SyncPolicy::Never`], waits until they are on the disk.
-    /// Every later call fails, but a further `close`. The lock is given up when the value is dropped.
+    /// Then the file is given up, and its lock with it. Every later call fails, but a further `close` and those that only ask.
     ///
     /// # Errors
     ///
     /// [`Error::Write`]: records behind [`durable_offset`](Self::durable_offset) may be lost. It is closed nevertheless.
+    ///
+    /// ```
+    /// use cordwood::{Error, LogFile, LogFileOptions};
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("example.log");
+    /// let log = LogFile::create(&path, LogFileOptions::default())?;
+    /// log.close()?;
+    /// assert!(matches!(log.append(b"one"), Err(Error::Closed { .. })));
+    /// LogFile::append_to(&path, LogFileOptions::default())?; // another writer may have it now
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn close(&self) -> Result<(), Error> {
         let mut state = self.lock();
         if state.is_closed {
@@ -440,15 +458,29 @@ impl LogFile {
         let usable = self.check(&state);
         // From here on nothing can be appended that nobody would write.
         state.is_closed = true;
-        usable?;
+        let finished = match usable {
+            Ok(()) => self.finish(state),
+            Err(error) => {
+                drop(state);
+                Err(error)
+            }
+        };
+        let storage = self.lock().storage.take();
+        drop(storage);
+        finished
+    }
+
+    fn finish(&self, mut state: MutexGuard<'_, State>) -> Result<(), Error> {
         let State { encoder, buffer, .. } = &mut *state;
         // What a file of this dialect begins with, if there is no record, and what closes it.
         encoder.begin(buffer);
         encoder.finish(buffer);
         self.write_out(&mut state)?;
-        if self.options.preallocate_len > 0 {
+        if self.options.preallocate_len > 0
+            && let Some(storage) = &state.storage
+        {
             // The file keeps its length; the room behind it goes back. If it does not, it is only room.
-            let _ = self.storage.set_len(state.written);
+            let _ = storage.set_len(state.written);
         }
         if self.options.sync == SyncPolicy::Never {
             return Ok(());
@@ -517,14 +549,17 @@ impl LogFile {
 
     /// Writes the buffer to the file, in one write unless the system takes it in parts.
     fn write_out(&self, state: &mut State) -> Result<(), Error> {
-        self.preallocate(state);
+        let Some(storage) = state.storage.clone() else {
+            return Err(self.refusal(state));
+        };
+        self.preallocate(state, &*storage);
         let mut done = 0;
         while let Some(rest) = state.buffer.get(done..).filter(|rest| !rest.is_empty()) {
-            match self.storage.write_at(rest, state.written + done as u64) {
-                Ok(0) => return Err(self.undo_write(state, io::ErrorKind::WriteZero.into())),
+            match storage.write_at(rest, state.written + done as u64) {
+                Ok(0) => return Err(self.undo_write(state, &*storage, io::ErrorKind::WriteZero.into())),
                 Ok(len) => done += len,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(self.undo_write(state, error)),
+                Err(error) => return Err(self.undo_write(state, &*storage, error)),
             }
         }
         state.written = state.encoder.offset();
@@ -536,8 +571,8 @@ impl LogFile {
 
     /// Cuts the file back to the last record that was written as a whole. The buffer stays.
     #[cold]
-    fn undo_write(&self, state: &mut State, source: io::Error) -> Error {
-        match self.storage.set_len(state.written) {
+    fn undo_write(&self, state: &mut State, storage: &dyn Storage, source: io::Error) -> Error {
+        match storage.set_len(state.written) {
             Ok(()) => state.allocated = state.allocated.map(|_| state.written),
             // Nobody knows where the file ends now: whatever is written may lie behind a part of a record.
             Err(_) => {
@@ -550,13 +585,13 @@ impl LogFile {
         self.failed(state, source)
     }
 
-    fn preallocate(&self, state: &mut State) {
+    fn preallocate(&self, state: &mut State, storage: &dyn Storage) {
         let end = state.encoder.offset();
         if let Some(allocated) = state.allocated
             && end > allocated
             && let Some(new_end) = end.checked_next_multiple_of(self.options.preallocate_len)
         {
-            let result = self.storage.allocate(state.written, new_end - state.written);
+            let result = storage.allocate(state.written, new_end - state.written);
             // What cannot be had is not asked for again.
             state.allocated = result.is_ok().then_some(new_end);
         }
@@ -564,6 +599,9 @@ impl LogFile {
 
     /// Waits until all that is written now is on the disk. One of the threads that wait syncs for all, without the lock.
     fn wait_until_durable<'a>(&'a self, mut state: MutexGuard<'a, State>) -> Result<(), Error> {
+        let Some(storage) = state.storage.clone() else {
+            return Err(self.refusal(&state));
+        };
         let target = state.written;
         loop {
             if state.durable >= target && state.is_name_durable {
@@ -575,12 +613,12 @@ impl LogFile {
             if state.is_syncing {
                 state = self.sync_ended.wait(state).unwrap_or_else(PoisonError::into_inner);
             } else {
-                state = self.lead_sync(state);
+                state = self.lead_sync(state, &*storage);
             }
         }
     }
 
-    fn lead_sync<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+    fn lead_sync<'a>(&'a self, mut state: MutexGuard<'a, State>, storage: &dyn Storage) -> MutexGuard<'a, State> {
         state.is_syncing = true;
         let end = state.written;
         state.sync_end = end;
@@ -588,9 +626,9 @@ impl LogFile {
         let syncs_name = !state.is_name_durable;
         drop(state);
 
-        let mut result = self.storage.sync_data();
+        let mut result = storage.sync_data();
         if syncs_name {
-            result = result.and_then(|()| self.storage.sync_folder());
+            result = result.and_then(|()| storage.sync_folder());
         }
 
         let mut state = self.lock();

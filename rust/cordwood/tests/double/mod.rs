@@ -77,6 +77,11 @@ impl Double {
         Box::new(self.clone())
     }
 
+    /// How many have the file, this one included.
+    pub(crate) fn holders(&self) -> usize {
+        Arc::strong_count(&self.0)
+    }
+
     pub(crate) fn bytes(&self) -> Vec<u8> {
         self.state().bytes.clone()
     }
