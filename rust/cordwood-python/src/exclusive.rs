@@ -27,11 +27,20 @@ impl<T> Exclusive<T> {
     /// The value, for work that runs no Python code.
     #[inline]
     pub(crate) fn lock(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, T>> {
+        match self.try_lock() {
+            Some(value) => Ok(value),
+            None => self.wait(py),
+        }
+    }
+
+    /// The same, or `None` if somebody uses it.
+    #[inline]
+    pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         match self.value.try_lock() {
-            Ok(value) => Ok(value),
+            Ok(value) => Some(value),
             // What panicked under the lock has already been raised; the value's own state says what still works.
-            Err(TryLockError::Poisoned(error)) => Ok(error.into_inner()),
-            Err(TryLockError::WouldBlock) => self.wait(py),
+            Err(TryLockError::Poisoned(error)) => Some(error.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
         }
     }
 

@@ -24,6 +24,8 @@ use pyo3::prelude::*;
 
 #[pymodule(name = "_native")]
 mod native {
+    use super::*;
+
     #[pymodule_export]
     use crate::checksum::{crc32c, mask, unmask};
     #[pymodule_export]
@@ -53,4 +55,9 @@ mod native {
     #[pymodule_export]
     #[expect(non_upper_case_globals, reason = "the Python name")]
     const __version__: &str = env!("CARGO_PKG_VERSION");
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        crate::bytes::install_quick_ways(module.py())
+    }
 }

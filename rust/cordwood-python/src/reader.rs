@@ -423,6 +423,16 @@ impl Reader {
         })
     }
 
+    /// The next record, if it has been found already and nobody else uses the reader.
+    #[cfg(not(feature = "abi3"))]
+    #[inline]
+    pub(crate) fn next_found(&self, py: Python<'_>) -> Option<Py<PyBytes>> {
+        match &mut *self.state.try_lock()? {
+            State::Open(state) => state.next_found().map(|span| state.take(py, span)),
+            State::Closed { .. } => None,
+        }
+    }
+
     /// The next record.
     #[inline]
     fn next(&self, py: Python<'_>) -> PyResult<Option<(RecordSpan, Py<PyBytes>)>> {

@@ -315,17 +315,20 @@ impl Writer {
         }
     }
 
+    /// Appends a record to a file if that takes no waiting; else `None`, and nothing is appended. So it is if it cannot be appended at all.
     #[inline]
-    fn append_bytes(&self, py: Python<'_>, record: &[u8], sync: bool) -> PyResult<u64> {
-        if !sync && let Sink::File(log) = &self.sink {
-            // Nothing to wait for: the interpreter need not be released.
-            match log.try_append(record) {
-                Ok(Some(offset)) => return Ok(offset),
-                Ok(None) => {}
-                Err(error) => return Err(self.raised(py, error)),
-            }
+    pub(crate) fn append_now(&self, record: &[u8]) -> Option<u64> {
+        match &self.sink {
+            Sink::File(log) => log.try_append(record).ok().flatten(),
+            Sink::Object(_) => None,
         }
-        self.append_slowly(py, record, sync)
+    }
+
+    fn append_bytes(&self, py: Python<'_>, record: &[u8], sync: bool) -> PyResult<u64> {
+        match if sync { None } else { self.append_now(record) } {
+            Some(offset) => Ok(offset),
+            None => self.append_slowly(py, record, sync),
+        }
     }
 
     fn append_slowly(&self, py: Python<'_>, record: &[u8], sync: bool) -> PyResult<u64> {

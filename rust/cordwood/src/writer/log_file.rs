@@ -403,10 +403,11 @@ impl LogFile {
             Err(TryLockError::WouldBlock) => return Ok(None),
         };
         self.check(&state)?;
+        // Headers take a little more; it is only how full the buffer may get.
+        let is_full = state.buffer.len() + record.len() >= BUFFER_LEN - BLOCK_LEN;
         let offset = state.encoder.offset();
-        // Other dialects take a little more; it is only how full the buffer may get.
         let end = offset.saturating_add(encoded_len(offset, record.len() as u64));
-        if end - state.written >= (BUFFER_LEN - BLOCK_LEN) as u64 || self.is_due(&state, end) {
+        if is_full || self.is_due(&state, end) {
             return Ok(None);
         }
         Ok(Some(state.encode(record)))
