@@ -216,6 +216,26 @@ def test_a_second_process_is_refused(path):
     assert list(cordwood.open(path)) == [b"one", b"from the other process"]
 
 
+def test_a_closed_log_is_not_locked_by_who_waits(path):
+    writer = cordwood.Writer(path)
+
+    def append_until_closed():
+        while True:
+            try:
+                writer.append(b"one", sync=True)
+            except ValueError:
+                return
+
+    with ThreadPoolExecutor(4) as pool:
+        threads = [pool.submit(append_until_closed) for _ in range(4)]
+        while writer.durable_offset == 0:
+            pass
+        writer.close()
+        cordwood.Writer(path, "a").close()
+        for thread in threads:
+            thread.result(60)
+
+
 def test_a_reader_is_not_locked_out(path):
     with cordwood.Writer(path) as writer:
         writer.append(b"one")

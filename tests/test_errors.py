@@ -82,6 +82,11 @@ def test_a_disk_that_is_full_is_said_by_close():
     with pytest.raises(OSError, match="No space left on device") as caught:
         writer.close()
     assert caught.value.errno == errno.ENOSPC
+    # That was said; from now on it is a closed writer like any other.
+    writer.close()
+    for use in (lambda: writer.append(b"two"), lambda: writer.append(b"two", sync=True), writer.flush, writer.tell):
+        with pytest.raises(ValueError, match="the writer is closed"):
+            use()
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")

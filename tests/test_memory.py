@@ -151,6 +151,22 @@ def test_writing_a_gigabyte_takes_little_memory():
     assert result["growth"] < 32 * MIB
 
 
+CLOSED = """
+import tempfile
+with tempfile.TemporaryDirectory() as folder:
+    before, writers = peak(), []
+    for number in range(100):
+        writers.append(cordwood.open(Path(folder, str(number)), "x"))
+        writers[-1].append(bytes(MIB // 2))
+        writers[-1].close()
+    print(json.dumps({"growth": peak() - before}))
+"""
+
+
+def test_writers_that_are_closed_keep_no_memory():
+    assert run(CLOSED)["growth"] < 16 * MIB
+
+
 DAMAGED = """
 block = fragment(1, bytes(32_761))
 good_and_bad = block + bytes([block[0] ^ 1]) + block[1:]

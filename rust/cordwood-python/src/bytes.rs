@@ -129,6 +129,7 @@ mod quick {
     use std::sync::OnceLock;
 
     use pyo3::Borrowed;
+    use pyo3::exceptions::PySystemError;
     use pyo3::panic::PanicException;
     use pyo3::types::PyInt;
 
@@ -136,31 +137,42 @@ mod quick {
     use crate::reader::Reader;
     use crate::writer::Writer;
 
-    static NEXT: OnceLock<ffi::iternextfunc> = OnceLock::new();
-    static APPEND: OnceLock<ffi::PyCFunctionFastWithKeywords> = OnceLock::new();
+    /// PyO3's functions.
+    struct Behind {
+        next: ffi::iternextfunc,
+        append: ffi::PyCFunctionFastWithKeywords,
+    }
 
-    /// Only the first call in a process does anything: the classes stay when the module is imported anew.
+    static BEHIND: OnceLock<Behind> = OnceLock::new();
+
+    /// Once in a process: the classes stay when the module is imported anew.
     pub(super) fn install(py: Python<'_>) -> PyResult<()> {
+        if BEHIND.get().is_some() {
+            return Ok(());
+        }
         let reader = py.get_type::<Reader>().as_type_ptr();
         let append = py.get_type::<Writer>().getattr("append")?;
         // SAFETY:
-        // - Both classes are ours. No other thread knows of them yet: the module is being imported, which Python lets one thread do.
-        // - Python reads the two pointers at each call. PyO3 has made the table of methods writable memory that is never freed.
+        // - Both classes are ours, and nobody has an object of them yet: the module is still being imported, by one thread.
+        // - Python takes both pointers from where they stand when it calls, or when it begins a loop of calls. PyO3 has made the table of methods
+        //   writable memory that is never freed.
         // - `append` is known to be a descriptor of a method before it is looked at as one, and its flags say which kind of function it is.
         unsafe {
-            if let Some(next) = (*reader).tp_iternext
-                && NEXT.set(next).is_ok()
-            {
-                (*reader).tp_iternext = Some(quick_next);
-            }
-            if append.get_type_ptr() == &raw mut ffi::PyMethodDescr_Type {
-                let method = (*append.as_ptr().cast::<ffi::PyMethodDescrObject>()).d_method;
-                if (*method).ml_flags == ffi::METH_FASTCALL | ffi::METH_KEYWORDS
-                    && APPEND.set((*method).ml_meth.PyCFunctionFastWithKeywords).is_ok()
-                {
-                    (*method).ml_meth.PyCFunctionFastWithKeywords = quick_append;
-                }
-            }
+            let next = &raw mut (*reader).tp_iternext;
+            let method = (append.get_type_ptr() == &raw mut ffi::PyMethodDescr_Type)
+                .then(|| (*append.as_ptr().cast::<ffi::PyMethodDescrObject>()).d_method)
+                .filter(|&method| (*method).ml_flags == ffi::METH_FASTCALL | ffi::METH_KEYWORDS);
+            let (Some(pyo3_next), Some(method)) = (*next, method) else {
+                return Err(PySystemError::new_err(
+                    "PyO3 keeps its functions elsewhere now: see bytes.rs",
+                ));
+            };
+            BEHIND.get_or_init(|| Behind {
+                next: pyo3_next,
+                append: (*method).ml_meth.PyCFunctionFastWithKeywords,
+            });
+            *next = Some(quick_next);
+            (*method).ml_meth.PyCFunctionFastWithKeywords = quick_append;
         }
         Ok(())
     }
@@ -174,13 +186,11 @@ mod quick {
             let reader = unsafe { Borrowed::from_ptr(Python::assume_attached(), reader).cast_unchecked::<Reader>() };
             reader.get().next_found(reader.py()).map(Py::into_ptr)
         };
-        match (catch_unwind(AssertUnwindSafe(quick)), NEXT.get()) {
-            (Ok(Some(bytes)), _) => bytes,
+        match catch_unwind(AssertUnwindSafe(quick)) {
+            Ok(Some(bytes)) => bytes,
             // SAFETY: The same promises, handed on.
-            (Ok(None), Some(next)) => unsafe { next(reader) },
-            // It was set before this function could be called.
-            (Ok(None), None) => null_mut(),
-            (Err(panic), _) => raised(panic),
+            Ok(None) => unsafe { (BEHIND.wait().next)(reader) },
+            Err(panic) => raised(panic),
         }
     }
 
@@ -209,13 +219,11 @@ mod quick {
             let offset = writer.get().append_now(record.cast::<PyBytes>().ok()?.as_bytes())?;
             Some(PyInt::new(writer.py(), offset).into_ptr())
         };
-        match (catch_unwind(AssertUnwindSafe(quick)), APPEND.get()) {
-            (Ok(Some(offset)), _) => offset,
+        match catch_unwind(AssertUnwindSafe(quick)) {
+            Ok(Some(offset)) => offset,
             // SAFETY: The same promises, handed on.
-            (Ok(None), Some(append)) => unsafe { append(writer, args, arg_count, names) },
-            // It was set before this function could be called.
-            (Ok(None), None) => null_mut(),
-            (Err(panic), _) => raised(panic),
+            Ok(None) => unsafe { (BEHIND.wait().append)(writer, args, arg_count, names) },
+            Err(panic) => raised(panic),
         }
     }
 

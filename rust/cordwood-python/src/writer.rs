@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use cordwood::{BLOCK_LEN, LogFile, LogFileOptions, OnTornTail, SyncPolicy};
+use cordwood::{BLOCK_LEN, LogFile, LogFileOptions, LogStatus, OnTornTail, SyncPolicy};
 use pyo3::exceptions::{PyResourceWarning, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -140,10 +140,9 @@ impl Writer {
 
     fn tell(&self, py: Python<'_>) -> PyResult<u64> {
         match &self.sink {
-            // Another thread may hold the lock while it writes.
-            Sink::File(log) => match py.detach(|| (log.is_closed(), log.offset())) {
-                (false, offset) => Ok(offset),
-                (true, _) => Err(closed()),
+            Sink::File(log) => match status(py, log) {
+                LogStatus { is_closed: true, .. } => Err(closed()),
+                LogStatus { offset, .. } => Ok(offset),
             },
             Sink::Object(object) => Ok(object.lock(py)?.writer()?.offset()),
         }
@@ -175,7 +174,7 @@ impl Writer {
     #[getter]
     fn durable_offset(&self, py: Python<'_>) -> PyResult<u64> {
         match &self.sink {
-            Sink::File(log) => Ok(py.detach(|| log.durable_offset())),
+            Sink::File(log) => Ok(status(py, log).durable_offset),
             Sink::Object(object) => Ok(object.lock(py)?.durable_offset),
         }
     }
@@ -193,7 +192,7 @@ impl Writer {
     #[getter]
     fn closed(&self, py: Python<'_>) -> PyResult<bool> {
         match &self.sink {
-            Sink::File(log) => Ok(py.detach(|| log.is_closed())),
+            Sink::File(log) => Ok(status(py, log).is_closed),
             Sink::Object(object) => Ok(object.lock(py)?.writer.is_none()),
         }
     }
@@ -223,7 +222,7 @@ impl Writer {
         _traceback: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
         let had_failed = match &self.sink {
-            Sink::File(log) => py.detach(|| log.has_failed()),
+            Sink::File(log) => status(py, log).has_failed,
             Sink::Object(object) => object
                 .lock(py)?
                 .writer
@@ -380,6 +379,11 @@ impl Writer {
 #[cold]
 fn closed() -> PyErr {
     PyValueError::new_err("the writer is closed")
+}
+
+/// Another thread may have the log while it writes. The interpreter is only given up for that: whoever gives it up may wait for long to get it back.
+fn status(py: Python<'_>, log: &LogFile) -> LogStatus {
+    log.try_status().unwrap_or_else(|| py.detach(|| log.status()))
 }
 
 /// Hands what is left to the object.

@@ -88,4 +88,4 @@ pub use reader::{Event, Pack, Reader, Record, SliceSource, Source, StreamSource}
 pub use reader::{FollowOptions, Follower, NotYet, Poll, WaitReason};
 #[doc(hidden)]
 pub use writer::Storage;
-pub use writer::{LogFile, LogFileOptions, OnTornTail, SyncPolicy, Writer};
+pub use writer::{LogFile, LogFileOptions, LogStatus, OnTornTail, SyncPolicy, Writer};

@@ -321,9 +321,9 @@ fn threads_share_a_failed_sync() {
 }
 
 /// Whoever waits for the disk while another closes is served, and whoever comes later is refused: nothing is in the log that was not
-/// acknowledged. Then the file is given up.
+/// acknowledged. When it is closed the file has been given up.
 #[test]
-fn closing_waits_for_nobody_and_loses_nobody() {
+fn closing_waits_for_those_who_wait() {
     let double = Double::default();
     double.state().sync_time = Duration::from_millis(20);
     let log = plain(&double);
@@ -349,12 +349,12 @@ fn closing_waits_for_nobody_and_loses_nobody() {
         // In the midst of a sync, with threads that wait for the next.
         std::thread::sleep(Duration::from_millis(50));
         log.close().expect("nothing fails");
+        assert_eq!(double.holders(), 1, "the log still has the file");
         let counts = threads.into_iter().map(|thread| thread.join().expect("no panic"));
         counts.sum()
     });
     assert!(acknowledged > 0);
     assert_eq!(records(&double.bytes()), vec![b"one"; acknowledged]);
-    assert_eq!(double.holders(), 1, "the log still has the file");
 }
 
 // On disk ---------------------------------------------------------------------------------------
@@ -383,6 +383,28 @@ fn a_second_writer_is_refused_until_the_first_is_closed_or_dropped() -> Result<(
         10,
         "what was not written when it was dropped is lost"
     );
+    Ok(())
+}
+
+/// What was refused is not in the log; and that it is closed is then all there is to say.
+#[test]
+fn a_log_that_fails_when_it_is_closed_is_closed() -> Result<(), Error> {
+    let faults: [fn(&Double); 2] = [
+        |double| double.state().write_faults = [Fault::Error(ENOSPC)].into(),
+        |double| double.state().sync_faults = [Fault::Error(EIO)].into(),
+    ];
+    for fault in faults {
+        let double = Double::default();
+        let log = create(&double, LogFileOptions::default().with_sync(SyncPolicy::OnClose));
+        log.append(b"one")?;
+        fault(&double);
+        assert!(matches!(log.close(), Err(Error::Write { .. })));
+        log.close()?;
+        assert!(matches!(log.append(b"two"), Err(Error::Closed { .. })));
+        assert!(matches!(log.sync(), Err(Error::Closed { .. })));
+        assert_eq!(double.holders(), 1);
+        assert_eq!(log.offset(), 10);
+    }
     Ok(())
 }
 

@@ -61,13 +61,13 @@ pub struct LogFile {
     path: Option<PathBuf>,
     recovered_tail: Option<SkippedRegion>,
     state: Mutex<State>,
-    /// Told when a sync has ended, well or not.
+    /// Told when a sync has ended, well or not, and when nobody waits for one any more.
     sync_ended: Condvar,
 }
 
 #[derive(Debug)]
 struct State {
-    /// `None` when it has been closed. A thread that waits for the disk without the lock holds it, too.
+    /// `None` when it has been closed. Threads that wait for a sync hold it, too.
     storage: Option<Arc<dyn Storage>>,
     encoder: Encoder,
     /// Records that are not in the file yet.
@@ -80,6 +80,8 @@ struct State {
     is_name_durable: bool,
     /// A thread is syncing, without the lock.
     is_syncing: bool,
+    /// So many threads wait for a sync, that one included.
+    waiting: usize,
     /// Up to here goes the last sync that has begun, and when it did.
     sync_end: u64,
     sync_begun: Instant,
@@ -90,6 +92,20 @@ struct State {
     /// Closing has begun.
     is_closed: bool,
     dialect: Dialect,
+}
+
+/// How far a [`LogFile`] is, at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LogStatus {
+    /// [`LogFile::offset`].
+    pub offset: u64,
+    /// [`LogFile::durable_offset`].
+    pub durable_offset: u64,
+    /// [`LogFile::has_failed`].
+    pub has_failed: bool,
+    /// [`LogFile::is_closed`].
+    pub is_closed: bool,
 }
 
 #[derive(Debug)]
@@ -113,6 +129,15 @@ impl State {
 
     fn encode_all<R: AsRef<[u8]>>(&mut self, records: &mut impl Iterator<Item = R>) -> (u64, bool) {
         self.encoder.encode_all(records, &mut self.buffer, BUFFER_LEN)
+    }
+
+    fn status(&self) -> LogStatus {
+        LogStatus {
+            offset: self.encoder.offset(),
+            durable_offset: self.durable,
+            has_failed: self.failure.is_some(),
+            is_closed: self.is_closed,
+        }
     }
 
     #[inline]
@@ -263,6 +288,7 @@ impl LogFile {
             durable: 0,
             is_name_durable: false,
             is_syncing: false,
+            waiting: 0,
             sync_end: file_len,
             sync_begun: Instant::now(),
             allocated: (options.preallocate_len > 0).then_some(file_len),
@@ -291,22 +317,44 @@ impl LogFile {
 
     /// The length of the file with all records so far, in bytes, whether they have been written yet or not.
     pub fn offset(&self) -> u64 {
-        self.lock().encoder.offset()
+        self.status().offset
     }
 
     /// Everything before this file offset is on the disk: it survives the end of the machine. 0 before the first sync of this writer.
     pub fn durable_offset(&self) -> u64 {
-        self.lock().durable
+        self.status().durable_offset
     }
 
     /// Whether a failure has ended all work: every later call fails.
     pub fn has_failed(&self) -> bool {
-        self.lock().failure.is_some()
+        self.status().has_failed
     }
 
     /// Whether [`close`](Self::close) has been called.
     pub fn is_closed(&self) -> bool {
-        self.lock().is_closed
+        self.status().is_closed
+    }
+
+    /// How far the log is. While another thread writes, it is waited for; not while it syncs.
+    ///
+    /// ```
+    /// use cordwood::{LogFile, LogFileOptions};
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("example.log");
+    /// let log = LogFile::create(&path, LogFileOptions::default())?;
+    /// log.append(b"one")?;
+    /// let status = log.status();
+    /// assert_eq!((status.offset, status.durable_offset, status.is_closed), (10, 0, false));
+    /// # log.close()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn status(&self) -> LogStatus {
+        self.lock().status()
+    }
+
+    /// The same, or `None` if another thread would have to be waited for.
+    pub fn try_status(&self) -> Option<LogStatus> {
+        self.try_lock().map(|state| state.status())
     }
 
     /// Appends a record and returns the file offset of its first header. The record may be empty and of any length.
@@ -397,10 +445,8 @@ impl LogFile {
     /// [`Error::Write`] if an earlier failure has ended all work, [`Error::Closed`].
     #[inline]
     pub fn try_append(&self, record: &[u8]) -> Result<Option<u64>, Error> {
-        let mut state = match self.state.try_lock() {
-            Ok(state) => state,
-            Err(TryLockError::Poisoned(error)) => error.into_inner(),
-            Err(TryLockError::WouldBlock) => return Ok(None),
+        let Some(mut state) = self.try_lock() else {
+            return Ok(None);
         };
         self.check(&state)?;
         // Headers take a little more; it is only how full the buffer may get.
@@ -435,7 +481,8 @@ impl LogFile {
     }
 
     /// Writes all records so far and, if the [policy](LogFileOptions::sync) is not [`SyncPolicy::Never`], waits until they are on the disk.
-    /// Then the file is given up, and its lock with it. Every later call fails, but a further `close` and those that only ask.
+    /// So it does until no other thread waits for a sync any more. Then the file is given up, and another writer may have it. Every later call fails
+    /// with [`Error::Closed`], but a further `close` and those that only ask.
     ///
     /// # Errors
     ///
@@ -466,8 +513,14 @@ impl LogFile {
                 Err(error)
             }
         };
-        let storage = self.lock().storage.take();
-        drop(storage);
+        let mut state = self.lock();
+        while state.waiting > 0 {
+            state = self.sync_ended.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.storage = None;
+        // A writer that is closed may be kept for long. What it has not written is lost, and has been reported.
+        state.buffer = Vec::new();
+        state.encoder = Encoder::new(state.encoder.offset());
         finished
     }
 
@@ -495,6 +548,15 @@ impl LogFile {
     }
 
     #[inline]
+    fn try_lock(&self) -> Option<MutexGuard<'_, State>> {
+        match self.state.try_lock() {
+            Ok(state) => Some(state),
+            Err(TryLockError::Poisoned(error)) => Some(error.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    #[inline]
     fn usable(&self) -> Result<MutexGuard<'_, State>, Error> {
         let state = self.lock();
         self.check(&state)?;
@@ -512,11 +574,11 @@ impl LogFile {
     #[cold]
     fn refusal(&self, state: &State) -> Error {
         match &state.failure {
-            Some(Failure { what, source }) => {
+            Some(Failure { what, source }) if state.storage.is_some() => {
                 let text = format!("an earlier {what} failed: {source}");
                 self.failed(state, io::Error::new(source.kind(), text))
             }
-            None => Error::Closed {
+            _ => Error::Closed {
                 path: self.path.clone(),
             },
         }
@@ -604,19 +666,27 @@ impl LogFile {
             return Err(self.refusal(&state));
         };
         let target = state.written;
-        loop {
+        state.waiting += 1;
+        let durable = loop {
             if state.durable >= target && state.is_name_durable {
-                return Ok(());
+                break Ok(());
             }
             if let Some(failure) = &state.failure {
-                return Err(self.failed(&state, copy_of(&failure.source)));
+                break Err(self.failed(&state, copy_of(&failure.source)));
             }
-            if state.is_syncing {
-                state = self.sync_ended.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = if state.is_syncing {
+                self.sync_ended.wait(state).unwrap_or_else(PoisonError::into_inner)
             } else {
-                state = self.lead_sync(state, &*storage);
-            }
+                self.lead_sync(state, &*storage)
+            };
+        };
+        // Still with the lock, so that nobody finds the file held by who does not wait any more.
+        drop(storage);
+        state.waiting -= 1;
+        if state.waiting == 0 {
+            self.sync_ended.notify_all();
         }
+        durable
     }
 
     fn lead_sync<'a>(&'a self, mut state: MutexGuard<'a, State>, storage: &dyn Storage) -> MutexGuard<'a, State> {

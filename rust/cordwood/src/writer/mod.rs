@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use crate::dialect::Dialect;
 use crate::encode::Encoder;
 
-pub use log_file::LogFile;
+pub use log_file::{LogFile, LogStatus};
 pub use options::{LogFileOptions, OnTornTail, SyncPolicy};
 pub use storage::Storage;
 
