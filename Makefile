@@ -73,8 +73,8 @@ types: $(VENV)/test.stamp install  ## Check the stubs against the module, and th
 	$(PYRIGHT) --verifytypes cordwood --ignoreexternal
 	$(PYRIGHT) --warnings
 
-# For Pythons that have no wheel of their own: one wheel for all from 3.11 on. It is slower in `records()` and
-# `append`: `make bench-abi3` says how much.
+# For Pythons that have no wheel of their own: one wheel for all from 3.11 on. It is slower record by record:
+# `make bench-abi3` says how much.
 wheel-abi3: $(VENV)/demo.stamp  ## Build the wheel for the stable ABI into target/wheels-abi3
 	rm -rf $(WHEELS)-abi3
 	$(BIN)/maturin build --release --locked --features abi3 --interpreter $(BIN)/python --out $(WHEELS)-abi3
