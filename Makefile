@@ -83,8 +83,9 @@ wheel-abi3: $(VENV)/demo.stamp  ## Build the wheel for the stable ABI into targe
 test-abi3: $(VENV)/test.stamp install wheel-abi3  ## Run the tests of the classes on that wheel
 	rm -rf target/abi3
 	$(BIN)/pip install --quiet --no-deps --no-index --target target/abi3 $(WHEELS)-abi3/cordwood-*.whl
-	PYTHONPATH=target/abi3 $(BIN)/pytest --quiet tests/test_golden.py tests/test_reader.py tests/test_writer.py tests/test_quick_ways.py \
-		tests/test_packs.py tests/test_sources.py tests/test_threads.py tests/test_salvage.py tests/test_follow.py
+	PYTHONPATH=target/abi3 $(BIN)/pytest --quiet tests/test_golden.py tests/test_reader.py tests/test_writer.py \
+		tests/test_packs.py tests/test_sources.py tests/test_threads.py tests/test_salvage.py tests/test_follow.py \
+		tests/test_quick_ways.py
 
 bench-abi3: test-abi3  ## Time that wheel beside the one for this Python
 	$(BIN)/python benches/python/abi3.py target/abi3

@@ -553,6 +553,8 @@ class Writer:
     def close(self) -> None:
         """Flushes, syncs if `sync` says so, and closes the file. Closing twice is no error.
 
+        If other threads wait for a sync, it waits until they have it. Then another writer may open the file.
+
         An object that was passed in is only flushed.
         """
     def __enter__(self) -> Self: ...

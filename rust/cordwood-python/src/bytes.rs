@@ -1,7 +1,10 @@
 //! Memory of Python's that we look at, and of ours that Python looks at, and the quick ways of one record in and out. The only file of this
 //! crate with `unsafe`.
 
-#![expect(unsafe_code, reason = "a Python buffer is raw memory")]
+#![expect(
+    unsafe_code,
+    reason = "a Python buffer is raw memory, and what Python calls is a C function"
+)]
 
 use std::ffi::c_int;
 
@@ -119,8 +122,8 @@ pub(crate) fn install_quick_ways(_py: Python<'_>) -> PyResult<()> {
 /// results on in memory. Without that a record of 16 bytes is read in 29 ns in place of 36 and appended in 43 in place of 59 (Zen 3; the loop of
 /// Python included).
 ///
-/// PyO3 has no way to say so, which leaves the two places where Python keeps the pointers to the functions. The stable ABI does not show them: with
-/// it PyO3's functions are all there is, and the tests that run with both hold one way to the other.
+/// PyO3 cannot be told to leave that out, so the pointers to its functions are replaced where Python keeps them. The stable ABI does not show the
+/// places: with it PyO3's functions are all there is. `tests/test_quick_ways.py` holds one way to the other.
 #[cfg(not(feature = "abi3"))]
 mod quick {
     use std::any::Any;
