@@ -80,7 +80,7 @@ struct State {
     is_name_durable: bool,
     /// A thread is syncing, without the lock.
     is_syncing: bool,
-    /// So many threads wait for a sync, that one included.
+    /// How many threads wait for a sync, the one that syncs included.
     waiting: usize,
     /// Up to here goes the last sync that has begun, and when it did.
     sync_end: u64,
@@ -481,8 +481,8 @@ impl LogFile {
     }
 
     /// Writes all records so far and, if the [policy](LogFileOptions::sync) is not [`SyncPolicy::Never`], waits until they are on the disk.
-    /// So it does until no other thread waits for a sync any more. Then the file is given up, and another writer may have it. Every later call fails
-    /// with [`Error::Closed`], but a further `close` and those that only ask.
+    /// Other threads that wait for a sync are waited for. Then the file is given up, and another writer may have it. Every later call fails with
+    /// [`Error::Closed`], but a further `close` and those that only ask.
     ///
     /// # Errors
     ///
