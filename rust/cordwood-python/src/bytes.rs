@@ -119,8 +119,7 @@ pub(crate) fn install_quick_ways(_py: Python<'_>) -> PyResult<()> {
 /// for and nothing to raise. PyO3's functions stay, and take all other calls.
 ///
 /// They do the same work without what PyO3 does at each call: it goes through the arguments, counts the threads that are attached, and hands
-/// results on in memory. Without that a record of 16 bytes is read in 29 ns in place of 36 and appended in 43 in place of 59 (Zen 3; the loop of
-/// Python included).
+/// results on in memory. For short records that is a good part of the time: `make bench-abi3`.
 ///
 /// PyO3 cannot be told to leave that out, so the pointers to its functions are replaced where Python keeps them. The stable ABI does not show the
 /// places: with it PyO3's functions are all there is. `tests/test_quick_ways.py` holds one way to the other.

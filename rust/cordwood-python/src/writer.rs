@@ -202,8 +202,11 @@ impl Writer {
             Sink::File(log) => py.detach(|| log.close()).map_err(|error| self.raised(py, error)),
             Sink::Object(object) => {
                 let writer = object.lock(py)?.writer.take();
-                // Without the lock: to write to an object runs Python code.
-                finish(py, writer)
+                match writer {
+                    // Without the lock: to write to an object runs Python code.
+                    Some(mut writer) => py.detach(|| writer.finish()).map_err(|error| os_error(error, None)),
+                    None => Ok(()),
+                }
             }
         }
     }
@@ -384,14 +387,6 @@ fn closed() -> PyErr {
 /// Another thread may have the log while it writes. The interpreter is only given up for that: whoever gives it up may wait for long to get it back.
 fn status(py: Python<'_>, log: &LogFile) -> LogStatus {
     log.try_status().unwrap_or_else(|| py.detach(|| log.status()))
-}
-
-/// Hands what is left to the object.
-fn finish(py: Python<'_>, writer: Option<cordwood::Writer<ObjectOutput>>) -> PyResult<()> {
-    match writer {
-        Some(mut writer) => py.detach(|| writer.finish()).map_err(|error| os_error(error, None)),
-        None => Ok(()),
-    }
 }
 
 /// The policy that the three options name together.

@@ -499,20 +499,11 @@ impl LogFile {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn close(&self) -> Result<(), Error> {
-        let mut state = self.lock();
+        let state = self.lock();
         if state.is_closed {
             return Ok(());
         }
-        let usable = self.check(&state);
-        // From here on nothing can be appended that nobody would write.
-        state.is_closed = true;
-        let finished = match usable {
-            Ok(()) => self.finish(state),
-            Err(error) => {
-                drop(state);
-                Err(error)
-            }
-        };
+        let finished = self.finish(state);
         let mut state = self.lock();
         while state.waiting > 0 {
             state = self.sync_ended.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -525,6 +516,10 @@ impl LogFile {
     }
 
     fn finish(&self, mut state: MutexGuard<'_, State>) -> Result<(), Error> {
+        let usable = self.check(&state);
+        // From here on nothing can be appended that nobody would write.
+        state.is_closed = true;
+        usable?;
         let State { encoder, buffer, .. } = &mut *state;
         // What a file of this dialect begins with, if there is no record, and what closes it.
         encoder.begin(buffer);
