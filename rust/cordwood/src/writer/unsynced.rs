@@ -20,12 +20,12 @@ fn unsynced() -> MutexGuard<'static, BTreeMap<FileId, u64>> {
     UNSYNCED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Remembers that a sync has failed and that only what is before `durable_offset` is known to be on the disk.
+/// Remembers that a sync has failed and that what is before `durable_offset` was on the disk. What was known of an earlier failure stays true.
 pub(super) fn remember(file: Option<FileId>, durable_offset: u64) {
     if let Some(file) = file {
         unsynced()
             .entry(file)
-            .and_modify(|known| *known = durable_offset.min(*known))
+            .and_modify(|known| *known = durable_offset.max(*known))
             .or_insert(durable_offset);
     }
 }
