@@ -5,7 +5,7 @@ use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use cordwood::Storage;
+use cordwood::{FileId, Process, Storage};
 
 use crate::reader::{Found, Tail, read};
 
@@ -265,6 +265,8 @@ struct Descriptor {
     file: Arc<Mutex<File>>,
     process: AtomicU32,
     opener: u32,
+    /// What the crate sees of the process: `OPENER` or `CHILD`. Not its number, so that processes that are alike make states that are alike.
+    role: Arc<AtomicU32>,
     /// By which what a process remembers of the file is found: another one in each process of each world, for here they are all one.
     inode: u64,
     /// All answers so far.
@@ -272,6 +274,10 @@ struct Descriptor {
     /// Answers to give instead of doing anything: this is the memory of a child being made.
     playing: Mutex<Option<VecDeque<Answer>>>,
 }
+
+/// The process that opened the log, and one that has inherited it.
+const OPENER: u32 = 1;
+const CHILD: u32 = 2;
 
 /// The storage of a `LogFile`. Clones are the same descriptor.
 #[derive(Clone)]
@@ -290,6 +296,7 @@ impl Port {
             file: file.clone(),
             process: AtomicU32::new(process),
             opener: process,
+            role: Arc::new(AtomicU32::new(OPENER)),
             inode,
             tape: Mutex::default(),
             playing: Mutex::new(None),
@@ -303,6 +310,7 @@ impl Port {
             file: self.0.file.clone(),
             process: AtomicU32::new(self.0.opener),
             opener: self.0.opener,
+            role: Arc::new(AtomicU32::new(OPENER)),
             inode,
             tape: Mutex::default(),
             playing: Mutex::new(Some(tape.into())),
@@ -317,17 +325,12 @@ impl Port {
             "the child's memory is not that of the parent"
         );
         self.0.process.store(process, Ordering::Relaxed);
+        self.0.role.store(CHILD, Ordering::Relaxed);
     }
 
     /// What `getpid` returns.
     pub(crate) fn process_id(&self) -> u32 {
         self.0.process.load(Ordering::Relaxed)
-    }
-
-    /// The inode of the file, as this process sees it.
-    #[allow(dead_code, reason = "it is asked for by storages that remember failed syncs")]
-    pub(crate) fn inode(&self) -> u64 {
-        self.0.inode
     }
 
     pub(crate) fn boxed(&self) -> Box<dyn Storage> {
@@ -453,5 +456,17 @@ impl Storage for Port {
     /// Room ahead of the end shows nowhere.
     fn allocate(&self, _offset: u64, _len: u64) -> io::Result<()> {
         Ok(())
+    }
+
+    fn identity(&self) -> Option<FileId> {
+        // No device of this machine has this number.
+        Some(FileId {
+            device: u64::MAX,
+            inode: self.0.inode,
+        })
+    }
+
+    fn process(&self) -> Process {
+        Process::simulated(self.0.role.clone())
     }
 }

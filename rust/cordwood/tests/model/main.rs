@@ -27,12 +27,12 @@
 //! | nothing comes up that was not appended, whose append failed, or that a loss of power took; nothing twice; the order stays (promise 2) | each state |
 //! | what `append` returned is found, once it is written (promise 3) | when a call returns |
 //! | a process changes no file but by a writer that it opened itself ("One writer") | when a call returns |
-//! | opening neither cuts nor changes a record that is whole, or was synced and has lost one bit since, nor a file of another dialect ("Where a log is gone on with") | when a call returns |
+//! | opening neither cuts nor changes a record that is whole, or was synced and has lost one bit since, nor a file of another dialect ("Where appending resumes") | when a call returns |
 //! | `durable_offset` covers no byte of a sync that failed in the same process, a log opened later included ("When a sync fails") | when a call returns |
 //! | a log without damage opens; one with a torn tail, to be cut off or padded | when a call returns |
 //! | the crate's reader finds what the model's does | each state |
 //!
-//! Of a sync that failed in **another** process nothing is known: there, `durable_offset` promises nothing behind it.
+//! Of a sync that failed in **another** process nothing is known: there, `durable_offset` promises nothing after it.
 //!
 //! **The exploration** ([`explore`]) is breadth first: of each rule that is broken, the shortest way there is printed. States that are alike are gone on with
 //! once. What could go on for ever is limited ([`Limits`]): three records, three openings, one fault, one fork, one kill, one loss of
@@ -72,6 +72,10 @@ fn setups() -> Vec<Setup> {
         },
         levels_less: 0,
     };
+    let written = Setup {
+        flush: Flush::EveryAppend,
+        ..new
+    };
     let room = Setup {
         sync: SyncPolicy::OnClose,
         preallocate_len: 4096,
@@ -105,6 +109,7 @@ fn setups() -> Vec<Setup> {
     };
     vec![
         new,
+        written,
         room,
         pebble,
         old(Content::LevelDb),

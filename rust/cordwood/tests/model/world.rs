@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use cordwood::{
-    Dialect, Error, Event, LogFile, LogFileOptions, OnCorruption, OnTornTail, ReadOptions, Reader, SyncPolicy,
+    Dialect, Error, Event, FlushPolicy, LogFile, LogFileOptions, OnCorruption, OnTornTail, ReadOptions, Reader,
+    SyncPolicy,
 };
 
 use crate::disk::{Byte, Fault, File, Loss, Port};
@@ -168,7 +169,6 @@ impl Content {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flush {
     /// Before `append` returns.
-    #[allow(dead_code, reason = "for writers that can")]
     EveryAppend,
     OnClose,
 }
@@ -205,7 +205,12 @@ impl fmt::Display for Setup {
 
 impl Setup {
     fn options(&self) -> LogFileOptions {
+        let flush = match self.flush {
+            Flush::EveryAppend => FlushPolicy::EveryAppend,
+            Flush::OnClose => FlushPolicy::OnClose,
+        };
         LogFileOptions::default()
+            .with_flush(flush)
             .with_sync(self.sync)
             .with_preallocate_len(self.preallocate_len)
     }
@@ -675,6 +680,8 @@ impl World {
                 Call::Open(OnTornTail::Refuse) => *tail_before != Tail::Whole,
                 _ => *tail_before == Tail::Other,
             };
+            // A text is no log, and stays as it is.
+            let may_refuse = may_refuse || self.setup.content == Content::Text;
             if result.is_err() && fault.is_none() && !may_refuse && !self.has_flipped {
                 return Err(broken(Rule::UndamagedLogsOpen, "a log without damage is refused"));
             }
