@@ -312,8 +312,12 @@ impl LogBefore<'_> {
     fn new_len(&self, tail: &Tail, region: SkippedRegion) -> Result<u64, Error> {
         let path = self.path.map(Path::to_owned);
         // Without a valid fragment, nothing says that this is a log.
-        let is_log = tail.has_fragment || !tail.has_data || self.is_torn_first(tail.begin)?;
+        let is_log = tail.has_fragment || !tail.has_data || self.is_torn_first(self.dialect, tail.begin)?;
         match (self.options.on_torn_tail, tail.damage) {
+            (_, None) if !is_log && self.is_torn_first(Dialect::RECYCLABLE, tail.begin)? => Err(Error::NeverAppended {
+                path,
+                dialect: Dialect::RECYCLABLE,
+            }),
             (_, None) if !is_log => Err(Error::NoLog {
                 path,
                 file_len: self.file_len,
@@ -331,15 +335,15 @@ impl LogBefore<'_> {
 
     /// Whether all from `begin` on can be the beginning of one record: a header that is cut short, or one whose record goes to the end of the file
     /// or further.
-    fn is_torn_first(&self, begin: u64) -> Result<bool, Error> {
+    fn is_torn_first(&self, dialect: Dialect, begin: u64) -> Result<bool, Error> {
         let left = self.file_len - begin;
         let bytes = read_at_most(self.storage, begin, HEADER_LEN as u64).map_err(|source| self.failed(source))?;
         let Some(header) = bytes.first_chunk().map(Header::decode) else {
             return Ok(true);
         };
-        let meaning = self.dialect.meaning(header.kind);
+        let meaning = dialect.meaning(header.kind);
         let len = meaning.form.header_len() + usize::from(header.len);
-        let block_left = self.dialect.block_left(begin);
+        let block_left = dialect.block_left(begin);
         let may_be = match meaning.role {
             Role::Fragment(Kind::Full) => len <= block_left,
             // The first part of a record goes to the end of its block.
