@@ -1,7 +1,6 @@
 """What a writer of a file promises when a write, a sync, the process or another writer gets in its way."""
 
 import errno
-import json
 import os
 import resource
 import signal
@@ -9,15 +8,12 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 import reference
 from support import PAYLOAD
 
 import cordwood
-
-KILL = Path(__file__).parent / "crash" / "kill.py"
 
 
 @pytest.fixture
@@ -32,21 +28,6 @@ def run(*command):
 def python(*arguments):
     """The same Python, with the same package."""
     return run(sys.executable, *arguments)
-
-
-# Kills -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
-def test_nothing_promised_is_lost_when_the_process_is_killed(tmp_path, capsys):
-    done = python(KILL, tmp_path, "200", "20261121")
-    assert done.returncode == 0, done.stderr.decode()
-    result = json.loads(done.stdout)
-    with capsys.disabled():
-        print(f"[{result['kills']} kills, {result['torn']} torn, {result['records']} records]", end=" ")  # noqa: T201
-    assert result["kills"] >= 200
-    assert result["torn"] > 0
-    assert result["records"] > 200
 
 
 # When it syncs ---------------------------------------------------------------------------------
