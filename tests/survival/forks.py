@@ -22,10 +22,11 @@ import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import judge
-from judge import WrongRecordsError
-
 import cordwood
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+import judge  # in the folder above
+from judge import WrongRecordsError
 
 TIMEOUT = 20
 """Seconds after which a process hangs."""

@@ -20,10 +20,11 @@ import time
 import zlib
 from pathlib import Path
 
-import judge
-from judge import WrongRecordsError
-
 import cordwood
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+import judge  # in the folder above
+from judge import WrongRecordsError
 
 GENERATIONS = 6
 """Children of one file, one after the other."""

@@ -16,10 +16,11 @@ import sys
 import time
 from pathlib import Path
 
-import judge
-from judge import WrongRecordsError
-
 import cordwood
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+import judge  # in the folder above
+from judge import WrongRecordsError
 
 ROTATIONS = 5
 """Of one log."""

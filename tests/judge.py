@@ -1,4 +1,4 @@
-"""Reads the whole records of a log in plain Python, to judge what the programs beside this file leave behind.
+"""Reads the whole records of a log in plain Python, in LevelDB's dialect and others.
 
 LevelDB's dialect is read by `reference.py`. The others differ only in what stands before the records, in the header and
 in the checksum: a strict reader of a few lines, which stops at the first byte that no writer writes there.
@@ -6,13 +6,10 @@ in the checksum: a strict reader of a few lines, which stops at the first byte t
 
 from __future__ import annotations
 
-import sys
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
 import reference
 from reference import BLOCK_LEN, FIRST, FULL, HEADER, HEADER_LEN, LAST, MIDDLE, Record
 
