@@ -24,7 +24,7 @@ PYRIGHT := PATH="$(CURDIR)/$(BIN):$$PATH" PYRIGHT_PYTHON_IGNORE_WARNINGS=1 pyrig
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
 
-.PHONY: help demo test lint test-rust test-aarch64 model wheel install test-python types test-abi3 wheel-abi3 bench-abi3 bench bench-memory fuzz fmt clean
+.PHONY: help demo test lint test-rust test-aarch64 model wheel install test-python survival types test-abi3 wheel-abi3 bench-abi3 bench bench-memory fuzz fmt clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -64,6 +64,10 @@ install: wheel  ## Install that wheel into .venv
 # The tests see the installed wheel: nothing here puts python/ on the import path.
 test-python: $(VENV)/test.stamp $(VENV)/peers.stamp $(VENV)/appengine.stamp install  ## Run the Python tests on the installed wheel
 	$(BIN)/pytest
+
+# Not part of `make test`, which does a tenth or less of it: five minutes.
+survival: $(VENV)/test.stamp install  ## Kill, fork and rotate 2,500 times, and look for what was lost
+	CORDWOOD_SURVIVAL=full $(BIN)/pytest tests/test_survival.py
 
 # The stubs are hand-written: stubtest compares them with the built module, and the type checkers
 # see what a user's type checker sees.

@@ -322,16 +322,19 @@ def faster(record: dict[str, Any]) -> str:
     for part, verb, what in (
         ("compare", "read", "reading in Rust"),
         ("compare", "write", "writing in Rust"),
+        ("compare", "append, each record written", "appending in Rust, each record written"),
+        ("compare", "append, gathered", "appending in Rust, gathered"),
         ("compare", "checksum", "checksums in Rust"),
         ("python", "read", "reading in Python"),
         ("python", "write", "writing in Python"),
+        ("python", "append", "appending in Python, each record written"),
         ("checksums", "checksum", "checksums in Python"),
         ("checksums", "net", "checksums in Python, less the call"),
     ):
         found: dict[str, list[str]] = {}
-        for size, figures in record[part][verb].items():
+        for size, figures in record[part].get(verb, {}).items():
             for name, figure in figures.items():
-                if not name.startswith("cordwood") and figure["ratio"][2] < 1:
+                if not name.startswith(("cordwood", "bare-writes")) and figure["ratio"][2] < 1:
                     found.setdefault(name, []).append(f"{length(size)} ({multiple(figure['ratio'][1])})")
         lines += [f"- {what}: {name} at {', '.join(sizes)}" for name, sizes in found.items()]
     return "\n".join(lines) or "- Nobody at any size."
@@ -382,6 +385,10 @@ def memory(record: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def appending(part: dict[str, Any], verb: str) -> str:
+    return table(part[verb]) if verb in part else "Not in this record: `make bench` adds it."
+
+
 def sections(record: dict[str, Any]) -> dict[str, str]:
     """What stands between the marks of the page."""
     python, compare = record["python"], record["compare"]
@@ -396,8 +403,11 @@ def sections(record: dict[str, Any]) -> dict[str, str]:
         "checksum-net": table(record["checksums"]["net"]),
         "rust-read": table(compare["read"]),
         "rust-write": table(compare["write"]),
+        "rust-append": appending(compare, "append, each record written"),
+        "rust-append-gathered": appending(compare, "append, gathered"),
         "read": table(python["read"], mark),
         "write": table(python["write"]),
+        "append": appending(python, "append"),
         "faster": faster(record),
         "contenders": contenders(record),
         "memory": memory(record),

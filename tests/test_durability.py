@@ -1,7 +1,6 @@
 """What a writer of a file promises when a write, a sync, the process or another writer gets in its way."""
 
 import errno
-import json
 import os
 import resource
 import signal
@@ -13,11 +12,10 @@ from pathlib import Path
 
 import pytest
 import reference
+from failing_calls import CAN_FAIL, failing
 from support import PAYLOAD
 
 import cordwood
-
-KILL = Path(__file__).parent / "crash" / "kill.py"
 
 
 @pytest.fixture
@@ -32,21 +30,6 @@ def run(*command):
 def python(*arguments):
     """The same Python, with the same package."""
     return run(sys.executable, *arguments)
-
-
-# Kills -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
-def test_nothing_promised_is_lost_when_the_process_is_killed(tmp_path, capsys):
-    done = python(KILL, tmp_path, "200", "20261121")
-    assert done.returncode == 0, done.stderr.decode()
-    result = json.loads(done.stdout)
-    with capsys.disabled():
-        print(f"[{result['kills']} kills, {result['torn']} torn, {result['records']} records]", end=" ")  # noqa: T201
-    assert result["kills"] >= 200
-    assert result["torn"] > 0
-    assert result["records"] > 200
 
 
 # When it syncs ---------------------------------------------------------------------------------
@@ -342,6 +325,66 @@ def test_a_failed_sync_ends_all_work(tmp_path):
         assert os.read(reading, 100) == reference.encode([b"one"])
     finally:
         os.close(reading)
+
+
+def bytes_written():
+    """What this process has handed to the system so far, with whatever call."""
+    lines = Path("/proc/self/io").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("wchar"))
+
+
+@pytest.mark.skipif(not CAN_FAIL, reason="no table of functions that is known here")
+@pytest.mark.parametrize("failures", [1, 2])
+def test_what_a_failed_sync_did_not_cover_is_written_again(path, failures):
+    """Linux has marked its pages as clean: only bytes that are written anew can be synced."""
+    records = [bytes(100)]
+    with cordwood.open(path, "w") as writer:
+        writer.append(records[0])
+        writer.sync()
+    for number in range(failures):
+        writer = cordwood.open(path, "a")
+        if number == 0:
+            writer.sync()
+        records.append(PAYLOAD[:100])
+        writer.append(records[-1])
+        with failing("fdatasync"), pytest.raises(OSError, match="sync") as caught:
+            writer.sync()
+        assert caught.value.errno == errno.ENOTTY
+        with pytest.raises(OSError, match="an earlier sync failed"):
+            writer.close()
+    before = bytes_written()
+    records.append(b"x")
+    with cordwood.open(path, "a") as writer:
+        assert writer.durable_offset <= 107
+        writer.append(b"x")
+        writer.sync()
+        assert writer.durable_offset == 107 * (1 + failures) + 8
+    assert path.read_bytes() == reference.encode(records)
+    assert bytes_written() - before >= 107 * failures + 8
+
+
+REOPEN = """
+import sys
+import cordwood
+from test_durability import bytes_written
+before = bytes_written()
+with cordwood.open(sys.argv[1], "a", checkpoint=107) as writer:
+    writer.append(b"x")
+    writer.sync()
+    print(writer.durable_offset, bytes_written() - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc")
+def test_a_new_process_writes_again_what_stands_from_the_checkpoint_on(path):
+    """What is before is known to be synced, and of the rest nobody knows."""
+    path.write_bytes(reference.encode([bytes(100), PAYLOAD[:100]]))
+    done = run("env", f"PYTHONPATH={Path(__file__).parent}", sys.executable, "-c", REOPEN, path)
+    assert done.returncode == 0, done.stderr.decode()
+    durable_offset, written = map(int, done.stdout.split())
+    assert durable_offset == 222
+    assert written >= 222 - 107
+    assert path.read_bytes() == reference.encode([bytes(100), PAYLOAD[:100], b"x"])
 
 
 # Where it begins -------------------------------------------------------------------------------

@@ -40,6 +40,16 @@ BASELINES = {"log": "cordwood", "own": "cordwood", "batches": "cordwood on Write
 """By what a contender reads: whom its time is compared with."""
 
 
+VERBS = {
+    "read": "read",
+    "write": "write, records gathered",
+    "append": "append, each record written",
+    "checksum": "checksum",
+    "net": "checksum, less the call",
+}
+"""What a table is about. Only writers of one policy are compared."""
+
+
 class GivenUpError(Exception):
     """The contender cannot be measured; the text says why."""
 
@@ -168,7 +178,7 @@ class Bench:
             for name, answer in self.each(names, f"turn_{verb}", seconds=TURN_SECONDS).items():
                 if number > 0:  # The first round warms up.
                     times[name].append(answer["ns"])
-        print(f"\n{verb}, {size}: ns (middle half), multiple of cordwood's time (middle half)")
+        print(f"\n{VERBS[verb]}, {size}: ns (middle half), multiple of cordwood's time (middle half)")
         kept = self.figures.setdefault(verb, {}).setdefault(size, {})
         for name in names:
             if name not in self.contenders:
@@ -209,6 +219,8 @@ class Bench:
         self.take_turns("read", size, names)
         writers = [peer.name for peer in PEERS if peer.write and peer.time_writing]
         self.take_turns("write", size, [name for name in writers if name in names])
+        appenders = [peer.name for peer in PEERS if peer.append]
+        self.take_turns("append", size, [name for name in appenders if name in names])
 
     def checksums(self) -> None:
         """Checks and measures one checksum by length."""

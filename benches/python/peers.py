@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 Read = Callable[[Path], Iterable[object]]
-Write = Callable[[Path, list[bytes]], None]
+Write = Callable[[Path, Iterable[bytes]], None]
 Checksum = Callable[[bytes], int]
 
 
@@ -29,6 +29,9 @@ class Peer:
     """Whether it checks checksums as it reads."""
     read: Read | None = None
     write: Write | None = None
+    """Records are gathered: they wait in memory until there are many, or the file is closed."""
+    append: Write | None = None
+    """Each record is with the operating system before the next is begun."""
     time_writing: bool = True
     """False where another contender writes in the same way."""
     checksum: Callable[[], Checksum] | None = None
@@ -76,6 +79,16 @@ def cordwood_extend(path: Path, records: list[bytes]) -> None:
         writer.extend(records)
 
 
+def cordwood_append_each(path: Path, records: Iterable[bytes]) -> None:
+    import cordwood
+
+    with cordwood.open(path, "w") as writer:
+        append, flush = writer.append, writer.flush
+        for record in records:
+            append(record)
+            flush()
+
+
 def cordwood_checksum() -> Checksum:
     import cordwood
 
@@ -92,6 +105,33 @@ def plain_write(path: Path, records: list[bytes]) -> None:
     import plain
 
     plain.write(path, records)
+
+
+def plain_append(path: Path, records: Iterable[bytes]) -> None:
+    import plain
+
+    plain.write(path, records, flush=True)
+
+
+def file_read(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        while header := file.read(4):
+            yield file.read(int.from_bytes(header, "little"))
+
+
+def file_write(path: Path, records: Iterable[bytes]) -> None:
+    with path.open("wb") as file:
+        write = file.write
+        for record in records:
+            write(len(record).to_bytes(4, "little") + record)
+
+
+def file_append(path: Path, records: Iterable[bytes]) -> None:
+    with path.open("wb") as file:
+        write, flush = file.write, file.flush
+        for record in records:
+            write(len(record).to_bytes(4, "little") + record)
+            flush()
 
 
 def leveldb_export_read(path: Path) -> Iterator[bytes]:
@@ -129,6 +169,19 @@ def wandb_write(path: Path, records: list[bytes]) -> None:
     store.close()
 
 
+def wandb_append(path: Path, records: Iterable[bytes]) -> None:
+    from wandb.sdk.internal.datastore import DataStore
+
+    store = DataStore()
+    store.open_for_write(str(path))
+    write = store._write_data  # noqa: SLF001 - as in `wandb_write`
+    flush = store.ensure_flushed
+    for record in records:
+        write(record)
+        flush(0)
+    store.close()
+
+
 def swanlab_read(path: Path) -> Iterator[bytes]:
     from swanlab.sdk.internal.core_python.store import DataStoreReader
 
@@ -145,6 +198,17 @@ def swanlab_write(path: Path, records: list[bytes]) -> None:
     writer.open(path)
     for record in records:
         writer.write(record)
+    writer.close()
+
+
+def swanlab_append(path: Path, records: Iterable[bytes]) -> None:
+    from swanlab.sdk.internal.core_python.store import DataStoreWriter
+
+    writer = DataStoreWriter()
+    writer.open(path)
+    for record in records:
+        writer.write(record)
+        writer.ensure_flushed()
     writer.close()
 
 
@@ -332,6 +396,7 @@ PEERS = (
         file="log",
         read=cordwood_read,
         write=cordwood_append,
+        append=cordwood_append_each,
         checksum=cordwood_checksum,
         note="`for record in reader`; `append` in a loop",
     ),
@@ -363,7 +428,16 @@ PEERS = (
         file="log",
         read=plain_read,
         write=plain_write,
+        append=plain_append,
         note="forty lines written by hand",
+    ),
+    Peer(
+        name="a plain file",
+        verifies=False,
+        read=file_read,
+        write=file_write,
+        append=file_append,
+        note="`write` of a length and the record: no checksum, no blocks",
     ),
     Peer(
         name="leveldb-export", requires=LEVELDB_EXPORT, file="log", read=leveldb_export_read, note="checksums asked for"
@@ -381,6 +455,7 @@ PEERS = (
         requires=("wandb==0.29.0",),
         read=wandb_read,
         write=wandb_write,
+        append=wandb_append,
         note="the `DataStore` of the last version that has it; plain CRC-32; calls fsync at each block's end",
     ),
     Peer(
@@ -388,6 +463,7 @@ PEERS = (
         requires=("swanlab==0.10.3",),
         read=swanlab_read,
         write=swanlab_write,
+        append=swanlab_append,
         note="its `DataStore`; plain CRC-32",
     ),
     Peer(

@@ -38,7 +38,8 @@ def read(path: Path) -> Iterator[bytes]:
                         parts.clear()
 
 
-def write(path: Path, records: Iterable[bytes]) -> None:
+def write(path: Path, records: Iterable[bytes], *, flush: bool = False) -> None:
+    """With `flush`, each record is with the operating system before the next is begun."""
     with path.open("wb") as file:
         offset = 0
         for record in records:
@@ -58,3 +59,5 @@ def write(path: Path, records: Iterable[bytes]) -> None:
                 offset = (offset + 7 + len(data)) % BLOCK_LEN
                 if is_last:
                     break
+            if flush:
+                file.flush()

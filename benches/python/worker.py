@@ -11,7 +11,7 @@ import shutil
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,13 @@ class Worker:
                 self.path = self.path_to_write
             else:
                 answer["writes_the_same"] = self.path_to_write.read_bytes() == self.path.read_bytes()
+        if self.peer.append:
+            written = self.path_to_write.read_bytes()
+            self.clear()
+            self.peer.append(self.path_to_write, self.each_is_there())
+            answer["writes_the_same"] = answer.get("writes_the_same", True) and (
+                self.path_to_write.read_bytes() == written
+            )
         if self.peer.read:
             read: Any = self.peer.read(self.path)
             if self.peer.in_batches:
@@ -63,6 +70,10 @@ class Worker:
     def turn_write(self, seconds: float) -> dict[str, Any]:
         """The same, each pass into a new file."""
         return take_turn(self.write, seconds, len(self.records), before=self.clear)
+
+    def turn_append(self, seconds: float) -> dict[str, Any]:
+        """The same, where each record is with the operating system before the next is begun."""
+        return take_turn(self.append, seconds, len(self.records), before=self.clear)
 
     def turn_checksum(self, seconds: float) -> dict[str, Any]:
         """Nanoseconds a call, the loop included."""
@@ -92,6 +103,19 @@ class Worker:
     def write(self) -> None:
         """One pass."""
         self.peer.write(self.path_to_write, self.records)
+
+    def append(self) -> None:
+        """One pass."""
+        self.peer.append(self.path_to_write, self.records)
+
+    def each_is_there(self) -> Iterator[bytes]:
+        """The records; raises if one is asked for and the one before is not in the file."""
+        length = 0
+        for record in self.records:
+            yield record
+            before, length = length, self.path_to_write.stat().st_size
+            if length < before + len(record):
+                raise ValueError("a record is not in the file when the next is begun")
 
     def read(self) -> None:
         """One pass: each record is seen, and let go."""

@@ -1,4 +1,4 @@
-//! cordwood beside other crates: checksums by length, and logs in memory by the length of their records.
+//! cordwood beside other crates: checksums by length, and logs in memory and in files by the length of their records.
 //!
 //! Each line is a contender at a size: nanoseconds for one checksum or one record, as the median of the rounds with the
 //! middle half, then the time as a multiple of cordwood's in the same round, likewise. The contenders take turns, so that
@@ -7,6 +7,7 @@
 // This program's output is what it is for.
 #![allow(clippy::print_stdout)]
 
+mod append;
 mod checksum;
 mod log;
 mod turns;
@@ -23,4 +24,5 @@ fn main() {
     println!("verb\tsize\tcontender\tns\tlow\thigh\tratio\tlow\thigh");
     checksum::compare();
     log::compare();
+    append::compare();
 }

@@ -1,0 +1,67 @@
+"""Makes a system call of the extension module fail, with nothing compiled and no privilege.
+
+Where the module jumps for a function of the C library stands in a table of its own (the global offset table). One
+entry is replaced by another function of the library, which takes the same argument and always fails.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import platform
+import struct
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from cordwood import _native
+
+CAN_FAIL = sys.platform == "linux" and platform.machine() == "x86_64"
+
+GLOB_DAT, JUMP_SLOT = 6, 7
+"""The relocations of x86-64 that fill an entry with the address of a function."""
+
+
+def sections(file: bytes) -> dict[str, bytes]:
+    """The sections of an ELF file of 64 bits, by name."""
+    (table,) = struct.unpack_from("<Q", file, 0x28)
+    size, count, names_index = struct.unpack_from("<HHH", file, 0x3A)
+    headers = [struct.unpack_from("<IIQQQQ", file, table + number * size) for number in range(count)]
+    names = file[headers[names_index][4] :]
+    return {
+        names[name : names.index(b"\0", name)].decode(): file[offset : offset + length]
+        for name, _, _, _, offset, length in headers
+    }
+
+
+def entry_of(function: str) -> ctypes.c_void_p:
+    """The entry in the table of the module that is loaded."""
+    path = str(Path(_native.__file__).resolve())
+    parts = sections(Path(path).read_bytes())
+    begin = next(
+        int(line.split("-")[0], 16) for line in Path("/proc/self/maps").read_text().splitlines() if line.endswith(path)
+    )
+    for offset, info, _ in struct.iter_unpack("<QQq", parts[".rela.dyn"] + parts.get(".rela.plt", b"")):
+        if info & 0xFFFFFFFF in (GLOB_DAT, JUMP_SLOT):
+            (name,) = struct.unpack_from("<I", parts[".dynsym"], (info >> 32) * 24)
+            if parts[".dynstr"][name:].split(b"\0", 1)[0].decode() == function:
+                return ctypes.c_void_p.from_address(begin + offset)
+    raise LookupError(f"{path} does not call {function}")
+
+
+@contextmanager
+def failing(function: str) -> Iterator[None]:
+    """Meanwhile `fdatasync`, or another function that takes a descriptor alone, fails with ENOTTY on a file."""
+    library = ctypes.CDLL(None, use_errno=True)
+    entry = entry_of(function)
+    page = ctypes.addressof(entry) // mmap.PAGESIZE * mmap.PAGESIZE
+    may = mmap.PROT_READ | mmap.PROT_WRITE
+    if library.mprotect(ctypes.c_void_p(page), ctypes.c_size_t(mmap.PAGESIZE), may) != 0:
+        raise OSError(ctypes.get_errno(), "mprotect")
+    before = entry.value
+    entry.value = ctypes.cast(library.tcdrain, ctypes.c_void_p).value
+    try:
+        yield
+    finally:
+        entry.value = before

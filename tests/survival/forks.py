@@ -1,0 +1,469 @@
+"""Forks with a writer or a reader open, lets the child do all sorts of things, and looks at what it leaves:
+`python forks.py FOLDER COUNT SEED`.
+
+The rules: a process that did not open a writer never changes its file. What would change it raises an OSError that says
+to reopen in this process; closing and dropping only release the descriptor, never the lock. The opener notices nothing.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import functools
+import gc
+import itertools
+import json
+import os
+import random
+import select
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import cordwood
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+import judge  # in the folder above
+from judge import WrongRecordsError
+
+TIMEOUT = 20
+"""Seconds after which a process hangs."""
+
+ADVICE = "reopen in this process"
+MINE = b"appended in a child, which must not be in the log"
+
+
+def has_ended(process: int) -> bool:
+    """Waits for that; not for ever."""
+    descriptor = os.pidfd_open(process)
+    ended = select.select([descriptor], [], [], TIMEOUT)[0]
+    os.close(descriptor)
+    return bool(ended)
+
+
+# What the child does -----------------------------------------------------------------------------
+# Each returns what is wrong with what it saw, or nothing. The writer comes in a list, so that it can be let go.
+
+
+def refused(do: Callable[[], object]) -> str | None:
+    """A call that has to raise."""
+    try:
+        do()
+    except OSError as error:
+        return None if ADVICE in str(error) else f"the message is {error}"
+    except Exception as error:  # noqa: BLE001 - it is what is looked for
+        return f"{type(error).__name__}: {error}"
+    return "it did not raise"
+
+
+def allowed(do: Callable[[], object]) -> str | None:
+    """A call that must not raise."""
+    try:
+        do()
+    except Exception as error:  # noqa: BLE001 - it is what is looked for
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+def nothing(held: list[cordwood.Writer]) -> str | None:
+    return None
+
+
+def collect(held: list[cordwood.Writer]) -> str | None:
+    gc.collect()
+    return None
+
+
+def drop(held: list[cordwood.Writer]) -> str | None:
+    return allowed(held.clear) or allowed(gc.collect)
+
+
+def close(held: list[cordwood.Writer]) -> str | None:
+    return allowed(held[0].close) or allowed(held[0].close)
+
+
+def leave_with(held: list[cordwood.Writer]) -> str | None:
+    def leave() -> None:
+        with held[0]:
+            pass
+
+    return allowed(leave)
+
+
+def append(held: list[cordwood.Writer]) -> str | None:
+    """A record that is written at once raises, and is not in the way of closing; one that is kept raises then."""
+    try:
+        held[0].append(MINE)
+    except OSError as error:
+        return allowed(held[0].close) if ADVICE in str(error) else f"the message is {error}"
+    closed = refused(held[0].close)
+    return closed and f"close after an append that returned: {closed}"
+
+
+def append_much(held: list[cordwood.Writer]) -> str | None:
+    """At the latest when it would write."""
+
+    def fill() -> None:
+        for _ in range(40):
+            held[0].append(MINE + bytes(100_000))
+
+    return refused(fill)
+
+
+def append_sync(held: list[cordwood.Writer]) -> str | None:
+    return refused(lambda: held[0].append(MINE, sync=True))
+
+
+def extend(held: list[cordwood.Writer]) -> str | None:
+    return refused(lambda: held[0].extend([MINE + bytes(100_000)] * 40))
+
+
+def flush(held: list[cordwood.Writer]) -> str | None:
+    return refused(held[0].flush) or allowed(held[0].close)
+
+
+def sync(held: list[cordwood.Writer]) -> str | None:
+    return refused(held[0].sync) or allowed(held[0].close)
+
+
+def all_of_it(held: list[cordwood.Writer]) -> str | None:
+    refused(lambda: held[0].append(MINE))
+    return refused(held[0].flush) or refused(held[0].sync) or append_much(held)
+
+
+def fork_again(held: list[cordwood.Writer]) -> str | None:
+    """As a daemon is made: the child ends at once, its child uses the writer."""
+    child = os.fork()
+    if child == 0:
+        flush(held)
+        held.clear()
+        sys.exit(0)
+    if not has_ended(child):
+        os.kill(child, signal.SIGKILL)
+        return "the grandchild hangs"
+    _, status = os.waitpid(child, 0)
+    return None if status == 0 else f"the grandchild ended with status {status}"
+
+
+ACTIONS = [
+    nothing,
+    close,
+    append,
+    drop,
+    flush,
+    extend,
+    leave_with,
+    sync,
+    append_much,
+    collect,
+    fork_again,
+    append_sync,
+    all_of_it,
+]
+EXITS = ["sys.exit", "os._exit", "exception"]
+PEBBLE = cordwood.Dialect("pebble", log_number=judge.LOG_NUMBER)
+VARIANTS = [
+    ("leveldb", "w", {}),
+    ("leveldb", "w", {"sync": "append", "preallocate_len": 1 << 16}),
+    ("pebble", "x", {"dialect": PEBBLE}),
+    ("leveldb", "a", {"flush": "close"}),
+    ("leveldb", "a", {"flush": "append"}),
+    ("pebble", "x", {"dialect": PEBBLE, "flush": "close", "preallocate_len": 1 << 16}),
+    ("leveldb", "w", {"sync": "append"}),
+    ("wandb", "x", {"dialect": "wandb"}),
+    ("leveldb", "w", {"flush": "close", "sync": "close", "preallocate_len": 1 << 20}),
+]
+"""The dialect, the mode and the options of the writer."""
+
+
+HELD_TO_THE_END: list[cordwood.Writer] = []
+
+
+# A writer ----------------------------------------------------------------------------------------
+
+
+class Parent:
+    """The process that opened the writer, and all that it appends."""
+
+    def __init__(self, path: Path, mode: str, options: dict[str, object], rng: random.Random) -> None:
+        self.path = path
+        self.rng = rng
+        self.records: list[bytes] = []
+        self.stop = threading.Event()
+        self.thread: threading.Thread | None = None
+        self.problem: str | None = None
+        if mode == "a":
+            with cordwood.open(path, "w") as writer:
+                writer.append(b"there already")
+            self.records.append(b"there already")
+        # In a list, since a name on the stack would keep it in the child, too. Let go with this object or, if nobody
+        # clears it, at the very end of the interpreter.
+        self.held = rng.choice([[], HELD_TO_THE_END])
+        self.held[:] = [cordwood.open(path, mode, **options)]
+
+    def append(self, count: int) -> None:
+        """What has returned is there."""
+        for _ in range(count):
+            record = b"%d " % len(self.records) + self.rng.choice([bytes, self.rng.randbytes])(
+                self.rng.randrange(3_000)
+            )
+            self.held[0].append(record)
+            self.records.append(record)
+
+    def append_in_a_thread(self) -> None:
+        """Appends on and on, so that a fork meets it anywhere."""
+
+        def run() -> None:
+            try:
+                while not self.stop.is_set() and len(self.records) < 3_000:
+                    self.append(1)
+            except Exception as error:  # noqa: BLE001 - said below
+                self.problem = f"append in a thread of the parent: {type(error).__name__}: {error}"
+
+        self.thread = threading.Thread(target=run, daemon=True)
+        self.thread.start()
+
+    def join(self) -> None:
+        """Ends the thread, if there is one."""
+        self.stop.set()
+        if self.thread:
+            self.thread.join(TIMEOUT)
+            if self.thread.is_alive():
+                raise WrongRecordsError("a thread of the parent hangs")
+        if self.problem:
+            raise WrongRecordsError(self.problem)
+
+
+def is_locked(path: Path) -> bool:
+    """Asked of the system, as another process would."""
+    with path.open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
+
+def is_refused(path: Path) -> bool:
+    """The same, asked by a writer."""
+    try:
+        cordwood.open(path, "a").close()
+    except BlockingIOError:
+        return True
+    except (OSError, cordwood.CordwoodError):
+        pass  # Not for who has it open.
+    return False
+
+
+class Child:
+    """A fork that waits for a byte, acts, reports, waits for another byte and ends."""
+
+    def __init__(self, act: Callable[[], str | None], how: str) -> None:
+        here, there = os.pipe(), os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            os.close(here[0])
+            os.close(there[1])
+            os.read(there[0], 1)
+            try:
+                report = act()
+            except Exception as error:  # noqa: BLE001 - the parent says it
+                report = f"{type(error).__name__}: {error}"
+            os.write(here[1], json.dumps(report).encode())
+            os.close(here[1])
+            os.read(there[0], 1)
+            end(how)
+        os.close(here[1])
+        os.close(there[0])
+        self.reports, self.orders = here[0], there[1]
+
+    def acts(self) -> None:
+        """Lets it act, and waits for what it says."""
+        os.write(self.orders, b".")
+        report = b""
+        while True:
+            if not select.select([self.reports], [], [], TIMEOUT)[0]:
+                raise WrongRecordsError("the child hangs")
+            piece = os.read(self.reports, 1 << 16)
+            if not piece:
+                break
+            report += piece
+        if not report:
+            raise WrongRecordsError("the child ended in the middle")
+        if problem := json.loads(report):
+            raise WrongRecordsError(f"in the child: {problem}")
+
+    def ends(self) -> None:
+        """Lets it end, and waits for that."""
+        os.close(self.orders)
+        self.orders = -1
+        if not has_ended(self.pid):
+            raise WrongRecordsError("the child hangs at its end")
+        _, status = os.waitpid(self.pid, 0)
+        self.pid = 0
+        if os.waitstatus_to_exitcode(status) < 0:
+            raise WrongRecordsError(f"the child ended by signal {-os.waitstatus_to_exitcode(status)}")
+
+    def clear(self) -> None:
+        """After a problem."""
+        if self.pid:
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+        os.close(self.reports)
+        if self.orders >= 0:
+            os.close(self.orders)
+
+
+def end(how: str) -> None:
+    """Normally, with all that the interpreter does at its end; at once; or by an exception that nobody catches."""
+    if how == "os._exit":
+        os._exit(0)
+    sys.stderr = open(os.devnull, "w")  # noqa: PTH123, SIM115 - what an exception prints, and a warning at the end
+    if how == "sys.exit":
+        sys.exit(0)
+    raise KeyError
+
+
+def scene(number: int) -> tuple[Callable[[list[cordwood.Writer]], str | None], tuple[str, str, dict[str, object]], str]:
+    """What goes by the number of the fork, so that few forks meet all of it."""
+    return (
+        ACTIONS[number % len(ACTIONS)],
+        VARIANTS[number % len(VARIANTS)],
+        EXITS[number // len(VARIANTS) % len(EXITS)],
+    )
+
+
+def fork_a_writer(path: Path, number: int, rng: random.Random) -> None:
+    """One fork, with a look at the log when both have gone on and ended."""
+    action, (dialect, mode, options), how = scene(number)
+    parent = Parent(path, mode, options, rng)
+    parent.append(rng.randrange(30))
+    if rng.random() < 0.3:
+        parent.append_in_a_thread()
+    outlives = rng.random() < 0.5
+    child = Child(functools.partial(action, parent.held), how)
+    try:
+        if not parent.thread:
+            parent.append(rng.randrange(30))
+        child.acts()
+        if not is_locked(path) or not is_refused(path):
+            raise WrongRecordsError("the log is not locked any more while its opener writes")
+        if not outlives:
+            child.ends()
+        parent.join()
+        parent.append(rng.randrange(30))
+        if rng.random() < 0.5:
+            parent.held[0].sync()
+        if not is_locked(path):
+            raise WrongRecordsError("the log is not locked any more when the child has ended")
+        parent.held[0].close()
+        if is_locked(path):
+            raise WrongRecordsError("the log is locked after its opener has closed it")
+        look_at(path, dialect, parent.records)
+        if dialect != "pebble":  # A log with a log number is not appended to.
+            with cordwood.open(path, "a", dialect=dialect) as writer:
+                writer.append(b"from the next writer")
+            parent.records.append(b"from the next writer")
+        before = path.read_bytes()
+        if outlives:
+            child.ends()
+            if path.read_bytes() != before:
+                raise WrongRecordsError("the end of a child changed the file")
+        look_at(path, dialect, parent.records)
+    finally:
+        parent.stop.set()
+        child.clear()
+
+
+def look_at(path: Path, dialect: str, expected: list[bytes]) -> None:
+    """All is there, once, in order; and nothing else but what closes such a log."""
+    data = path.read_bytes()
+    records = judge.records_in(data, dialect)
+    found = [record.data for record in records]
+    if found != expected:
+        strange = sum(record not in expected for record in found)
+        raise WrongRecordsError(
+            f"{len(expected)} records were appended, {len(found)} are there, {strange} of them strangers"
+        )
+    rest = data[records[-1].end_offset if records else 0 :]
+    trailer = judge.DIALECTS[dialect].end_trailer if dialect in judge.DIALECTS else b""
+    header = judge.DIALECTS[dialect].file_header if dialect in judge.DIALECTS and not records else b""
+    if rest.lstrip(b"\0") != (header + trailer).lstrip(b"\0") or len(rest) > len(header) + len(trailer) + 18:
+        raise WrongRecordsError(f"{len(rest)} bytes after the last record")
+
+
+# A reader ----------------------------------------------------------------------------------------
+
+
+WAYS_TO_READ: dict[str, Callable[[Path], Iterator[bytes]]] = {
+    "a reader": lambda path: iter(cordwood.open(path)),
+    "records()": lambda path: (record.data for record in cordwood.open(path).records()),
+    "batches()": lambda path: itertools.chain.from_iterable(cordwood.open(path).batches(len_max=1 << 16)),
+    "packs()": lambda path: (
+        pack[index] for pack in cordwood.open(path).packs(len_max=1 << 16) for index in range(len(pack))
+    ),
+    "a follower": lambda path: iter(cordwood.follow(path, timeout=0)),
+}
+
+
+def fork_a_reader(path: Path, number: int, rng: random.Random) -> None:
+    """Both go on to the end, and read all of it, whoever is faster."""
+    records = [b"%06d" % index + bytes(rng.randrange(2_000)) for index in range(6_000)]
+    with cordwood.open(path, "w") as writer:
+        writer.extend(records)
+    name = list(WAYS_TO_READ)[number % len(WAYS_TO_READ)]
+    iterator = WAYS_TO_READ[name](path)
+    before = rng.choice([0, 1, 100, 3_000])
+    seen = list(itertools.islice(iterator, before))
+
+    def read() -> str | None:
+        rest = list(iterator)
+        return None if rest == records[before:] else f"{name}: {len(rest)} of {len(records) - before} records"
+
+    child = Child(read, EXITS[number % len(EXITS)])
+    try:
+        if rng.random() < 0.5:
+            child.acts()
+            seen += iterator
+        else:
+            half = rng.randrange(3_000)
+            seen += itertools.islice(iterator, half)
+            child.acts()
+            seen += iterator
+        child.ends()
+        if seen != records:
+            raise WrongRecordsError(f"{name}: {len(seen)} of {len(records)} records in the parent")
+    finally:
+        child.clear()
+
+
+def main(folder: Path, count: int, seed: str) -> None:
+    """Forks and looks, and prints what was found. A file that fails is left there."""
+    rng = random.Random(seed)
+    opener = os.getpid()
+    problems: dict[str, str] = {}
+    first = 6 * rng.randrange(len(ACTIONS) * len(VARIANTS) * len(EXITS))
+    for number in range(first, first + count):
+        path = folder / f"forks-{number}.log"
+        readers = (number + 1) // 6  # Each sixth is one.
+        try:
+            if number % 6 == 5:
+                label = list(WAYS_TO_READ)[(readers - 1) % len(WAYS_TO_READ)]
+                fork_a_reader(path, readers - 1, rng)
+            else:
+                action, variant, how = scene(number - readers)
+                label = f"{action.__name__}, {how}, {variant}"
+                fork_a_writer(path, number - readers, rng)
+            path.unlink()
+        except Exception as problem:
+            if os.getpid() != opener:
+                raise
+            what = str(problem) if isinstance(problem, WrongRecordsError) else traceback.format_exc(limit=-2)
+            problems.setdefault(label, f"{path.name}: {what}")
+    print(json.dumps({"count": count, "problems": problems}))  # noqa: T201
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3])

@@ -1,0 +1,206 @@
+"""Kills a writing process over and over, and looks at what it leaves: `python kills.py FOLDER COUNT SEED`.
+
+A program of its own, since it forks: each child appends numbered records and says in shared memory, which no kill takes
+back, how many of its appends have returned. The parent kills it at any moment (SIGKILL). Then all that was promised
+must be there, in its order and only once, nothing else may be, and the next child must be able to go on.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import mmap
+import os
+import random
+import signal
+import struct
+import sys
+import threading
+import time
+import zlib
+from pathlib import Path
+
+import cordwood
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+import judge  # in the folder above
+from judge import WrongRecordsError
+
+GENERATIONS = 6
+"""Children of one file, one after the other."""
+THREADS = 3
+APPENDS_MAX = 600
+"""Then a child waits to be killed: a log that nobody writes to just now."""
+
+
+@functools.lru_cache(2_000)
+def record(thread: int, number: int) -> bytes:
+    """A record that tells its number and whose every byte is known. With one thread, some are empty."""
+    rng = random.Random(f"{thread} {number}")
+    if thread == 0 and number % 50 == 7:
+        return b""
+    if number % 40 == 5:
+        # Long enough for the system to stop in the middle of the write, and made in no time.
+        body = bytes([number % 251]) * 700_000
+    else:
+        length = rng.choice([*[rng.randrange(200)] * 12, *[rng.randrange(3_000)] * 7, rng.randrange(100_000)])
+        body = rng.randbytes(length) if number % 3 else bytes(length)
+        if number % 9 == 4:  # A run of zeros within other bytes, as in a page of a database.
+            body += bytes(1_200) + body[:50]
+    return struct.pack("<BII", thread, number, zlib.crc32(body)) + body
+
+
+class Plan:
+    """What all children of one file do alike."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self.dialect = rng.choice(["leveldb", "leveldb", "leveldb", "wandb"])
+        self.threads = rng.choice([1, 1, THREADS])
+        self.on_torn_tail = rng.choice(["truncate"] * 4 + ["pad"]) if self.dialect == "leveldb" else "truncate"
+        # Half of them with the options that nobody has to know.
+        self.options = rng.choice(
+            [
+                *[{}] * 6,
+                {"flush": "append"},
+                {"flush": "close"},
+                {"preallocate_len": 1 << 20},
+                {"flush": "close", "sync": "append"},
+                {"flush": "close", "sync_len": 20_000, "preallocate_len": 1 << 20},
+                {"flush": "close", "sync_interval": 0.002},
+            ]
+        )
+        self.is_buffered = self.options.get("flush") == "close"
+
+    def __str__(self) -> str:
+        return f"{self.dialect}, {self.threads} threads, {self.on_torn_tail}, {self.options}"
+
+
+class Shared:
+    """Numbers of each thread that are there when its process is not. One store each: never half a number."""
+
+    def __init__(self) -> None:
+        self.numbers = memoryview(mmap.mmap(-1, 4096)).cast("Q")
+
+    def begin(self, numbers: list[int]) -> None:
+        """Nothing is promised yet, and nothing attempted."""
+        for thread in range(THREADS):
+            self.promised(thread, numbers[thread])
+            self.attempts(thread, numbers[thread])
+
+    def promised(self, thread: int, number: int | None = None) -> int:
+        """All records before this one are there."""
+        if number is not None:
+            self.numbers[2 * thread] = number
+        return self.numbers[2 * thread]
+
+    def attempts(self, thread: int, number: int | None = None) -> int:
+        """This record and those after it are not."""
+        if number is not None:
+            self.numbers[2 * thread + 1] = number
+        return self.numbers[2 * thread + 1]
+
+
+def write(path: Path, plan: Plan, seed: float, shared: Shared, *, is_new: bool) -> None:
+    """The child: appends records until it is killed. The dialect is named to a file in which it cannot be seen yet."""
+    options = plan.options | ({"dialect": plan.dialect} if is_new else {})
+    writer = cordwood.open(path, "a", on_torn_tail=plan.on_torn_tail, **options)
+    threads = [
+        threading.Thread(target=append, args=(writer, thread, plan, seed, shared)) for thread in range(1, plan.threads)
+    ]
+    for thread in threads:
+        thread.start()
+    append(writer, 0, plan, seed, shared)
+    signal.pause()
+
+
+def append(writer: cordwood.Writer, thread: int, plan: Plan, seed: float, shared: Shared) -> None:
+    """What has returned is promised; with `flush="close"`, what has been flushed or synced."""
+    rng = random.Random(f"{seed} {thread}")
+    number = shared.promised(thread)
+    end = number + APPENDS_MAX
+    while number < end:
+        way = rng.random()
+        count = rng.randrange(1, 20) if way < 0.15 else 1
+        records = [record(thread, number + index) for index in range(count)]
+        shared.attempts(thread, number + count)
+        if way < 0.15:
+            writer.extend(records)
+        else:
+            writer.append(records[0], sync=way > 0.98)
+        number += count
+        if not plan.is_buffered or plan.options.get("sync") == "append" or (count == 1 and way > 0.98):
+            shared.promised(thread, number)
+        elif way > 0.85:
+            (writer.flush if way > 0.9 else writer.sync)()
+            shared.promised(thread, number)
+
+
+def run_child(path: Path, plan: Plan, numbers: list[int], rng: random.Random, shared: Shared) -> None:
+    """Starts a child and kills it at a random moment after a random number of records."""
+    shared.begin(numbers)
+    seed, delay = rng.random(), rng.choice([0, rng.uniform(0, 0.002)])
+    target = numbers[0] + int(min(rng.expovariate(1 / 60), 1_000))
+    child = os.fork()
+    if child == 0:
+        try:
+            write(path, plan, seed, shared, is_new=not any(numbers))
+        except BaseException as error:  # noqa: BLE001 - the parent says it
+            print(f"{plan}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)  # noqa: T201
+        finally:
+            os._exit(1)
+    deadline = time.monotonic() + 20
+    while shared.attempts(0) < target and time.monotonic() < deadline:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            raise WrongRecordsError(f"the child ended by itself, status {os.waitstatus_to_exitcode(status)}")
+        time.sleep(0)
+    time.sleep(delay)
+    os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    if os.waitstatus_to_exitcode(status) != -signal.SIGKILL:
+        raise WrongRecordsError("the child ended by itself")
+
+
+def check(path: Path, plan: Plan, shared: Shared) -> tuple[list[int], bool]:
+    """Looks at the file: how many records of each thread there are, and whether something stands after the last."""
+    data = path.read_bytes() if path.exists() else b""
+    records = judge.records_in(data, plan.dialect, skips=plan.on_torn_tail == "pad")
+    counts = [0] * THREADS
+    for found in records:
+        thread = found.data[0] if found.data else 0
+        if found.data != record(thread, counts[thread]):
+            raise WrongRecordsError(f"at {found.offset} is not record {counts[thread]} of thread {thread}")
+        counts[thread] += 1
+    for thread, count in enumerate(counts):
+        if not shared.promised(thread) <= count <= shared.attempts(thread):
+            raise WrongRecordsError(
+                f"of thread {thread}, {shared.promised(thread)} records are promised, {shared.attempts(thread)} were "
+                f"begun, and {count} are there"
+            )
+    return counts, len(data) > (records[-1].end_offset if records else 0)
+
+
+def main(folder: Path, count: int, seed: str) -> None:
+    """Goes through files of some generations each, and prints what was found. A file that fails is left there."""
+    rng = random.Random(seed)
+    shared = Shared()
+    kills = torn = kept = 0
+    problems: dict[str, str] = {}
+    while kills < count:
+        path, plan = folder / f"kills-{kills}.log", Plan(rng)
+        numbers = [0] * THREADS
+        try:
+            for _ in range(GENERATIONS):
+                kills += 1
+                run_child(path, plan, numbers, rng, shared)
+                numbers, is_torn = check(path, plan, shared)
+                torn += is_torn
+            path.unlink(missing_ok=True)
+        except WrongRecordsError as problem:
+            problems.setdefault(str(plan), f"{path.name}: {problem}")
+        kept += sum(numbers)
+    print(json.dumps({"count": kills, "torn": torn, "records": kept, "problems": problems}))  # noqa: T201
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3])

@@ -1,0 +1,326 @@
+"""Appending to a file that is there: in the dialect that it has, and never at the cost of what is in it."""
+
+import gzip
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import judge
+import pytest
+import reference
+from reference import BLOCK_LEN
+from support import PAYLOAD
+
+import cordwood
+
+POLICIES = ["refuse", "truncate", "pad"]
+NUMBERED = cordwood.Dialect("recyclable", log_number=7)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "some.log"
+
+
+def make(path, dialect, records):
+    with cordwood.open(path, "w", dialect=dialect) as writer:
+        writer.extend(records)
+    return path.read_bytes()
+
+
+# With zeros: a file in which a crash could have left some.
+WITH_ZEROS = [bytes(1200)] * 100
+
+
+# Files of another dialect ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("on_torn_tail", POLICIES)
+@pytest.mark.parametrize("named", [None, "auto", "the dialect"])
+@pytest.mark.parametrize("records", [WITH_ZEROS, [b"one"], [PAYLOAD[:100_000], b""]], ids=["zeros", "one", "long"])
+@pytest.mark.parametrize("dialect", ["leveldb", "wandb", "swanlab"])
+def test_a_whole_file_is_appended_to_in_its_dialect(path, dialect, records, named, on_torn_tail):
+    before = make(path, dialect, records)
+    name = dialect if named == "the dialect" else named
+    with cordwood.open(path, "a", dialect=name, on_torn_tail=on_torn_tail) as writer:
+        assert writer.recovered_tail is None
+        assert writer.append(b"new") >= len(before)
+    data = path.read_bytes()
+    assert data.startswith(before)
+    assert [record.data for record in judge.records_in(data, dialect)] == [*records, b"new"]
+    assert list(cordwood.open(path)) == [*records, b"new"]
+
+
+@pytest.mark.parametrize("on_torn_tail", ["truncate", "pad"])
+@pytest.mark.parametrize("dialect", ["wandb", "swanlab"])
+def test_a_torn_file_is_appended_to_in_its_dialect(path, dialect, on_torn_tail):
+    path.write_bytes(make(path, dialect, [b"one", PAYLOAD[:1000]])[:-10])
+    with cordwood.open(path, "a", on_torn_tail=on_torn_tail) as writer:
+        assert writer.recovered_tail.reason == "torn_tail"
+        writer.append(b"new")
+    assert list(cordwood.open(path, on_corruption="skip")) == [b"one", b"new"]
+    if on_torn_tail == "truncate":
+        assert [record.data for record in judge.records_in(path.read_bytes(), dialect)] == [b"one", b"new"]
+
+
+def test_a_new_file_in_which_nothing_can_be_seen_is_leveldbs(path):
+    with cordwood.open(path, "a", dialect="auto") as writer:
+        writer.append(b"one")
+    assert path.read_bytes() == reference.encode([b"one"])
+
+
+@pytest.mark.parametrize("on_torn_tail", POLICIES)
+@pytest.mark.parametrize(
+    ("dialect", "named"),
+    [("leveldb", "wandb"), ("leveldb", "swanlab"), ("wandb", "leveldb"), ("wandb", "swanlab"), ("swanlab", "leveldb")],
+)
+@pytest.mark.parametrize("records", [WITH_ZEROS, [b"one"]], ids=["zeros", "one"])
+def test_a_named_dialect_that_is_not_the_files_is_refused_by_name(path, dialect, named, records, on_torn_tail):
+    before = make(path, dialect, records)
+    with pytest.raises(cordwood.DialectError, match=dialect) as caught:
+        cordwood.open(path, "a", dialect=named, on_torn_tail=on_torn_tail).close()
+    assert str(path) in str(caught.value)
+    assert path.read_bytes() == before
+
+
+# Logs of engines that never append -----------------------------------------------------------------
+
+
+NEVER_APPENDED = {
+    "pebble": cordwood.Dialect("pebble", log_number=7),
+    "recyclable": cordwood.Dialect("recyclable", log_number=7),
+    "rocksdb": cordwood.Dialect("rocksdb", log_number=7),
+    "zstd": cordwood.Dialect("rocksdb", zstd=True),
+    "zstd and log number": cordwood.Dialect("rocksdb", log_number=7, zstd=True),
+}
+
+
+@pytest.mark.parametrize("on_torn_tail", POLICIES)
+@pytest.mark.parametrize("named", [False, True], ids=["not named", "named"])
+@pytest.mark.parametrize("records", [WITH_ZEROS, [b"one"]], ids=["zeros", "one"])
+@pytest.mark.parametrize("name", NEVER_APPENDED)
+def test_a_log_that_its_engine_never_appends_to(path, name, records, named, on_torn_tail):
+    """Not "damaged", which it is not; and not written where no reader looks."""
+    dialect = NEVER_APPENDED[name]
+    before = make(path, dialect, records)
+    with pytest.raises((cordwood.DialectError, ValueError), match=r"create a new log"):
+        cordwood.open(path, "a", on_torn_tail=on_torn_tail, **({"dialect": dialect} if named else {})).close()
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("dialect", [cordwood.Dialect("rocksdb", zstd=True), NUMBERED], ids=str)
+def test_what_is_refused_makes_no_file(path, dialect):
+    with pytest.raises((cordwood.DialectError, ValueError), match=r"create a new log") as caught:
+        cordwood.open(path, "a", dialect=dialect).close()
+    if dialect != NUMBERED:
+        assert "log number" not in str(caught.value)
+    assert not path.exists()
+
+
+# Files that are no log ---------------------------------------------------------------------------
+
+
+def foreign_files():
+    text = b"".join(b"%d a line of a text file\n" % number for number in range(3000))
+    library = Path(reference.crc32c.__self__.__file__).read_bytes()
+    return {
+        "a short text": text[:2050],
+        "a text of a line": text[:20],
+        "a text": text,
+        "a program": library,
+        "the beginning of a program": library[:20_000],
+        "gzip": gzip.compress(text, mtime=1_700_000_000),
+        "PNG": b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + PAYLOAD[:3000] + bytes(1000),
+        "random": PAYLOAD[:10_000],
+        "random and zeros": PAYLOAD[:1_000] + bytes(2_000),
+        "LFS pointer": b"version https://git-lfs.github.com/spec/v1\noid sha256:%064d\nsize 123\n" % 1,
+    }
+
+
+@pytest.mark.parametrize("on_torn_tail", ["refuse", "truncate"])
+@pytest.mark.parametrize("name", foreign_files())
+def test_a_file_without_a_valid_fragment_is_not_cut(path, name, on_torn_tail):
+    before = foreign_files()[name]
+    path.write_bytes(before)
+    with pytest.raises(cordwood.CordwoodError) as caught:
+        cordwood.open(path, "a", on_torn_tail=on_torn_tail).close()
+    assert str(path) in str(caught.value)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("length", [1, 6, 7, 8, 100, 5_006])
+def test_a_torn_first_record_is_cut(path, length):
+    path.write_bytes(reference.encode([PAYLOAD[:5000]])[:length])
+    with cordwood.open(path, "a", on_torn_tail="truncate") as writer:
+        assert len(writer.recovered_tail) == length
+        writer.append(b"new")
+    assert path.read_bytes() == reference.encode([b"new"])
+
+
+@pytest.mark.parametrize("length", range(1, 17))
+def test_a_torn_first_record_of_a_run_file_is_cut(path, length):
+    path.write_bytes(make(path, "wandb", [PAYLOAD[:5000]])[:length])
+    with cordwood.open(path, "a", dialect="wandb", on_torn_tail="truncate") as writer:
+        writer.append(b"new")
+    assert [record.data for record in judge.records_in(path.read_bytes(), "wandb")] == [b"new"]
+
+
+def contents():
+    whole = reference.encode([b"one", PAYLOAD[:50_000]])
+    return foreign_files() | {
+        "leveldb": whole,
+        "leveldb, torn": whole[:-5],
+        "leveldb, damaged": whole[:9] + b"?" + whole[10:],
+        "leveldb, zeros": whole + bytes(5000),
+        "zeros": bytes(5000),
+        "blocks of zeros": bytes(3 * BLOCK_LEN),
+        "the beginning of a header": whole[:4],
+        "the beginning of a file header": b":W&",
+        "a file header": bytes.fromhex("3a572642e1be00"),
+        "a file header and zeros": bytes.fromhex("3a572642e1be00") + bytes(500),
+        "a damaged file header": bytes.fromhex("3a572642e1be01") + bytes(500),
+    }
+
+
+def numbered(path):
+    for name, dialect in NEVER_APPENDED.items():
+        whole = make(path, dialect, [b"one", PAYLOAD[:50_000]])
+        yield name, whole
+        yield f"{name}, torn", whole[:-20]
+        yield f"{name}, zeros", whole + bytes(50_000)
+
+
+def test_what_is_appended_is_read(path):
+    """Whatever is in the file: a writer that opens it appends where readers look, and leaves every byte."""
+    for name, before in [*contents().items(), *numbered(path)]:
+        path.write_bytes(before)
+        try:
+            writer = cordwood.open(path, "a", on_torn_tail="pad")
+        except (cordwood.CordwoodError, ValueError):
+            assert path.read_bytes() == before, name
+            continue
+        with writer:
+            writer.append(b"what is appended")
+        assert path.read_bytes().startswith(before), name
+        assert list(cordwood.open(path, on_corruption="skip"))[-1:] == [b"what is appended"], name
+
+
+@pytest.mark.parametrize("dialect", ["wandb", cordwood.Dialect("pebble", log_number=3)], ids=str)
+@pytest.mark.parametrize("on_torn_tail", ["truncate", "pad"])
+def test_the_command_line_does_the_same(path, dialect, on_torn_tail):
+    before = make(path, dialect, WITH_ZEROS)
+    command = [sys.executable, "-m", "cordwood", "write", "--append", "--on-torn-tail", on_torn_tail, path]
+    done = subprocess.run(command, input=b"more\n", capture_output=True, check=False, timeout=60)
+    if dialect == "wandb":
+        assert done.returncode == 0, done.stderr.decode()
+        assert [record.data for record in judge.records_in(path.read_bytes(), "wandb")] == [*WITH_ZEROS, b"more"]
+    else:
+        assert done.returncode == 1
+        assert b"create a new log" in done.stderr
+        assert path.read_bytes() == before
+
+
+# Flipped bits ------------------------------------------------------------------------------------
+
+
+PAGE = PAYLOAD[:50] + bytes(4_000) + PAYLOAD[50:96]
+LAST_RECORDS = {
+    "random": PAYLOAD[:3000],
+    "nothing": b"",
+    "600 zeros": bytes(600),
+    "2,000 zeros": bytes(2000),
+    "random, then zeros": PAYLOAD[:1500] + bytes(1500),
+    "a page of a database": PAGE,
+    "many blocks": PAYLOAD[:40_000] + bytes(1100) + PAYLOAD[40_000:100_000],
+    "5,000 zeros": bytes(5000),
+}
+
+
+@pytest.mark.parametrize("name", LAST_RECORDS)
+def test_a_flipped_bit_in_the_last_record_is_damage(path, name):
+    """It may have been synced: whatever zeros it holds, no crash has left it so."""
+    start = reference.encode([b"one", b"two", b"three"])
+    whole = start + reference.encode([LAST_RECORDS[name]], len(start))
+    # All bits of the header, and some of all others.
+    bits = [
+        *range(8 * len(start), 8 * (len(start) + 7)),
+        *range(8 * (len(start) + 7), 8 * len(whole), len(whole) // 20),
+    ]
+    for bit in bits:
+        file = bytearray(whole)
+        file[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(file)
+        with pytest.raises(cordwood.CorruptionError):
+            cordwood.open(path, "a", on_torn_tail="truncate").close()
+        assert path.read_bytes() == file, bit
+
+
+def test_a_sector_that_was_not_written_is_no_flipped_bit(path):
+    whole = reference.encode([b"one", PAYLOAD[:5000]])
+    file = bytearray(whole)
+    file[1024:1536] = bytes(512)
+    path.write_bytes(file)
+    with cordwood.open(path, "a", on_torn_tail="truncate") as writer:
+        writer.append(b"new")
+    assert path.read_bytes() == reference.encode([b"one", b"new"])
+
+
+# The end of the process ----------------------------------------------------------------------------
+
+
+ENDS = {
+    "returns": (0, "pass"),
+    "an exception": (1, "raise KeyError"),
+    "os._exit": (1, "os._exit(1)"),
+    "SIGTERM": (-signal.SIGTERM, "os.kill(os.getpid(), signal.SIGTERM)"),
+    "SIGKILL": (-signal.SIGKILL, "os.kill(os.getpid(), signal.SIGKILL)"),
+    "SIGABRT": (-signal.SIGABRT, "os.abort()"),
+}
+
+
+@pytest.mark.parametrize("mode", ["x", "w", "a"])
+@pytest.mark.parametrize("how", ENDS)
+def test_with_the_defaults_what_was_appended_survives_the_program(path, mode, how):
+    """Nothing is closed here, and nothing flushed."""
+    status, statement = ENDS[how]
+    script = f"""
+import os, resource, signal, sys, cordwood
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+writer = cordwood.open(sys.argv[1], "{mode}")
+for number in range(1000):
+    writer.append(b"%d" % number)
+{statement}
+"""
+    done = subprocess.run([sys.executable, "-c", script, path], capture_output=True, check=False, timeout=60)
+    assert done.returncode == status, done.stderr.decode()
+    assert path.read_bytes() == reference.encode([b"%d" % number for number in range(1000)])
+
+
+def test_flush_close_keeps_records_until_then(path):
+    with cordwood.open(path, "w", flush="close") as writer:
+        writer.append(b"one")
+        assert path.read_bytes() == b""
+        writer.flush()
+        assert path.read_bytes() == reference.encode([b"one"])
+        writer.append(b"two")
+        assert path.read_bytes() == reference.encode([b"one"])
+    assert path.read_bytes() == reference.encode([b"one", b"two"])
+
+
+@pytest.mark.parametrize("options", [{}, {"flush": "append"}])
+def test_flush_append_writes_each_record(path, options):
+    records = [b"one", b"", PAYLOAD[:100_000], bytes(BLOCK_LEN), b"two"]
+    with cordwood.open(path, "w", **options) as writer:
+        for count, record in enumerate(records, 1):
+            writer.append(record)
+            assert path.read_bytes() == reference.encode(records[:count])
+        writer.extend([b"three"] * 1000)
+        assert path.read_bytes() == reference.encode([*records, *[b"three"] * 1000])
+
+
+def test_a_flush_that_is_neither(path):
+    with pytest.raises(ValueError, match="flush"):
+        cordwood.open(path, "w", flush="sometimes")
+    assert not os.path.lexists(path)
