@@ -458,6 +458,9 @@ class Writer:
     disk behind `durable_offset`, and asking again would not tell. An object with `write` is not used again after it has
     failed.
 
+    A writer that nobody closed writes what it has when it is dropped or its cycle is collected, and warns
+    (`ResourceWarning`); what fails then is shown (`sys.unraisablehook`), and an exception that is on its way is kept.
+
     Args:
         sink: A path (`str` or `os.PathLike`), or an object with `write(data)`, at whose position the log begins.
         mode: `"x"`: a new file; fails if there is one. `"w"`: a new file, in place of any that is there. `"a"`: append
@@ -558,6 +561,7 @@ class Writer:
         An object that was passed in is only flushed.
         """
     def __enter__(self) -> Self: ...
+    def __del__(self) -> None: ...
     def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None, /
     ) -> None: ...

@@ -8,8 +8,10 @@ use cordwood::{BLOCK_LEN, LogFile, LogFileOptions, LogStatus, OnTornTail, SyncPo
 use pyo3::exceptions::{PyResourceWarning, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::types::{PyBytes, PyList};
 
+use crate::bytes::KeptException;
 use crate::dialect::dialect_of;
 use crate::error::{os_error, to_python};
 use crate::event::SkippedRegion;
@@ -70,7 +72,7 @@ impl Object {
 }
 
 /// Writes records to a log.
-#[pyclass(frozen, module = "cordwood")]
+#[pyclass(frozen, weakref, module = "cordwood")]
 pub(crate) struct Writer {
     sink: Sink,
     path: Option<PathBuf>,
@@ -203,8 +205,9 @@ impl Writer {
             Sink::Object(object) => {
                 let writer = object.lock(py)?.writer.take();
                 match writer {
-                    // Without the lock: to write to an object runs Python code.
-                    Some(mut writer) => py.detach(|| writer.finish()).map_err(|error| os_error(error, None)),
+                    // Without the lock: to write to an object runs Python code. And attached, because at the end of the program, when the garbage
+                    // collector finds what nobody closed, whoever lets go of the interpreter does not get it back.
+                    Some(mut writer) => writer.finish().map_err(|error| os_error(error, None)),
                     None => Ok(()),
                 }
             }
@@ -214,6 +217,35 @@ impl Writer {
     fn __enter__(slf: Py<Self>, py: Python<'_>) -> PyResult<Py<Self>> {
         slf.get().tell(py)?;
         Ok(slf)
+    }
+
+    /// The garbage collector calls it for objects of a cycle while all of them are still whole: a sink that holds its writer can be
+    /// written to. What is not in a cycle is [dropped](Drop).
+    fn __del__(&self, py: Python<'_>) {
+        if self.is_unclosed() {
+            self.finalize(py);
+        }
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        match &self.sink {
+            Sink::File(_) => Ok(()),
+            // Who uses the writer now holds it, and so all that it refers to.
+            Sink::Object(object) => match object.try_lock().as_deref_mut() {
+                Some(Object {
+                    writer: Some(writer), ..
+                }) => visit.call(&writer.get_mut().0),
+                _ => Ok(()),
+            },
+        }
+    }
+
+    fn __clear__(&self) {
+        if let Sink::Object(object) = &self.sink {
+            let writer = object.try_lock().and_then(|mut object| object.writer.take());
+            // Without the lock: to drop an object may run Python code.
+            drop(writer);
+        }
     }
 
     #[pyo3(signature = (exc_type, _exc, _traceback, /))]
@@ -373,6 +405,26 @@ impl Writer {
         }
     }
 
+    /// Whether there is somebody left who has to close it; not if somebody uses it now.
+    fn is_unclosed(&self) -> bool {
+        match &self.sink {
+            Sink::File(log) => !log.is_closed(),
+            Sink::Object(object) => object.try_lock().is_some_and(|object| object.writer.is_some()),
+        }
+    }
+
+    /// Closes a writer that nobody closed, and warns. What fails is shown, since nobody is there to raise it to.
+    fn finalize(&self, py: Python<'_>) {
+        let closed = self.close(py);
+        let message = format!("unclosed writer {}\0", self.__repr__());
+        let warned = std::ffi::CStr::from_bytes_until_nul(message.as_bytes()).map_or(Ok(()), |message| {
+            PyErr::warn(py, &py.get_type::<PyResourceWarning>(), message, 1)
+        });
+        for error in [closed, warned].into_iter().filter_map(Result::err) {
+            error.write_unraisable(py, None);
+        }
+    }
+
     #[cold]
     fn raised(&self, py: Python<'_>, error: cordwood::Error) -> PyErr {
         to_python(py, error, self.path.as_deref())
@@ -455,26 +507,17 @@ impl<'py> Batch<'py> {
     }
 }
 
-/// A writer that nobody closed writes what it has, as Python's own files do, and says so.
+/// A writer that nobody closed writes what it has, as Python's own files do, and warns.
 impl Drop for Writer {
     fn drop(&mut self) {
-        let is_closed = match &mut self.sink {
-            Sink::File(log) => log.is_closed(),
-            Sink::Object(object) => object.get_mut().writer.is_none(),
-        };
-        if is_closed {
+        if !self.is_unclosed() {
             return;
         }
         // At the very end of the interpreter there is nobody left to warn.
         let _ = Python::try_attach(|py| {
-            let closed = self.close(py);
-            let message = format!("unclosed writer {}\0", self.__repr__());
-            let warned = std::ffi::CStr::from_bytes_until_nul(message.as_bytes()).map_or(Ok(()), |message| {
-                PyErr::warn(py, &py.get_type::<PyResourceWarning>(), message, 1)
-            });
-            for error in [closed, warned].into_iter().filter_map(Result::err) {
-                error.write_unraisable(py, None);
-            }
+            // A writer may be dropped because an exception is on its way. Python allows no call while one is set.
+            let _kept = KeptException::new(py);
+            self.finalize(py);
         });
     }
 }
