@@ -158,7 +158,7 @@ impl Decoder {
         if let Some(region) = self.assembler.give_up(Interruption::EndOfFile) {
             return self.skip(region);
         }
-        self.offset = self.offset.max(window.offset + window.bytes.len() as u64);
+        self.offset = self.offset.max(window.end_offset());
         if !window.is_last {
             return Step::NeedMore;
         }

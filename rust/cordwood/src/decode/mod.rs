@@ -30,6 +30,11 @@ pub struct Window<'a> {
 }
 
 impl<'a> Window<'a> {
+    /// File offset after the last byte. No file ends after the last offset that there is, but a window may say so.
+    pub(crate) fn end_offset(self) -> u64 {
+        self.offset.saturating_add(self.bytes.len() as u64)
+    }
+
     /// The bytes from the file offset `begin` on, at most `len`; none if the window does not hold `begin`.
     #[inline]
     pub(crate) fn at(self, begin: u64, len: usize) -> &'a [u8] {
@@ -37,6 +42,8 @@ impl<'a> Window<'a> {
             .checked_sub(self.offset)
             .and_then(|skip| usize::try_from(skip).ok());
         let bytes = skip.and_then(|skip| self.bytes.get(skip..)).unwrap_or_default();
+        // No file has more bytes than there are offsets.
+        let len = len.min(usize::try_from(u64::MAX - begin).unwrap_or(usize::MAX));
         &bytes[..bytes.len().min(len)]
     }
 }
@@ -429,17 +436,24 @@ impl Decoder {
         if bytes.len() < prefix.len() && !window.is_last {
             return Some(Step::NeedMore);
         }
+        // Whether nothing else is in the first block: then it was preallocated, and else the header was destroyed.
+        let written_len = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+        let block_end = prefix.len() + self.dialect.block_left(prefix.len() as u64);
+        let first_block = window.at(0, block_end);
+        let is_zero = written_len == 0 && first_block.iter().all(|&byte| byte == 0);
+        let is_half_written = self.waits_at_faults && bytes != prefix && prefix.starts_with(&bytes[..written_len]);
+        if is_half_written || (is_zero && first_block.len() < block_end && !window.is_last) {
+            return Some(Step::NeedMore);
+        }
         if bytes.is_empty() || self.end == 0 {
             return self.finish(Found::Nothing, 0);
         }
         let reason = if bytes == prefix {
             Reason::FileHeader
-        } else if bytes.len() == prefix.len() {
-            Reason::BadFileHeader
-        } else if prefix.starts_with(bytes) {
-            Reason::TornTail
-        } else if bytes.iter().all(|&byte| byte == 0) {
+        } else if is_zero {
             Reason::ZeroFill
+        } else if bytes.len() < prefix.len() && prefix.starts_with(bytes) {
+            Reason::TornTail
         } else {
             Reason::BadFileHeader
         };
@@ -584,7 +598,7 @@ impl Decoder {
         }
         let is_ours = begin >= self.start && !(self.is_before_first && continues);
         match found {
-            Found::Nothing => return self.finish(found, window.offset + window.bytes.len() as u64),
+            Found::Nothing => return self.finish(found, window.end_offset()),
             Found::Fragment {
                 kind,
                 form,
@@ -659,7 +673,7 @@ impl Decoder {
         }
         // More damage in the same block makes this part of it no smaller.
         if !self.salvaged.contains(&self.offset) {
-            self.salvaged = self.offset + resume.len as u64..self.offset + left as u64;
+            self.salvaged = self.offset + resume.len as u64..self.offset.saturating_add(left as u64);
         }
         resume.len
     }

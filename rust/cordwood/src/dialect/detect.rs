@@ -1,8 +1,8 @@
 //! Which dialect a log is in, by its content.
 
-use super::{Dialect, Metadata, Role};
+use super::{Dialect, Form, Metadata, Role};
 use crate::checksum::{crc32c, mask};
-use crate::format::{BLOCK_LEN, FRAGMENT_LEN_MAX, HEADER_LEN};
+use crate::format::{BLOCK_LEN, FRAGMENT_LEN_MAX, HEADER_LEN, Header};
 
 /// As many bytes of the beginning of a file as [`detect`] may look at: three blocks, so that the second one is there even if it begins
 /// behind a file header.
@@ -126,6 +126,8 @@ pub(crate) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> Detection {
                 Detection::Unclear
             } else if dialect.name == Dialect::RECYCLABLE.name {
                 recyclable(dialect, head, begin, is_all)
+            } else if dialect.name == Dialect::WANDB.name && offset == 0 {
+                run_file(head, is_all)
             } else {
                 Detection::Dialect(dialect)
             };
@@ -141,7 +143,8 @@ pub(crate) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> Detection {
         return Detection::Foreign(foreign);
     }
     match behind_damage(&head[..head.len().min(BLOCK_LEN)]) {
-        Some(Dialect { name, .. }) if name == Dialect::WANDB.name => wandb_grid(head, is_all),
+        Some(Dialect { name, .. }) if name == Dialect::WANDB.name => run_file(head, is_all),
+        None if is_cut_recyclable(head) => Detection::Dialect(Dialect::RECYCLABLE),
         found => found.map_or(Detection::Unclear, Detection::Dialect),
     }
 }
@@ -232,7 +235,25 @@ fn recyclable(dialect: Dialect, head: &[u8], mut begin: usize, is_all: bool) -> 
     Detection::Dialect(dialect)
 }
 
-/// Whether the blocks of a run file begin at its beginning or behind its header: a sound fragment stands at the beginning of the second one.
+/// Whether `head` is all of a log that was cut in the header of an empty recyclable record, in which LevelDB sees a whole fragment.
+fn is_cut_recyclable(head: &[u8]) -> bool {
+    let header = head.first_chunk().map(Header::decode);
+    let form = header.map(|header| (header.len, Dialect::RECYCLABLE.meaning(header.kind).form));
+    form == Some((0, Form::Recyclable)) && head.len() < Form::Recyclable.header_len()
+}
+
+/// Which run file has a damaged file header, by the bytes of it that are right.
+fn run_file(head: &[u8], is_all: bool) -> Detection {
+    let right_count = |dialect: Dialect| dialect.prefix.iter().zip(head).filter(|(a, b)| a == b).count();
+    if right_count(Dialect::SWANLAB) > right_count(Dialect::WANDB) {
+        Detection::Dialect(Dialect::SWANLAB)
+    } else {
+        wandb_grid(head, is_all)
+    }
+}
+
+/// Whether the blocks of a run file begin at its beginning or behind its header: a sound fragment stands at the beginning of the second one. If neither
+/// is there, the first fragment may be too long for a block that begins at the beginning.
 fn wandb_grid(head: &[u8], is_all: bool) -> Detection {
     if !is_all && head.len() < 2 * BLOCK_LEN + HEADER_LEN {
         return Detection::NeedMore;
@@ -242,7 +263,16 @@ fn wandb_grid(head: &[u8], is_all: bool) -> Detection {
         let block = &block[..block.len().min(BLOCK_LEN)];
         Dialect::WANDB.sound(block, true).is_some()
     };
-    let is_old = !has_second_block_at(BLOCK_LEN) && has_second_block_at(BLOCK_LEN + Dialect::WANDB.prefix.len());
+    let prefix_len = Dialect::WANDB.prefix.len();
+    let first = head
+        .get(prefix_len..)
+        .and_then(|behind| behind.first_chunk())
+        .map(Header::decode);
+    let is_too_long = first.is_some_and(|Header { len, kind, .. }| {
+        let end = HEADER_LEN + usize::from(len);
+        matches!(kind, 1 | 2) && end > BLOCK_LEN - prefix_len && end <= BLOCK_LEN
+    });
+    let is_old = !has_second_block_at(BLOCK_LEN) && (has_second_block_at(BLOCK_LEN + prefix_len) || is_too_long);
     Detection::Dialect(if is_old { Dialect::WANDB_OLD } else { Dialect::WANDB })
 }
 

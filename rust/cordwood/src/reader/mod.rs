@@ -422,7 +422,7 @@ impl<S: Source> Reader<S> {
     /// The length of the whole file in bytes, if the source knows it or has come to its end.
     pub fn file_len(&self) -> Option<u64> {
         let window = self.source.window();
-        let seen = window.is_last.then(|| window.offset + window.bytes.len() as u64);
+        let seen = window.is_last.then(|| window.end_offset());
         self.source.file_len().or(seen)
     }
 

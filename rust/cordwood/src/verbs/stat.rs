@@ -4,7 +4,7 @@ use super::ranges::{Events, joined_end, on_threads};
 use crate::decode::{End, Step};
 use crate::dialect::Dialect;
 use crate::error::{Error, Severity};
-use crate::format::{BLOCK_LEN, block_left};
+use crate::format::BLOCK_LEN;
 use crate::reader::{Reader, Source};
 
 /// What is in a log, in numbers.
@@ -166,7 +166,7 @@ pub fn stat<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
                     (End::Clean { offset }, Some(position)) => offset - position,
                     // A torn record whose first fragment is the last of its block, and empty.
                     (End::TornTail { .. }, Some(position)) => {
-                        let left = block_left(position);
+                        let left = stat.dialect.block_left(position);
                         let rest = reader.file_len().map_or(0, |file_len| file_len - position);
                         if left <= stat.dialect.trailer_len_max() {
                             rest.min(left as u64)
