@@ -10,7 +10,7 @@ pub use self::options::{OnCorruption, ReadOptions};
 use self::doubt::Doubt;
 use crate::assemble::{Assembler, Fragment, Interruption, Outcome};
 use crate::checksum;
-use crate::dialect::{Dialect, Form};
+use crate::dialect::{Dialect, Form, Metadata};
 use crate::error::{Reason, Severity, SkippedRegion};
 use crate::format::{FRAGMENT_LEN_MAX, HEADER_LEN, Kind};
 use crate::fragment::{Found, FullRun, RUN_MAX, find};
@@ -399,10 +399,20 @@ impl Decoder {
             }
             let left = self.dialect.block_left(self.offset);
             let bytes = window.at(self.offset, left);
+            if self.offset == 0
+                && self.dialect.log_number().is_none()
+                && let Some(number) = self.dialect.number_of_empty_log(bytes)
+            {
+                self.dialect = self.dialect.with_log_number(number);
+            }
             if let Some(span) = self.find_run(bytes, left) {
                 return Step::Record(span);
             }
-            let found = find(&self.dialect, bytes, left, window.is_last, self.verify_checksums);
+            let mut found = find(&self.dialect, bytes, left, window.is_last, self.verify_checksums);
+            if matches!(found, Found::EndTrailer { .. }) && self.is_salvaged() {
+                let dialect = self.dialect.without_end_trailer();
+                found = find(&dialect, bytes, left, window.is_last, self.verify_checksums);
+            }
             if self.dialect.has_log_numbers() && self.weigh(found, bytes) {
                 continue;
             }
@@ -632,8 +642,11 @@ impl Decoder {
             } => (reason, leveldb_len),
             Found::Metadata { metadata, form, len } => {
                 let kind = bytes[HEADER_LEN - 1];
-                // A log says it before its first record, and applies it even so.
-                match self.info.apply(metadata, &bytes[form.header_len()..len]) {
+                // A log says it before its first record, and it is applied if it comes later. But what was found behind damage must not change how
+                // the blocks that follow are read.
+                let is_believed = metadata != Metadata::SetCompression || !self.salvaged.contains(&begin);
+                let applied = is_believed.then(|| self.info.apply(metadata, &bytes[form.header_len()..len]));
+                match applied.unwrap_or(Applied::Unusual) {
                     Applied::AsUsual => (Reason::Metadata { kind }, None),
                     Applied::Unusual => (Reason::BadMetadata { kind }, None),
                 }
@@ -676,6 +689,12 @@ impl Decoder {
             self.salvaged = self.offset + resume.len as u64..self.offset.saturating_add(left as u64);
         }
         resume.len
+    }
+
+    /// Whether what stands at `offset` is behind damage in the same block. It may be part of a payload, so the rest of the log is read as it would be
+    /// without it: it says nothing about the log's number, the form of its fragments, its compression or its end.
+    fn is_salvaged(&self) -> bool {
+        self.salvaged.contains(&self.offset)
     }
 
     /// Gives up the pending record, since `next` does not continue it.

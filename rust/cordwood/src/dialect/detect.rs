@@ -112,6 +112,9 @@ pub(crate) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> Detection {
         if has_prefix_of(Dialect::SWANLAB) {
             return Detection::Dialect(Dialect::SWANLAB);
         }
+        if let Some(number) = Dialect::PEBBLE.number_of_empty_log(head) {
+            return Detection::Dialect(Dialect::PEBBLE.with_log_number(number));
+        }
     }
     let in_block = (offset % BLOCK_LEN as u64) as usize;
     // A reader may begin at a record, so the first place is where it begins.
@@ -209,9 +212,7 @@ fn of_fragment(block: &[u8]) -> Option<Dialect> {
             Role::Ignorable | Role::Unknown => {}
         }
     }
-    // An end trailer, behind nothing: the log was closed without a record.
-    let is_closed = Dialect::PEBBLE.is_end_trailer(block);
-    is_closed.then_some(Dialect::PEBBLE)
+    None
 }
 
 /// Whether a log that begins with recyclable fragments, at `begin`, is Pebble's: if a trailer ends it. RocksDB's has nothing that shows it.
