@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use common::{Found, fragment, read_all};
 use cordwood::{
-    Decoder, Dialect, FollowOptions, Follower, OnCorruption, Poll, ReadOptions, Reader, Step, Window, detect,
-    locate_bit_flip, verbs,
+    Decoder, Dialect, Error, FollowOptions, Follower, NotYet, OnCorruption, Poll, ReadOptions, Reader, Severity, Step,
+    WaitReason, Window, detect, detect_named, locate_bit_flip, verbs,
 };
 use wire::Wire;
 
@@ -387,4 +387,327 @@ fn salvage_returns_a_superset_of_skip() {
         }
     }
     assert!(salvaged_count > 1_000, "{salvaged_count}");
+}
+
+// The log number ------------------------------------------------------------------------------------------------------
+
+/// A record of log 123, from the specification of the header: checksum, length 3, type 5, number 123.
+const FOO_OF_123: &[u8] = b"\x45\xb7\x1d\x10\x03\x00\x05\x7b\x00\x00\x00foo";
+
+fn numbered_dialects() -> [Option<Dialect>; 4] {
+    [
+        None,
+        Some(Dialect::ROCKSDB),
+        Some(Dialect::PEBBLE),
+        Some(Dialect::RECYCLABLE),
+    ]
+}
+
+/// The number that is named, else that in the file's name, else that of the first valid fragment of the file: the same for all that read.
+#[test]
+fn one_rule_for_the_log_number() -> Result<(), Box<dyn std::error::Error>> {
+    let folder = tempfile::tempdir()?;
+    for (name, named, number) in [
+        ("copy.log", None, 123),
+        ("000123.log", None, 123),
+        ("000124.log", None, 124),
+        ("000124-001.log", None, 124),
+        ("000124.log", Some(123), 123),
+        ("copy.log", Some(124), 124),
+    ] {
+        for dialect in numbered_dialects() {
+            let mut options = skip();
+            let mut follow = FollowOptions::default();
+            if let Some(number) = named {
+                let Some(dialect) = dialect else { continue };
+                options = options.with_dialect(dialect.with_log_number(number));
+            } else {
+                options.dialect = dialect;
+            }
+            follow.dialect = options.dialect;
+            let path = folder.path().join(name);
+            std::fs::write(&path, FOO_OF_123)?;
+            let count = u64::from(number == 123);
+            let other = (number != 123).then_some(123);
+
+            let mut reader = Reader::open(&path, options.clone())?;
+            assert_eq!(reader.dialect()?.log_number(), Some(number), "{name} {options:?}");
+            let (events, _) = read_all(&mut reader);
+            assert_eq!(
+                events
+                    .iter()
+                    .filter(|event| matches!(event, Found::Record { .. }))
+                    .count() as u64,
+                count
+            );
+            let threads = std::num::NonZeroUsize::MIN;
+            let report = verbs::verify_file(&path, &options, threads)?;
+            assert_eq!(
+                (
+                    report.record_count,
+                    report.dialect.log_number(),
+                    report.other_log_number,
+                    report.is_ok()
+                ),
+                (count, Some(number), other, true)
+            );
+            let stat = verbs::stat(&mut Reader::open(&path, options.clone())?)?;
+            assert_eq!((stat.record_count, stat.other_log_number), (count, other));
+            let mut fragments = verbs::fragments_file(&path, options.dialect)?;
+            let reason = fragments
+                .next_fragment()?
+                .expect("a fragment")
+                .reason
+                .map(|reason| reason.as_str());
+            assert_eq!(reason, other.map(|_| "stale"));
+            if named.is_none() {
+                let detected = detect_named(FOO_OF_123, Some(&path))
+                    .expect("a log")
+                    .expect("a dialect");
+                assert_eq!(detected.log_number(), Some(number));
+            }
+            let mut follower = Follower::open(&path, follow)?;
+            let is_record = matches!(follower.poll()?, Poll::Record(record) if record.data == b"foo");
+            assert_eq!(is_record, count == 1, "{name} {options:?}");
+
+            let destination = folder.path().join("salvaged");
+            let salvaged = verbs::salvage(&path, &destination, &options);
+            match other {
+                None => {
+                    assert_eq!(salvaged?.record_count, 1);
+                    std::fs::remove_file(&destination)?;
+                }
+                Some(other) => {
+                    let error = salvaged.expect_err("nothing to salvage");
+                    let message = error.to_string();
+                    assert!(
+                        matches!(error, Error::OtherLog { log_number, other_log_number, .. }
+                            if (log_number, other_log_number) == (number, other)),
+                        "{message}"
+                    );
+                    assert!(message.contains(name) && message.contains("123") && message.contains("124"));
+                    assert_eq!(std::fs::read_dir(folder.path())?.count(), 1, "nothing is left");
+                }
+            }
+            std::fs::remove_file(&path)?;
+        }
+    }
+    Ok(())
+}
+
+/// A follower that has been told the old log's records would take their number for its own, and wait for ever.
+#[test]
+fn a_follower_of_a_recycled_log_waits_for_the_new_one() -> Result<(), Box<dyn std::error::Error>> {
+    let folder = tempfile::tempdir()?;
+    for dialect in numbered_dialects() {
+        let path = folder.path().join("000124.log");
+        std::fs::write(&path, FOO_OF_123)?;
+        let mut options = FollowOptions::default();
+        options.dialect = dialect;
+        let mut follower = Follower::open(&path, options)?;
+        for _ in 0..2 {
+            let Poll::NotYet(NotYet { reason, .. }) = follower.poll()? else {
+                panic!("{dialect:?}: a record of another log")
+            };
+            assert_eq!(reason, WaitReason::Idle);
+        }
+        let new = Wire::Recyclable(124);
+        std::fs::write(&path, [new.full(b"new"), new.full(b"new2")].concat())?;
+        assert!(
+            matches!(follower.poll()?, Poll::Record(record) if record.data == b"new"),
+            "{dialect:?}"
+        );
+        assert!(matches!(follower.poll()?, Poll::Record(record) if record.data == b"new2"));
+    }
+    Ok(())
+}
+
+/// A recycled file: `own_len` bytes or more of log 7, over an older log of ten blocks.
+fn recycled(own_len: usize) -> (Vec<u8>, usize) {
+    let (mut old, mut own) = (Vec::new(), Vec::new());
+    while old.len() < 10 * BLOCK {
+        Wire::Recyclable(6).append(&mut old, 0, &[b'o'; 901]);
+    }
+    let mut count = 0;
+    while own.len() < own_len {
+        Wire::Recyclable(7).append(&mut own, 0, &[b'n'; 777]);
+        count += 1;
+    }
+    let len = own.len();
+    old.splice(..len, own);
+    (old, count)
+}
+
+/// Read in ranges, as workers do: each record once, and what is left of the older log is no damage.
+#[test]
+fn ranges_of_a_recycled_log_report_no_damage() -> Result<(), Box<dyn std::error::Error>> {
+    let folder = tempfile::tempdir()?;
+    for (name, own_len) in [
+        ("copy.log", 70_000),
+        ("copy.log", 3 * BLOCK),
+        ("000007.log", 70_000),
+        ("000007.log", 0),
+    ] {
+        let (file, count) = recycled(own_len);
+        let path = folder.path().join(name);
+        std::fs::write(&path, &file)?;
+        for dialect in numbered_dialects() {
+            for step in [BLOCK, 2 * BLOCK, 50_000, file.len()] {
+                let mut found = 0;
+                for start in (0..file.len()).step_by(step) {
+                    let mut options = skip().with_range(start as u64, Some((start + step) as u64));
+                    options.dialect = dialect;
+                    let (events, end) = read_all(&mut Reader::open(&path, options.clone())?);
+                    for event in &events {
+                        match event {
+                            Found::Record { data, .. } => {
+                                assert_eq!(data, &[b'n'; 777]);
+                                found += 1;
+                            }
+                            Found::Skipped(region) => {
+                                // The record that the log was cut in by the old one is torn at most.
+                                assert_ne!(
+                                    region.reason.severity(),
+                                    Severity::Corruption,
+                                    "{name} {start} {region:?}"
+                                );
+                            }
+                        }
+                    }
+                    assert!(end.offset() >= start as u64);
+                }
+                assert_eq!(found, count, "{name} {own_len} {dialect:?} {step}");
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A write that never reached the disk is still damage: in the range in which the log goes on, at the latest.
+#[test]
+fn a_lost_write_is_reported_by_a_range() {
+    let (mut file, _) = recycled(9 * BLOCK);
+    let (old, _) = recycled(0);
+    file[2 * BLOCK..5 * BLOCK].copy_from_slice(&old[2 * BLOCK..5 * BLOCK]);
+    let options = |start: usize, end: usize| {
+        skip()
+            .with_dialect(Dialect::RECYCLABLE.with_log_number(7))
+            .with_range(start as u64, Some(end as u64))
+    };
+    let has_lost = |start, end| read(&file, &options(start, end)).1.contains(&"lost_write");
+    assert!(has_lost(0, file.len()));
+    for step in [BLOCK, 2 * BLOCK, 3 * BLOCK] {
+        let edges: Vec<usize> = (0..file.len()).step_by(step).collect();
+        assert!(edges.iter().any(|&start| has_lost(start, start + step)), "{step}");
+    }
+}
+
+/// The number is that of the file, and not of the range: here an older log stands in the second half.
+#[test]
+fn a_range_takes_the_number_of_the_file() -> Result<(), cordwood::Error> {
+    let (file, _) = recycled(70_000);
+    for dialect in numbered_dialects() {
+        let mut options = skip().with_range(5 * BLOCK as u64, None);
+        options.dialect = dialect;
+        let slice = read_all(&mut Reader::from_slice(&file, options.clone())).0;
+        let stream = read_all(&mut Reader::new(file.as_slice(), options)).0;
+        for events in [slice, stream] {
+            let [Found::Skipped(region)] = events.as_slice() else {
+                panic!("{dialect:?}: {events:?}")
+            };
+            assert_eq!(region.reason.as_str(), "stale");
+        }
+    }
+    Ok(())
+}
+
+// Compressed logs -----------------------------------------------------------------------------------------------------
+
+#[cfg(feature = "zstd")]
+mod compressed {
+    use super::*;
+    use cordwood::Encoder;
+
+    fn log(number: Option<u32>, records: &[Vec<u8>]) -> Vec<u8> {
+        let dialect = number.map_or(Dialect::ROCKSDB, |number| Dialect::ROCKSDB.with_log_number(number));
+        let mut encoder = Encoder::with_dialect(0, dialect.with_zstd());
+        let mut file = Vec::new();
+        for record in records {
+            encoder.encode(record, &mut file);
+        }
+        file
+    }
+
+    fn records() -> Vec<Vec<u8>> {
+        let mut random = Random(1);
+        (0..250).map(|_| random.bytes(500)).collect()
+    }
+
+    /// Whether all that is returned was written, under each policy, and what is returned by `skip`.
+    #[track_caller]
+    fn check(file: &[u8], records: &[Vec<u8>], what: &str) -> usize {
+        let written: std::collections::HashSet<_> = records.iter().collect();
+        let mut count = 0;
+        for policy in [
+            OnCorruption::Raise,
+            OnCorruption::Skip,
+            OnCorruption::Stop,
+            OnCorruption::Salvage,
+        ] {
+            let options = ReadOptions::default().with_on_corruption(policy);
+            for options in [options.clone(), options.clone().with_dialect(Dialect::ROCKSDB)] {
+                for options in [options.clone(), options.with_range(70_000, None)] {
+                    let found = read(file, &options).0;
+                    for (offset, data) in &found {
+                        assert!(written.contains(data), "{what}: {policy:?} returns a frame at {offset}");
+                    }
+                    count = count.max(found.len());
+                }
+            }
+        }
+        count
+    }
+
+    /// The first fragment says that records are compressed. Without it they are taken for what they look like.
+    #[test]
+    fn a_frame_is_no_record_of_an_uncompressed_log() {
+        let records = records();
+        for number in [None, Some(7)] {
+            let file = log(number, &records);
+            assert_eq!(check(&file, &records, "whole"), 250);
+            let step = if number.is_some() { 29 } else { 3 };
+            for bit in (0..88).step_by(step) {
+                let mut damaged = file.clone();
+                damaged[bit / 8] ^= 1 << (bit % 8);
+                let count = check(&damaged, &records, &format!("{number:?} bit {bit}"));
+                assert!(count > 240, "{bit} {count}");
+            }
+            // All of the first block, or of the first fragment, or so much of it that nothing can be known of it.
+            for len in [1, 11, 300, BLOCK] {
+                for fill in [0, 0xff] {
+                    let mut damaged = file.clone();
+                    damaged[..len].fill(fill);
+                    let count = check(&damaged, &records, &format!("{number:?} {len} bytes of {fill}"));
+                    assert!(count > 150, "{number:?} {len} {fill} {count}");
+                }
+            }
+        }
+    }
+
+    /// Who keeps frames of his own in a log gets them back as they are, also if the first one is damaged.
+    #[test]
+    fn frames_of_the_user_stay_what_they_are() {
+        let frames: Vec<Vec<u8>> = records()
+            .iter()
+            .map(|record| [b"\x28\xb5\x2f\xfd".as_slice(), record].concat())
+            .collect();
+        let file: Vec<u8> = frames[..50].iter().flat_map(|frame| Wire::Plain.full(frame)).collect();
+        for at in [0, 8, 300] {
+            let mut damaged = file.clone();
+            damaged[at] ^= 1;
+            let found = read(&damaged, &salvage()).0;
+            assert_eq!(found.len(), 49);
+            assert!(found.iter().all(|(_, data)| frames.contains(data)));
+        }
+    }
 }

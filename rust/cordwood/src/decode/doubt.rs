@@ -43,6 +43,7 @@ impl Decoder {
             if self.doubt.is_none() {
                 if matches!(found, Found::Fragment { .. }) && !self.is_salvaged() {
                     self.form = Some(form);
+                    self.info.other_log_number = None;
                 }
                 return false;
             }
@@ -69,9 +70,26 @@ impl Decoder {
             }
         }
         match found {
-            _ if self.offset >= self.end => doubt.verdict = Some(Verdict::Damage),
-            Found::Incomplete | Found::Trailer { .. } => return false,
+            Found::Incomplete => return false,
             Found::Nothing => doubt.verdict = Some(Verdict::EndOfFile),
+            // What follows the range decides as far as it is seen here. If the log goes on farther on, the range in which it does says that a write
+            // was lost.
+            Found::Stale | Found::Fault { .. } | Found::Trailer { .. } if self.offset >= self.end => {
+                doubt.verdict = Some(if doubt.has_stale {
+                    Verdict::EndOfFile
+                } else {
+                    Verdict::Damage
+                });
+            }
+            Found::Fragment { form, .. } if self.offset >= self.end && self.form.is_some_and(|own| own != form) => {
+                doubt.verdict = Some(if doubt.has_stale {
+                    Verdict::EndOfFile
+                } else {
+                    Verdict::Damage
+                });
+            }
+            _ if self.offset >= self.end => doubt.verdict = Some(Verdict::Damage),
+            Found::Trailer { .. } => return false,
             // A log has fragments of one form.
             Found::Fragment { form, .. } if self.form.is_some_and(|own| own != form) => {
                 self.pass_stale(&mut doubt, bytes)
@@ -99,6 +117,7 @@ impl Decoder {
 
     /// Passes over a block that begins with a fragment of another log.
     fn pass_stale(&mut self, doubt: &mut Doubt, bytes: &[u8]) {
+        self.note_other_log(bytes);
         self.offset += bytes.len() as u64;
         doubt.end = self.offset;
         doubt.has_stale = true;
@@ -109,6 +128,9 @@ impl Decoder {
         let Some((reason, leveldb_len, evidence)) = self.suspicion(found, bytes) else {
             return false;
         };
+        if found == Found::Stale {
+            self.note_other_log(bytes);
+        }
         let end = self.offset + bytes.len() as u64;
         self.doubt = Some(Doubt {
             begin: self.offset,
@@ -121,6 +143,14 @@ impl Decoder {
         });
         self.offset = end;
         true
+    }
+
+    /// Remembers the log of the stale fragment that `bytes` begin with, if it is the first one in the file.
+    fn note_other_log(&mut self, bytes: &[u8]) {
+        if self.form.is_none() && self.info.other_log_number.is_none() {
+            let sound = self.dialect.sound(bytes, self.verify_checksums);
+            self.info.other_log_number = sound.and_then(|sound| Dialect::log_number_at(bytes, sound.form));
+        }
     }
 
     /// What `found` is called if it is damage, what LevelDB reports of it, and what the rest of the block says about it. `None` if there is no doubt.

@@ -372,6 +372,7 @@ impl Decoder {
         let first = self.next_of_run()?;
         self.form = Some(Form::Plain);
         self.info.has_begun = true;
+        self.info.other_log_number = None;
         self.is_inside = false;
         self.torn_since = None;
         Some(first)

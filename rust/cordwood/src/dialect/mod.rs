@@ -10,8 +10,8 @@ mod pebble;
 mod rocksdb;
 mod wandb;
 
-pub use detect::{DETECT_LEN, Foreign, detect};
-pub(crate) use detect::{Detection, detect_at};
+pub use detect::{DETECT_LEN, Foreign, detect, detect_named};
+pub(crate) use detect::{Detection, identify, is_open, log_number_of};
 pub use name::FragmentName;
 pub(crate) use rocksdb::{SET_ZSTD, ZSTD};
 

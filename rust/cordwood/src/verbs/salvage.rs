@@ -90,6 +90,13 @@ fn write_records<S: Source>(reader: &mut Reader<S>, destination: &Path) -> Resul
     let written = report(reader, |record| {
         writer.append(record).map(drop).map_err(at(&temporary.path))
     })?;
+    if let (Some(other_log_number), Some(log_number)) = (written.other_log_number, written.dialect.log_number()) {
+        return Err(Error::OtherLog {
+            path: reader.path().map(Path::to_owned),
+            log_number,
+            other_log_number,
+        });
+    }
     writer.finish().map_err(at(&temporary.path))?;
     writer.sync_with(|file| file.sync_all()).map_err(at(&temporary.path))?;
     temporary.publish(destination).map_err(at(destination))?;

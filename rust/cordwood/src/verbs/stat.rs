@@ -45,6 +45,8 @@ pub struct Stat {
     pub file_len: Option<u64>,
     /// How the records ended.
     pub end: End,
+    /// The number of another log, if all of this one belongs to that: see [`LogInfo::other_log_number`](crate::LogInfo::other_log_number).
+    pub other_log_number: Option<u32>,
     /// Bytes of `skipped_len` that are a torn tail.
     torn_len: u64,
 }
@@ -68,6 +70,7 @@ impl Stat {
             damaged_len: 0,
             file_len: None,
             end: End::Clean { offset: 0 },
+            other_log_number: None,
             torn_len: 0,
         }
     }
@@ -91,6 +94,7 @@ impl Stat {
             damaged_len: self.damaged_len + next.damaged_len,
             file_len: next.file_len.or(self.file_len),
             end: joined_end((self.events(), self.end), (next.events(), next.end)),
+            other_log_number: self.other_log_number,
             torn_len: self.torn_len + next.torn_len,
         }
     }
@@ -178,6 +182,7 @@ pub fn stat<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
                 };
                 stat.file_len = reader.file_len();
                 stat.end = end;
+                stat.other_log_number = reader.info().other_log_number.filter(|_| stat.record_count == 0);
                 return Ok(stat);
             }
             Err(error) => return Err(error),

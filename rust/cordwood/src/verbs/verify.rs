@@ -28,6 +28,8 @@ pub struct Report {
     pub findings: Findings,
     /// How the records ended.
     pub end: End,
+    /// The number of another log, if all of this one belongs to that: see [`LogInfo::other_log_number`](crate::LogInfo::other_log_number).
+    pub other_log_number: Option<u32>,
 }
 
 impl Report {
@@ -40,6 +42,7 @@ impl Report {
             file_len: None,
             findings: Findings::default(),
             end: End::Clean { offset: 0 },
+            other_log_number: None,
         }
     }
 
@@ -124,6 +127,7 @@ pub(super) fn report<S: Source>(
             Ok(Step::End(end)) => {
                 report.dialect = reader.dialect()?;
                 report.end = end;
+                report.other_log_number = reader.info().other_log_number.filter(|_| report.record_count == 0);
                 report.file_len = reader.file_len();
                 return Ok(report);
             }
