@@ -137,7 +137,7 @@ pub(crate) fn salvage(
     options.dialect = dialect_of(dialect)?;
     let Opened { source, path } = open(source, 0)?;
     let source = watched(source, progress);
-    let report = py.detach(|| verbs::salvage_source(source, &destination, &options));
+    let report = py.detach(|| verbs::salvage_source(source, path.as_deref(), &destination, &options));
     report.map(Report).map_err(|error| match error {
         // It concerns the destination.
         cordwood::Error::Io {

@@ -139,6 +139,11 @@ impl Dialect {
         self
     }
 
+    /// The same dialect with records as they are.
+    pub(crate) const fn without_zstd(self) -> Self {
+        Dialect { is_zstd: false, ..self }
+    }
+
     /// Whether each record is a zstd frame.
     pub const fn is_zstd(self) -> bool {
         self.is_zstd

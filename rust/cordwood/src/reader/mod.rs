@@ -399,6 +399,17 @@ impl<S: Source> Reader<S> {
         self.decoder.stored(span)
     }
 
+    /// The dialect as far as it is known by now.
+    pub(crate) fn known_dialect(&self) -> Dialect {
+        self.decoder.dialect()
+    }
+
+    /// The bytes of `region`, which must be the one that was returned last, as far as they are in memory: at least those of its last block.
+    pub(crate) fn bytes(&self, region: SkippedRegion) -> &[u8] {
+        let len = usize::try_from(region.len()).unwrap_or(usize::MAX);
+        self.source.window().at(region.begin, len)
+    }
+
     /// The length of the whole file in bytes, if the source knows it or has come to its end.
     pub fn file_len(&self) -> Option<u64> {
         let window = self.source.window();
