@@ -331,10 +331,10 @@ pub enum Error {
     WrongDialect {
         /// The file.
         path: Option<PathBuf>,
-        /// The dialect that was named.
-        named: Dialect,
-        /// The one that was detected.
-        found: Dialect,
+        /// The [name](Dialect::name) of the dialect that was asked for.
+        named: &'static str,
+        /// That of the one that was detected.
+        found: &'static str,
     },
     /// A log was to be appended to in whose dialect logs are never appended to: those of RocksDB and Pebble that have a log number or are
     /// compressed. Their engines create a new log each time, and readers take what follows the end of such a log for the rest of an older one.
@@ -421,10 +421,8 @@ impl fmt::Display for Error {
             ),
             Error::WrongDialect { named, found, .. } => write!(
                 f,
-                "cannot append in the dialect {}: this is a log in the dialect {}, and its readers would not find the record; \
-                 name that dialect, or none",
-                named.name(),
-                found.name()
+                "cannot append in the dialect {named}: this is a log in the dialect {found}, and its readers would not find the record; \
+                 name that dialect, or none"
             ),
             Error::NeverAppended { dialect, .. } => {
                 write!(f, "cannot append: logs in the dialect {}", dialect.name())?;

@@ -122,8 +122,8 @@ fn dialect_of(
     {
         return Err(Error::WrongDialect {
             path: path(),
-            named,
-            found,
+            named: named.name(),
+            found: found.name(),
         });
     }
     // RocksDB and Pebble begin a new log each time they open a database. Of a log with log numbers, what follows its end is taken for the
