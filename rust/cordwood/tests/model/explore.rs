@@ -20,8 +20,8 @@ pub(crate) struct Outcome {
     pub(crate) steps: usize,
     /// For each setup: its states, and how long they took.
     pub(crate) setups: Vec<String>,
-    /// For each rule that is broken, the shortest way there.
-    pub(crate) broken: BTreeMap<Rule, Counterexample>,
+    /// For each rule that is broken, the shortest way there in each setup; the shortest of them first.
+    pub(crate) broken: BTreeMap<Rule, Vec<Counterexample>>,
 }
 
 #[derive(Debug, Clone)]
@@ -38,11 +38,10 @@ impl Outcome {
         self.states += other.states;
         self.steps += other.steps;
         self.setups.extend(other.setups);
-        for (rule, example) in other.broken {
-            let shortest = self.broken.entry(rule).or_insert_with(|| example.clone());
-            if example.depth < shortest.depth {
-                *shortest = example;
-            }
+        for (rule, examples) in other.broken {
+            let all = self.broken.entry(rule).or_default();
+            all.extend(examples);
+            all.sort_by_key(|example| example.depth);
         }
     }
 }
@@ -94,12 +93,15 @@ fn explore(setup: Setup, depth: usize) -> Outcome {
                     Ok(false) => {}
                     Err(violation) => {
                         let path = path();
-                        outcome.broken.entry(violation.rule).or_insert_with(|| Counterexample {
-                            depth: path.len(),
-                            states: known.len(),
-                            time: begun.elapsed(),
-                            text: describe(setup, &path, &violation),
-                        });
+                        let examples = outcome.broken.entry(violation.rule).or_default();
+                        if examples.is_empty() {
+                            examples.push(Counterexample {
+                                depth: path.len(),
+                                states: known.len(),
+                                time: begun.elapsed(),
+                                text: describe(setup, &path, &violation),
+                            });
+                        }
                     }
                 }
             }

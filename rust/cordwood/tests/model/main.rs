@@ -30,7 +30,9 @@
 //! | opening neither cuts nor changes a record that is whole, or was synced and has lost one bit since, nor a file of another dialect ("Where appending resumes") | when a call returns |
 //! | `durable_offset` covers no byte of a sync that failed in the same process, a log opened later included ("When a sync fails") | when a call returns |
 //! | a log without damage opens; one with a torn tail, to be cut off or padded | when a call returns |
+//! | a write that failed leaves nothing behind, or ends the writer ("When a write fails") | when a call returns |
 //! | the crate's reader finds what the model's does | each state |
+//! | so does a follower that has been there all the while (`docs/format/following.md`) | after each action |
 //!
 //! Of a sync that failed in **another** process nothing is known: there, `durable_offset` promises nothing after it.
 //!
@@ -40,15 +42,17 @@
 
 mod disk;
 mod explore;
+mod follower;
 mod reader;
 mod world;
 
+use std::fmt::Write;
 use std::sync::OnceLock;
 use std::time::Instant;
 
 use cordwood::SyncPolicy;
 
-use explore::{Outcome, explore_all};
+use explore::{Counterexample, Outcome, explore_all};
 use world::{Content, Flush, Limits, Rule, Setup};
 
 /// Deep enough for each defect that has been found so far.
@@ -71,6 +75,7 @@ fn setups() -> Vec<Setup> {
             deaths: 1,
         },
         levels_less: 0,
+        has_follower: false,
     };
     let written = Setup {
         flush: Flush::EveryAppend,
@@ -80,6 +85,7 @@ fn setups() -> Vec<Setup> {
         sync: SyncPolicy::OnClose,
         preallocate_len: 4096,
         levels_less: 1,
+        has_follower: true,
         ..new
     };
     let pebble = Setup {
@@ -91,6 +97,7 @@ fn setups() -> Vec<Setup> {
     let old = |content| Setup {
         content,
         levels_less: 2,
+        has_follower: true,
         ..new
     };
     // So is one with a damaged record that is long.
@@ -145,15 +152,20 @@ fn outcome() -> &'static Outcome {
 }
 
 fn assert_holds(rule: Rule) {
-    if let Some(example) = outcome().broken.get(&rule) {
-        let explore::Counterexample {
+    let mut text = String::new();
+    for example in outcome().broken.get(&rule).into_iter().flatten() {
+        let Counterexample {
             depth,
             states,
             time,
-            text,
+            text: what,
         } = example;
-        panic!("after {depth} actions ({states} states of its setup, {time:.1?}): {text}");
+        let _ = write!(
+            text,
+            "\nafter {depth} actions, {states} states of this setup, {time:.1?}: {what}"
+        );
     }
+    assert!(text.is_empty(), "{text}");
 }
 
 #[test]
@@ -209,4 +221,14 @@ fn logs_without_damage_open() {
 #[test]
 fn the_crate_reads_what_the_model_reads() {
     assert_holds(Rule::ReaderAgrees);
+}
+
+#[test]
+fn a_write_that_failed_leaves_nothing_behind() {
+    assert_holds(Rule::FailedWritesAreUndone);
+}
+
+#[test]
+fn a_follower_returns_what_is_in_the_file() {
+    assert_holds(Rule::FollowerAgrees);
 }

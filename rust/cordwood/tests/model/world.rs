@@ -12,6 +12,7 @@ use cordwood::{
 };
 
 use crate::disk::{Byte, Fault, File, Loss, Port};
+use crate::follower::Beside;
 use crate::reader::{Found, Tail, WANDB_HEADER, full, read};
 
 // Actions ---------------------------------------------------------------------------------------
@@ -185,6 +186,8 @@ pub(crate) struct Setup {
     pub(crate) limits: Limits,
     /// By how much the exploration ends before those of the deepest.
     pub(crate) levels_less: usize,
+    /// A follower is beside.
+    pub(crate) has_follower: bool,
 }
 
 impl fmt::Display for Setup {
@@ -250,7 +253,9 @@ pub(crate) enum Rule {
     AppendedIsFound,
     DurableAfterFailedSync,
     UndamagedLogsOpen,
+    FailedWritesAreUndone,
     ReaderAgrees,
+    FollowerAgrees,
 }
 
 #[derive(Debug, Clone)]
@@ -361,6 +366,7 @@ pub(crate) struct World {
     /// A lock is held. The process that opened the log gives it up by closing or dropping it; if it is killed, it goes with its last copy.
     is_locked: bool,
     has_flipped: bool,
+    follower: Option<Beside>,
     /// What the last call returned, for the one who reads a counterexample.
     outcome: String,
 }
@@ -396,6 +402,7 @@ impl World {
             has_file: setup.content != Content::None,
             is_locked: false,
             has_flipped: false,
+            follower: setup.has_follower.then(Beside::new),
             outcome: String::new(),
         }
     }
@@ -426,6 +433,7 @@ impl World {
         }
         (&self.records, self.next_record, self.limits).hash(&mut hasher);
         (self.has_file, self.is_locked, self.has_flipped).hash(&mut hasher);
+        self.follower.as_ref().map(Beside::offset).hash(&mut hasher);
         for process in [&self.a, &self.b] {
             (
                 process.is_opener,
@@ -522,7 +530,7 @@ impl World {
     pub(crate) fn act(&mut self, action: Action) -> Result<(), Violation> {
         self.outcome.clear();
         match action {
-            Action::Call(name, call, fault) => return self.call(name, call, fault),
+            Action::Call(name, call, fault) => self.call(name, call, fault)?,
             Action::Fork => {
                 self.limits.forks -= 1;
                 self.fork();
@@ -544,6 +552,15 @@ impl World {
                 self.limits.flips -= 1;
                 self.flip(is_last, part);
             }
+        }
+        if matches!(action, Action::PowerLoss(_) | Action::Flip { .. }) {
+            self.follower = self.setup.has_follower.then(Beside::new);
+        }
+        if let Some(follower) = &mut self.follower {
+            let mut file = self.file.lock().expect("nothing panics with the lock");
+            let read = file.read();
+            let looked = follower.look(&file.cache, &read.0);
+            looked.map_err(|what| broken(Rule::FollowerAgrees, what))?;
         }
         Ok(())
     }
@@ -693,6 +710,14 @@ impl World {
             }
             self.kill(name);
             return Ok(());
+        }
+        let still_works = match self.process(name).log.as_ref() {
+            Some(log) => !log.has_failed(),
+            None => call == Call::Close && result.is_ok(),
+        };
+        if still_works && *tail_before == Tail::Whole && self.file().read().1 == Tail::Torn {
+            let what = format!("{call:?} leaves a part of a record in the file, and the writer goes on");
+            return Err(broken(Rule::FailedWritesAreUndone, what));
         }
         self.note(name, call, result.is_ok(), has_sync_failed)?;
         if matches!(call, Call::Close | Call::Drop) || is_opening && result.is_err() {
@@ -930,12 +955,17 @@ fn is_payload_of(found: &Found, record: &Record) -> bool {
     found.payload == record.data.bytes(record.number)
 }
 
-/// The whole memory of a log, private parts included; but for the time of its last sync, on which no policy here depends.
+/// The whole memory of a log, private parts included: but for the time of its last sync, on which no policy here depends, and the policy by which it was
+/// opened, which has done its work.
 fn memory_of(log: &LogFile) -> String {
     let text = format!("{log:?}");
-    let (before, rest) = text.split_once("sync_begun: ").expect("a time");
-    let (_, behind) = rest.split_once('}').expect("the end of a time");
-    format!("{before}{behind}")
+    [("sync_begun: ", "}"), ("on_torn_tail: ", ",")]
+        .iter()
+        .fold(text, |text, (begin, end)| {
+            let (before, rest) = text.split_once(begin).expect("a field of a LogFile");
+            let (_, behind) = rest.split_once(end).expect("the end of its value");
+            format!("{before}{behind}")
+        })
 }
 
 /// The crate's own reader finds the same records.
