@@ -24,7 +24,7 @@ PYRIGHT := PATH="$(CURDIR)/$(BIN):$$PATH" PYRIGHT_PYTHON_IGNORE_WARNINGS=1 pyrig
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
 
-.PHONY: help demo test lint test-rust test-aarch64 wheel install test-python survival types test-abi3 wheel-abi3 bench-abi3 bench bench-memory fuzz fmt clean
+.PHONY: help demo test lint test-rust test-aarch64 model wheel install test-python survival types test-abi3 wheel-abi3 bench-abi3 bench bench-memory fuzz fmt clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -112,6 +112,13 @@ test-aarch64:  ## Run the core's tests for AArch64 in an emulator
 		{ echo "test-aarch64 needs Rust's standard library for $(AARCH64): rustup target add $(AARCH64)," >&2; \
 		echo "or name a compiler that has it: make test-aarch64 RUSTC=..." >&2; exit 1; }
 	cargo test --package cordwood --locked --target $(AARCH64) $(TESTS)
+
+# The writer's model -------------------------------------------------------------------------------
+
+# The tests explore it too, to a depth of 5, which takes some seconds; each action more takes about five times as long.
+MODEL_DEPTH := 7
+model:  ## Explore the writer's model to a greater depth
+	MODEL_DEPTH=$(MODEL_DEPTH) cargo test --package cordwood --locked --test model -- --nocapture
 
 # Fuzzing ---------------------------------------------------------------------------------------
 

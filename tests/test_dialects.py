@@ -255,8 +255,14 @@ def test_pebble_closes_its_logs(tmp_path):
             assert reader.dialect == cordwood.Dialect("recyclable", log_number=7)
             assert [(region.reason, len(region)) for region in reader.skipped] == [("end_trailer", 11)]
             assert reader.end.kind == "clean"
-    with pytest.raises(OSError, match="begin a new one"):
-        cordwood.open(tmp_path / "000007.log", "a", dialect=dialect)
+    before = (tmp_path / "000007.log").read_bytes()
+    for named in (dialect, "pebble", "recyclable", None):
+        with pytest.raises(cordwood.DialectError, match="never appended to.* create a new log"):
+            cordwood.open(tmp_path / "000007.log", "a", dialect=named)
+    with pytest.raises(cordwood.DialectError, match="never appended to"):
+        cordwood.open(tmp_path / "new.log", "a", dialect=dialect)
+    assert not (tmp_path / "new.log").exists()
+    assert (tmp_path / "000007.log").read_bytes() == before
 
 
 # Which one it is -------------------------------------------------------------------------------

@@ -64,9 +64,8 @@ def test_a_path_with_a_null(mode):
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
 def test_a_disk_that_is_full():
     writer = cordwood.open("/dev/full", "w")
-    writer.append(b"one")
     with pytest.raises(OSError, match="No space left on device") as caught:
-        writer.flush()
+        writer.append(b"one")
     assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, "/dev/full")
     with pytest.raises(OSError, match="earlier write failed"):
         writer.append(b"two")
@@ -77,7 +76,7 @@ def test_a_disk_that_is_full():
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
 def test_a_disk_that_is_full_is_said_by_close():
-    writer = cordwood.open("/dev/full", "w")
+    writer = cordwood.open("/dev/full", "w", flush="close")
     writer.append(b"one")
     with pytest.raises(OSError, match="No space left on device") as caught:
         writer.close()

@@ -88,8 +88,18 @@ def test_records_are_gathered_and_written_about_a_megabyte_at_a_time():
     assert b"".join(sink) == reference.encode([PAYLOAD[:1000]] * 4000)
 
 
-def test_flush_writes_what_is_there_and_nothing_twice(path):
+def test_by_default_append_and_extend_write_before_they_return(path):
     with cordwood.open(path, "w") as writer:
+        writer.append(b"one")
+        assert path.read_bytes() == ONE
+        writer.extend([b"two"])
+        assert path.read_bytes() == ONE_TWO
+        writer.flush()
+        assert path.read_bytes() == ONE_TWO
+
+
+def test_flush_writes_what_is_there_and_nothing_twice(path):
+    with cordwood.open(path, "w", flush="close") as writer:
         writer.append(b"one")
         assert path.read_bytes() == b""
         writer.flush()

@@ -449,31 +449,45 @@ class FollowerRecords:
 class Writer:
     """Writes records to a log, byte for byte as LevelDB does.
 
-    Records are gathered and written about 1 MiB at a time; `flush`, `sync` and `close` write what is left. A writer may
-    be shared between threads; each record is written whole. A file is locked against a second writer until it is
-    closed, in this process and in others that ask (all that use cordwood do).
+    By default, a record for which `append` has returned survives if this process crashes or is killed; what has been
+    synced survives if the machine stops. A writer may be shared between threads; each record is written whole. A file
+    is locked against a second writer until it is closed, in this process and in others that ask (all that use cordwood
+    do). A writer belongs to the process that opened it: in a forked child, `append`, `extend`, `flush` and `sync` raise
+    `OSError`, and closing or dropping it changes nothing.
 
     A write to a file that fails is undone: the file is cut back to the end of its last whole record, and the writer can
-    be used on. If it cannot be undone, or if a sync has failed, every later call fails: nobody knows what is on the
-    disk behind `durable_offset`, and asking again would not tell. An object with `write` is not used again after it has
-    failed.
+    be used on. If it cannot be undone, or if a sync has failed, every later call fails: what is on the disk after
+    `durable_offset` is not known, and a second sync would not reveal it. Close the log and open it again with `"a"`, in
+    this process: that writes the uncertain part again. An object with `write` is not used again after it has failed.
+
+    A writer that nobody closed writes what it has when it is dropped or its cycle is collected, and warns
+    (`ResourceWarning`); what fails then is shown (`sys.unraisablehook`), and an exception that is on its way is kept.
 
     Args:
         sink: A path (`str` or `os.PathLike`), or an object with `write(data)`, at whose position the log begins.
         mode: `"x"`: a new file; fails if there is one. `"w"`: a new file, in place of any that is there. `"a"`: append
             to the file, or make a new one. An object takes `"x"` or `"w"`, which are then the same. Default: `"x"`.
-        dialect: A `Dialect` or its name. Of Pebble, closing writes what closes a log. A log with a log number is not
-            appended to. Default: `None`, which is `"leveldb"`.
+        dialect: A `Dialect` or its name. For Pebble, closing also writes the end-of-log trailer. Default: `None`: for
+            `"a"` the dialect of the file, as a `Reader` detects it; for a new file `"leveldb"`.
+        flush: For a path: when to hand records to the operating system, which keeps them if this process ends.
+            `"append"`: before each `append` returns, with one write; an `extend` makes one write for each 128 KiB.
+            `"close"`: records are gathered, up to 1 MiB, until `flush`, `sync` or `close`. An object is written to as
+            with `"close"`, and takes no `flush`. Default: `None`, which is `"append"`.
         sync: When to wait until records are on the disk, besides `sync()` and `append(..., sync=True)`. `"never"`: not
-            at all; `"close"`: when the writer is closed; `"append"`: before each `append` returns. With all that
-            follows, closing syncs, too. Default: `"never"`.
-        sync_len: In place of `sync`: with the `append` that makes it this many bytes since the last time.
-        sync_interval: In place of `sync`: with the `append` that comes this many seconds after the last time, or later.
+            at all; `"close"`: when the writer is closed; `"append"`: before each `append` returns. Every setting but
+            `"never"` also syncs on close, and so do the next two. Default: `"never"`.
+        sync_len: Instead of `sync`: sync within the `append` with which this many bytes have been appended since the
+            last sync.
+        sync_interval: Instead of `sync`: sync within the first `append` that comes this many seconds after the last
+            sync, or later. While nothing is appended, nothing is synced: no thread runs in the background.
         on_torn_tail: For `"a"`, if the file does not end with a whole record. `"refuse"`: raise. `"truncate"`: cut off
-            what a crash can have left behind the last whole record; damage raises. `"pad"`: leave every byte, and go on
-            in the next block, damage or not; readers tell of what lies there. Default: `"refuse"`.
-        checkpoint: For `"a"`: the file offset of a record, from which on the file is read to find its end. What comes
-            before is not looked at. Default: `None`, the beginning.
+            what a crash can have left after the last whole record; damage raises, and so does what one flipped bit
+            explains, or a file without any valid fragment. `"pad"`: leave every byte, and continue in the next block,
+            damage or not; readers keep reporting the skipped bytes. Default: `"refuse"`.
+        checkpoint: For `"a"`: the file offset of a record before which all is known to be on the disk, such as an
+            earlier `durable_offset`. The file is read from there on to find its end, and what follows is written again
+            before a sync may cover it. Default: `None`, the beginning, and nothing is written again unless a sync of
+            this file has failed in this process.
         preallocate_len: Ask the file system for room this many bytes at a time (Linux only, elsewhere without effect).
             The length of the file stays that of its records. Default: 0, not at all.
 
@@ -482,6 +496,8 @@ class Writer:
         BlockingIOError: Another writer has the file open.
         TornTailError: For `"a"`, the file ends in an incomplete record or in zeros, and the choice is to refuse.
         CorruptionError: For `"a"`, the file is damaged, and the choice is not to pad.
+        DialectError: For `"a"`, the file is in another dialect than the one that is named, or is no log; or its
+            dialect is one whose logs are never appended to: those with a log number, and compressed ones.
         ValueError: An option has no such value, or makes no sense here.
 
     >>> with cordwood.Writer("example.log", "w") as writer:
@@ -500,6 +516,7 @@ class Writer:
         mode: Literal["x", "w", "a"] = "x",
         *,
         dialect: Dialect | str | None = None,
+        flush: Literal["append", "close"] | None = None,
         sync: Literal["never", "close", "append"] = "never",
         sync_len: int | None = None,
         sync_interval: float | None = None,
@@ -517,7 +534,8 @@ class Writer:
 
         Raises:
             OSError: A write or a sync failed. The message says what is on the disk and whether the writer can be used
-                on. The record is not in the log if the write was undone.
+                on. The record is not in the log if the write was undone; if only the sync failed, it may be.
+            MemoryError: There is no memory for the record. It is not in the log.
         """
     def extend(self, records: Iterable[ReadableBuffer], /) -> int:
         """Appends all records of an iterable and returns how many there were. If it raises, those before are there."""
@@ -543,7 +561,7 @@ class Writer:
         """
     @property
     def recovered_tail(self) -> SkippedRegion | None:
-        """What stood behind the last whole record when the log was opened with `"a"`: now cut off, or left behind."""
+        """What followed the last whole record when the log was opened with `"a"`: now cut off, or left there."""
     @property
     def path(self) -> str | None:
         """The path, if the sink is one."""
@@ -553,11 +571,13 @@ class Writer:
     def close(self) -> None:
         """Flushes, syncs if `sync` says so, and closes the file. Closing twice is no error.
 
-        If other threads wait for a sync, it waits until they have it. Then another writer may open the file.
+        If other threads wait for a sync, it waits until they have it. Then another writer may open the file. In a
+        forked child it only closes the child's copy of the descriptor.
 
         An object that was passed in is only flushed.
         """
     def __enter__(self) -> Self: ...
+    def __del__(self) -> None: ...
     def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None, /
     ) -> None: ...

@@ -31,6 +31,7 @@ def open(  # noqa: A001
     mode: Literal["w", "x", "a"],
     *,
     dialect: Dialect | str | None = None,
+    flush: Literal["append", "close"] | None = None,
     sync: Literal["never", "close", "append"] = "never",
     sync_len: int | None = None,
     sync_interval: float | None = None,
@@ -56,6 +57,7 @@ def open(source: Any, mode: str = "r", **options: Any) -> Reader | Writer:  # no
         FileExistsError: For `"x"`.
         BlockingIOError: Another writer has the file open.
         TornTailError, CorruptionError: For `"a"`, if the file does not end with a whole record.
+        DialectError: For `"a"`, if the file is no log, or in another dialect than the one that is named.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     writer.append(b"one")
@@ -106,11 +108,9 @@ def follow(
 
     >>> with cordwood.open("live.log", "w") as writer:
     ...     _ = writer.append(b"one")
-    ...     writer.flush()
     ...     follower = cordwood.follow("live.log", timeout=0)
     ...     print(list(follower))
     ...     _ = writer.append(b"two")
-    ...     writer.flush()
     ...     print(list(follower), follower.tell())
     [b'one']
     [b'two'] 20

@@ -88,11 +88,12 @@ class CorruptionError(_RegionError):
 
 
 class DialectError(CordwoodError):
-    """A file that is no log, and is known to be something else. An explicit `dialect` reads it all the same.
+    """A file that is no log, or that cannot be appended to in its dialect. To read it, an explicit `dialect` will do.
 
     Attributes:
         offset: 0.
-        format: What it is: `"gzip"`, `"zstd"`, `"LZ4"`, `"Riegeli"`, `"TFRecord"`, `"SQLite"`, ...
+        format: What it is: `"gzip"`, `"zstd"`, `"LZ4"`, `"Riegeli"`, `"TFRecord"`, `"SQLite"`, ...; the name of its
+            dialect, if it is a log; or `"unknown"`.
     """
 
     format: str

@@ -1,6 +1,6 @@
 """Write the records on stdin to a log.
 
-What has come in is in the file before more is waited for. A log that cannot be written is an error; a destination that
+What has come in is in the file before more is waited for, unless --flush says otherwise. A log that cannot be written is an error; a destination that
 exists is one, too, unless --append or --overwrite says what to do with it.
 """
 
@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     mode.add_argument("--append", dest="mode", action="store_const", const="a", help="append to a log that exists")
     mode.add_argument("--overwrite", dest="mode", action="store_const", const="w", help="replace what is there")
     parser.set_defaults(mode="x")
-    add_dialect_argument(parser, "how the log is laid out (default: leveldb)")
+    add_dialect_argument(parser, "how the log is laid out (default: leveldb; with --append, as the log is)")
     parser.add_argument(
         "--on-torn-tail",
         choices=("refuse", "truncate", "pad"),
@@ -51,6 +51,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--sync",
         choices=("never", "close", "append"),
         help="wait until the disk has it: not at all, at the end, or for each record (default: close for a file)",
+    )
+    parser.add_argument(
+        "--flush",
+        choices=("append", "close"),
+        default="append",
+        help="hand records to the operating system as they come in, or 1 MiB at a time (default: %(default)s)",
     )
     parser.add_argument("--json", action="store_true", help="at the end, how much was written, as one JSON object")
 
@@ -70,6 +76,7 @@ def run(options: argparse.Namespace) -> Status:
         sys.stdout.buffer if to_stdout else options.destination,
         options.mode,
         dialect=options.dialect,
+        flush=None if to_stdout else options.flush,
         sync=options.sync or ("never" if to_stdout or is_stream else "close"),
         on_torn_tail=options.on_torn_tail,
     )
@@ -78,7 +85,8 @@ def run(options: argparse.Namespace) -> Status:
         try:
             for records in records_from(stdin, options.format):
                 record_count += writer.extend(records)
-                writer.flush()
+                if options.flush == "append":
+                    writer.flush()
             end_offset = writer.tell()
         except ValueError as error:
             complain(error)

@@ -144,7 +144,7 @@ class DataStoreWriter:
         Raises:
             FileExistsError: There is one.
         """
-        writer = cordwood.Writer(os.fsdecode(filename), "x", dialect="swanlab")
+        writer = cordwood.Writer(os.fsdecode(filename), "x", dialect="swanlab", flush="close")
         self.close()
         self._writer = writer
 

@@ -127,7 +127,7 @@ class DataStore:
         Raises:
             FileExistsError: There is one.
         """
-        self._write_to(fname, cordwood.Writer(os.fsdecode(fname), "x", dialect="wandb"))
+        self._write_to(fname, cordwood.Writer(os.fsdecode(fname), "x", dialect="wandb", flush="close"))
 
     def open_for_append(self, fname: _Path) -> None:
         """Opens a file to write behind its last record, or makes a new one.
@@ -137,7 +137,7 @@ class DataStore:
             TornTailError: It ends in an incomplete record. `cordwood.Writer` can be told to cut that off.
         """
         self.close()  # It may be the same file, which then must be whole.
-        self._write_to(fname, cordwood.Writer(os.fsdecode(fname), "a", dialect="wandb"))
+        self._write_to(fname, cordwood.Writer(os.fsdecode(fname), "a", dialect="wandb", flush="close"))
 
     def _write_to(self, fname: _Path, writer: cordwood.Writer) -> None:
         self.close()

@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use pyo3::PyTypeInfo;
-use pyo3::exceptions::{PyBlockingIOError, PyOSError, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyBlockingIOError, PyMemoryError, PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
@@ -38,16 +38,15 @@ pub(crate) fn to_python(py: Python<'_>, error: cordwood::Error, path: Option<&Pa
         cordwood::Error::TornTail { region, .. } => {
             about_region(&classes::TornTailError::type_object(py), message, region, path)
         }
-        cordwood::Error::Foreign { foreign, .. } => {
-            let attributes = || {
-                let attributes = PyDict::new(py);
-                attributes.set_item("path", path.map(Path::as_os_str))?;
-                attributes.set_item("format", foreign.name())?;
-                classes::DialectError::type_object(py).call((with_path(message, path),), Some(&attributes))
-            };
-            attributes().map_or_else(|error| error, PyErr::from_value)
-        }
+        cordwood::Error::Foreign { foreign, .. } => dialect_error(py, message, path, foreign.name()),
+        cordwood::Error::WrongDialect { found, .. } => dialect_error(py, message, path, found.name()),
+        cordwood::Error::NeverAppended { dialect, .. } => dialect_error(py, message, path, dialect.name()),
+        cordwood::Error::NoLog { .. } => dialect_error(py, message, path, "unknown"),
+        cordwood::Error::Forked { .. } => PyOSError::new_err(with_path(message, path)),
         cordwood::Error::Locked { .. } => locked(py, &message, path),
+        cordwood::Error::Write { ref source, .. } if source.kind() == io::ErrorKind::OutOfMemory => {
+            PyMemoryError::new_err(with_path(message, path))
+        }
         cordwood::Error::Write { ref source, .. } => {
             let text = without_number(&without_path(&message, path));
             match (source.raw_os_error(), path) {
@@ -99,6 +98,16 @@ pub(crate) fn payload_error(py: Python<'_>, error: cordwood::payload::PayloadErr
         classes::PayloadError::type_object(py).call((error.to_string(),), Some(&attributes))
     };
     raised().map_or_else(|error| error, PyErr::from_value)
+}
+
+fn dialect_error(py: Python<'_>, message: String, path: Option<&Path>, format: &str) -> PyErr {
+    let error = || {
+        let attributes = PyDict::new(py);
+        attributes.set_item("path", path.map(Path::as_os_str))?;
+        attributes.set_item("format", format)?;
+        classes::DialectError::type_object(py).call((with_path(message, path),), Some(&attributes))
+    };
+    error().map_or_else(|error| error, PyErr::from_value)
 }
 
 fn about_region(

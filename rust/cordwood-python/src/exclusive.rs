@@ -59,11 +59,6 @@ impl<T> Exclusive<T> {
         self.owner.store(this_thread(), Ordering::Relaxed);
         Owner(&self.owner)
     }
-
-    /// The value, of which there is no other user.
-    pub(crate) fn get_mut(&mut self) -> &mut T {
-        self.value.get_mut().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// While it lives, its thread is refused the lock.

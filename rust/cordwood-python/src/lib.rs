@@ -58,6 +58,9 @@ mod native {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        // The garbage collector looks for `__del__` in a slot of the class, which Python fills when the method is assigned.
+        let writer = module.py().get_type::<Writer>();
+        writer.setattr("__del__", writer.getattr("__del__")?)?;
         crate::bytes::install_quick_ways(module.py())
     }
 }

@@ -1,15 +1,19 @@
 //! The class `Writer`.
 
 use std::ffi::OsStr;
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::MutexGuard;
 use std::time::Duration;
 
-use cordwood::{BLOCK_LEN, LogFile, LogFileOptions, LogStatus, OnTornTail, SyncPolicy};
+use cordwood::{BLOCK_LEN, FlushPolicy, LogFile, LogFileOptions, LogStatus, OnTornTail, Process, SyncPolicy};
 use pyo3::exceptions::{PyResourceWarning, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::types::{PyBytes, PyList};
 
+use crate::bytes::KeptException;
 use crate::dialect::dialect_of;
 use crate::error::{os_error, to_python};
 use crate::event::SkippedRegion;
@@ -70,18 +74,20 @@ impl Object {
 }
 
 /// Writes records to a log.
-#[pyclass(frozen, module = "cordwood")]
+#[pyclass(frozen, weakref, module = "cordwood")]
 pub(crate) struct Writer {
     sink: Sink,
     path: Option<PathBuf>,
     recovered_tail: Option<cordwood::SkippedRegion>,
+    /// The process that opened it.
+    owner: u32,
 }
 
 #[pymethods]
 impl Writer {
     #[new]
     #[pyo3(signature = (
-        sink, mode = "x", *, dialect = None, sync = "never", sync_len = None, sync_interval = None, on_torn_tail = "refuse", checkpoint = None,
+        sink, mode = "x", *, dialect = None, flush = None, sync = "never", sync_len = None, sync_interval = None, on_torn_tail = "refuse", checkpoint = None,
         preallocate_len = 0
     ))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of the Python class")]
@@ -89,6 +95,7 @@ impl Writer {
         sink: &Bound<'_, PyAny>,
         mode: &str,
         dialect: Option<&Bound<'_, PyAny>>,
+        flush: Option<&str>,
         sync: &str,
         sync_len: Option<u64>,
         sync_interval: Option<f64>,
@@ -106,14 +113,16 @@ impl Writer {
             .with_on_torn_tail(on_torn_tail_of(on_torn_tail)?)
             .with_checkpoint(checkpoint)
             .with_preallocate_len(preallocate_len)
-            .with_dialect(dialect_of(dialect)?.unwrap_or(cordwood::Dialect::LEVELDB));
+            .with_dialect(dialect_of(dialect)?);
         if mode != "a" && (options.on_torn_tail != OnTornTail::Refuse || checkpoint.is_some()) {
             return Err(PyValueError::new_err(
                 "on_torn_tail and checkpoint are for mode 'a', which reads the log that is there",
             ));
         }
+        let flush = flush.map(flush_policy_of).transpose()?;
         match path_of(sink)? {
-            Some(path) => Self::open(sink.py(), path, mode, options),
+            Some(path) => Self::open(sink.py(), path, mode, options.with_flush(flush.unwrap_or_default())),
+            None if flush.is_some() => Err(PyValueError::new_err(NEEDS_A_PATH)),
             None => Self::with_object(sink, mode, &options),
         }
     }
@@ -152,7 +161,7 @@ impl Writer {
         match &self.sink {
             Sink::File(log) => py.detach(|| log.flush()).map_err(|error| self.raised(py, error)),
             Sink::Object(object) => {
-                let mut state = object.lock(py)?;
+                let mut state = self.object(py, object)?;
                 let _owner = object.may_run_python();
                 let writer = state.writer()?;
                 py.detach(|| writer.flush()).map_err(|error| os_error(error, None))
@@ -164,7 +173,7 @@ impl Writer {
         match &self.sink {
             Sink::File(log) => py.detach(|| log.sync()).map_err(|error| self.raised(py, error)),
             Sink::Object(object) => {
-                let mut state = object.lock(py)?;
+                let mut state = self.object(py, object)?;
                 let _owner = object.may_run_python();
                 state.sync(py)
             }
@@ -200,11 +209,19 @@ impl Writer {
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         match &self.sink {
             Sink::File(log) => py.detach(|| log.close()).map_err(|error| self.raised(py, error)),
+            // A copy in a forked child: what it holds is for the process that opened it to write.
+            Sink::Object(object) if self.is_forked() => {
+                if let Some(mut state) = object.try_lock() {
+                    state.writer = None;
+                }
+                Ok(())
+            }
             Sink::Object(object) => {
                 let writer = object.lock(py)?.writer.take();
                 match writer {
-                    // Without the lock: to write to an object runs Python code.
-                    Some(mut writer) => py.detach(|| writer.finish()).map_err(|error| os_error(error, None)),
+                    // Without the lock: to write to an object runs Python code. And attached, because at the end of the program, when the garbage
+                    // collector finds what nobody closed, whoever lets go of the interpreter does not get it back.
+                    Some(mut writer) => writer.finish().map_err(|error| os_error(error, None)),
                     None => Ok(()),
                 }
             }
@@ -214,6 +231,35 @@ impl Writer {
     fn __enter__(slf: Py<Self>, py: Python<'_>) -> PyResult<Py<Self>> {
         slf.get().tell(py)?;
         Ok(slf)
+    }
+
+    /// The garbage collector calls it for objects of a cycle while all of them are still whole: a sink that holds its writer can be
+    /// written to. What is not in a cycle is [dropped](Drop).
+    fn __del__(&self, py: Python<'_>) {
+        if self.is_unclosed() {
+            self.finalize(py);
+        }
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        match &self.sink {
+            Sink::File(_) => Ok(()),
+            // Who uses the writer now holds it, and so all that it refers to.
+            Sink::Object(object) => match object.try_lock().as_deref_mut() {
+                Some(Object {
+                    writer: Some(writer), ..
+                }) => visit.call(&writer.get_mut().0),
+                _ => Ok(()),
+            },
+        }
+    }
+
+    fn __clear__(&self) {
+        if let Sink::Object(object) = &self.sink {
+            let writer = object.try_lock().and_then(|mut object| object.writer.take());
+            // Without the lock: to drop an object may run Python code.
+            drop(writer);
+        }
     }
 
     #[pyo3(signature = (exc_type, _exc, _traceback, /))]
@@ -249,15 +295,17 @@ impl Writer {
 
 impl Writer {
     fn open(py: Python<'_>, path: PathBuf, mode: &str, options: LogFileOptions) -> PyResult<Self> {
-        let open = match mode {
-            "x" => LogFile::create_new,
-            "w" => LogFile::create,
-            _ => LogFile::append_to,
-        };
+        // The file is read, which may take long.
+        let interrupted = || Python::attach(|py| py.check_signals().map_err(io::Error::from));
         let log = py
-            .detach(|| open(&path, options))
+            .detach(|| match mode {
+                "x" => LogFile::create_new(&path, options),
+                "w" => LogFile::create(&path, options),
+                _ => LogFile::append_to_unless(&path, options, &interrupted),
+            })
             .map_err(|error| to_python(py, error, Some(&path)))?;
         Ok(Writer {
+            owner: Process::current().id(),
             recovered_tail: log.recovered_tail(),
             sink: Sink::File(log),
             path: Some(path),
@@ -277,9 +325,7 @@ impl Writer {
             ));
         }
         if *options != LogFileOptions::default().with_dialect(options.dialect) {
-            return Err(PyValueError::new_err(
-                "sync, sync_len, sync_interval and preallocate_len need a path: they are about a file on disk; sync() works for an object",
-            ));
+            return Err(PyValueError::new_err(NEEDS_A_PATH));
         }
         refuse_text(sink)?;
         Ok(Writer {
@@ -287,12 +333,13 @@ impl Writer {
                 writer: Some(cordwood::Writer::with_dialect(
                     ObjectOutput(sink.clone().unbind()),
                     0,
-                    options.dialect,
+                    options.dialect.unwrap_or(cordwood::Dialect::LEVELDB),
                 )),
                 durable_offset: 0,
             })),
             path: None,
             recovered_tail: None,
+            owner: Process::current().id(),
         })
     }
 
@@ -345,7 +392,7 @@ impl Writer {
                 })
                 .map_err(|error| self.raised(py, error)),
             Sink::Object(object) => {
-                let mut state = object.lock(py)?;
+                let mut state = self.object(py, object)?;
                 let _owner = object.may_run_python();
                 let offset = state.append(py, record)?;
                 if sync {
@@ -364,7 +411,7 @@ impl Writer {
                 Ok(())
             }
             Sink::Object(object) => {
-                let mut state = object.lock(py)?;
+                let mut state = self.object(py, object)?;
                 let _owner = object.may_run_python();
                 let writer = state.writer()?;
                 py.detach(|| records.iter().try_for_each(|record| writer.append(record).map(drop)))
@@ -373,11 +420,50 @@ impl Writer {
         }
     }
 
+    /// Whether this is the copy that a forked child has.
+    fn is_forked(&self) -> bool {
+        Process::current().id() != self.owner
+    }
+
+    /// The writer to an object, in the process that opened it.
+    fn object<'a>(&self, py: Python<'_>, object: &'a Exclusive<Object>) -> PyResult<MutexGuard<'a, Object>> {
+        if self.is_forked() {
+            return Err(self.raised(py, cordwood::Error::Forked { path: None }));
+        }
+        object.lock(py)
+    }
+
+    /// Whether there is somebody left who has to close it; not if somebody uses it now, nor in a forked child.
+    fn is_unclosed(&self) -> bool {
+        if self.is_forked() {
+            return false;
+        }
+        match &self.sink {
+            Sink::File(log) => !log.is_closed(),
+            Sink::Object(object) => object.try_lock().is_some_and(|object| object.writer.is_some()),
+        }
+    }
+
+    /// Closes a writer that nobody closed, and warns. What fails is shown, since nobody is there to raise it to.
+    fn finalize(&self, py: Python<'_>) {
+        let closed = self.close(py);
+        let message = format!("unclosed writer {}\0", self.__repr__());
+        let warned = std::ffi::CStr::from_bytes_until_nul(message.as_bytes()).map_or(Ok(()), |message| {
+            PyErr::warn(py, &py.get_type::<PyResourceWarning>(), message, 1)
+        });
+        for error in [closed, warned].into_iter().filter_map(Result::err) {
+            error.write_unraisable(py, None);
+        }
+    }
+
     #[cold]
     fn raised(&self, py: Python<'_>, error: cordwood::Error) -> PyErr {
         to_python(py, error, self.path.as_deref())
     }
 }
+
+const NEEDS_A_PATH: &str = "flush, sync, sync_len, sync_interval and preallocate_len need a path: they are about a file on disk; \
+     flush() and sync() work for an object";
 
 #[cold]
 fn closed() -> PyErr {
@@ -413,6 +499,16 @@ fn sync_policy_of(sync: &str, sync_len: Option<u64>, sync_interval: Option<f64>)
         _ => Err(PyValueError::new_err(
             "of sync, sync_len and sync_interval only one can be given",
         )),
+    }
+}
+
+fn flush_policy_of(name: &str) -> PyResult<FlushPolicy> {
+    match name {
+        "append" => Ok(FlushPolicy::EveryAppend),
+        "close" => Ok(FlushPolicy::OnClose),
+        other => Err(PyValueError::new_err(format!(
+            "flush must be 'append' or 'close', not '{other}'"
+        ))),
     }
 }
 
@@ -455,26 +551,17 @@ impl<'py> Batch<'py> {
     }
 }
 
-/// A writer that nobody closed writes what it has, as Python's own files do, and says so.
+/// A writer that nobody closed writes what it has, as Python's own files do, and warns.
 impl Drop for Writer {
     fn drop(&mut self) {
-        let is_closed = match &mut self.sink {
-            Sink::File(log) => log.is_closed(),
-            Sink::Object(object) => object.get_mut().writer.is_none(),
-        };
-        if is_closed {
+        if !self.is_unclosed() {
             return;
         }
         // At the very end of the interpreter there is nobody left to warn.
         let _ = Python::try_attach(|py| {
-            let closed = self.close(py);
-            let message = format!("unclosed writer {}\0", self.__repr__());
-            let warned = std::ffi::CStr::from_bytes_until_nul(message.as_bytes()).map_or(Ok(()), |message| {
-                PyErr::warn(py, &py.get_type::<PyResourceWarning>(), message, 1)
-            });
-            for error in [closed, warned].into_iter().filter_map(Result::err) {
-                error.write_unraisable(py, None);
-            }
+            // A writer may be dropped because an exception is on its way. Python allows no call while one is set.
+            let _kept = KeptException::new(py);
+            self.finalize(py);
         });
     }
 }

@@ -11,8 +11,6 @@ use zstd_safe::{CCtx, CParameter};
 pub(crate) struct Deflater {
     #[cfg(feature = "zstd")]
     zstd: Option<CCtx<'static>>,
-    #[cfg(feature = "zstd")]
-    frame: Vec<u8>,
 }
 
 impl Deflater {
@@ -38,22 +36,22 @@ impl Deflater {
         Deflater::default()
     }
 
-    /// What to write for `record`.
+    /// What to write for `record`: itself, or a frame in `frame`.
     #[cfg(feature = "zstd")]
-    pub(crate) fn deflate<'a>(&'a mut self, record: &'a [u8]) -> &'a [u8] {
+    pub(crate) fn deflate<'a>(&mut self, record: &'a [u8], frame: &'a mut Vec<u8>) -> &'a [u8] {
         let Some(context) = self.zstd.as_mut().filter(|_| !record.is_empty()) else {
             return record;
         };
-        self.frame.clear();
-        self.frame.reserve(zstd_safe::compress_bound(record.len()));
+        frame.clear();
+        frame.reserve(zstd_safe::compress_bound(record.len()));
         // With so much room it can fail only for want of memory, and then Rust ends the process, too.
-        let compressed = context.compress2(&mut self.frame, record);
+        let compressed = context.compress2(frame, record);
         compressed.expect("memory for a zstd frame");
-        &self.frame
+        frame
     }
 
     #[cfg(not(feature = "zstd"))]
-    pub(crate) fn deflate<'a>(&'a mut self, record: &'a [u8]) -> &'a [u8] {
+    pub(crate) fn deflate<'a>(&mut self, record: &'a [u8], _frame: &'a mut Vec<u8>) -> &'a [u8] {
         record
     }
 }

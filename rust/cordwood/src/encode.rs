@@ -1,10 +1,12 @@
 //! The encoder: a record in, the bytes of its fragments out. It does no I/O.
 
+use std::collections::TryReserveError;
+
 use crate::checksum::{Job, Kernel, crc32c_behind, mask, run, state_after};
 use crate::copy::append;
 use crate::deflate::Deflater;
 use crate::dialect::{Dialect, Form};
-use crate::format::{HEADER_LEN, Header, Kind, block_left};
+use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind, block_left};
 
 /// Cuts records into fragments. Its only state is the length of the file so far.
 ///
@@ -25,6 +27,8 @@ pub struct Encoder {
     /// Whether all is as in LevelDB.
     is_leveldb: bool,
     deflater: Deflater,
+    /// The last record as it was compressed. Kept for its memory.
+    frame: Vec<u8>,
 }
 
 impl Encoder {
@@ -61,7 +65,23 @@ impl Encoder {
             },
             is_leveldb: dialect == Dialect::LEVELDB,
             deflater: Deflater::new(dialect.is_zstd),
+            frame: Vec::new(),
         }
+    }
+
+    /// The same encoder for a file of `file_len` bytes.
+    pub(crate) fn at(&self, file_len: u64) -> Self {
+        Encoder {
+            offset: file_len,
+            ..self.clone()
+        }
+    }
+
+    /// Makes room in `out` for a record of `record_len` bytes.
+    pub(crate) fn try_reserve(&self, record_len: usize, out: &mut Vec<u8>) -> Result<(), TryReserveError> {
+        // A header for each block that it may touch. If compressing makes it longer, then by less than that.
+        let block_count = record_len / (BLOCK_LEN - self.form.header_len()) + 3;
+        out.try_reserve(record_len.saturating_add(block_count * 2 * self.form.header_len()))
     }
 
     /// The length of the file with all that has been encoded, in bytes.
@@ -125,13 +145,13 @@ impl Encoder {
     }
 
     /// [`encode`](Self::encode) for record after record, until `out` holds `out_len` bytes or there are no more. Returns how many, and whether there may be
-    /// more. Where most are short it takes half the time.
+    /// more. Where most are short it takes half the time. Fails at a long record for which there is no memory; those before it are encoded.
     pub(crate) fn encode_all<R: AsRef<[u8]>>(
         &mut self,
         records: &mut impl Iterator<Item = R>,
         out: &mut Vec<u8>,
         out_len: usize,
-    ) -> (u64, bool) {
+    ) -> Result<(u64, bool), TryReserveError> {
         let mut count = 0;
         while out.len() < out_len {
             let run = FullRun {
@@ -142,15 +162,17 @@ impl Encoder {
                 count: &mut count,
             };
             match self::run(run) {
-                Stopped::AtEnd => return (count, false),
+                Stopped::AtEnd => return Ok((count, false)),
                 Stopped::Full => {}
                 Stopped::At(record) => {
-                    self.encode_parts(record.as_ref(), out);
+                    let record = record.as_ref();
+                    self.try_reserve(record.len(), out)?;
+                    self.encode_parts(record, out);
                     count += 1;
                 }
             }
         }
-        (count, true)
+        Ok((count, true))
     }
 
     /// [`encode`](Self::encode) at the end of a block, and in other dialects.
@@ -159,9 +181,9 @@ impl Encoder {
         self.begin(out);
         self.trailer(out);
         let record_offset = self.offset;
-        // Taken out while it holds the data, and put back.
-        let mut deflater = std::mem::take(&mut self.deflater);
-        let mut rest = deflater.deflate(record);
+        // Taken out while it is read, and put back: only memory, should this panic.
+        let mut frame = std::mem::take(&mut self.frame);
+        let mut rest = self.deflater.deflate(record, &mut frame);
         let mut is_first = true;
         loop {
             let room = self.dialect.block_left(self.offset) - self.form.header_len();
@@ -169,7 +191,7 @@ impl Encoder {
             let kind = Kind::of_part(is_first, behind.is_empty());
             self.fragment(kind, payload, out);
             if behind.is_empty() {
-                self.deflater = deflater;
+                self.frame = frame;
                 return record_offset;
             }
             rest = behind;
@@ -276,12 +298,14 @@ impl<R: AsRef<[u8]>, I: Iterator<Item = R>> Job for FullRun<'_, I> {
     #[inline(always)]
     fn call<K: Kernel>(self, kernel: K) -> Stopped<R> {
         for record in self.records {
-            if !self.encoder.is_one_full(record.as_ref()) {
+            // Asked for once: another answer would make the header lie.
+            let bytes = record.as_ref();
+            if !self.encoder.is_one_full(bytes) {
                 return Stopped::At(record);
             }
             let full = Full {
                 encoder: self.encoder,
-                record: record.as_ref(),
+                record: bytes,
                 out: self.out,
             };
             full.call(kernel);
@@ -324,7 +348,8 @@ mod tests {
                 let mut sum = 0;
                 loop {
                     let out_len = out.len() + next(100_000) as usize;
-                    let (count, may_be_more) = all.encode_all(&mut rest, &mut out, out_len);
+                    let encoded = all.encode_all(&mut rest, &mut out, out_len);
+                    let (count, may_be_more) = encoded.expect("memory for a test");
                     sum += count;
                     assert_eq!(sum as usize + rest.len(), records.len());
                     assert!(!may_be_more || out.len() >= out_len);

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-use crate::dialect::Foreign;
+use crate::dialect::{Dialect, Foreign};
 
 /// Why a region of a file was not returned.
 ///
@@ -318,6 +318,35 @@ pub enum Error {
         /// The end.
         region: SkippedRegion,
     },
+    /// A log was to be appended to in a dialect that its fragments are not in: readers of the file would not find the record.
+    WrongDialect {
+        /// The file.
+        path: Option<PathBuf>,
+        /// The dialect that was named.
+        named: Dialect,
+        /// The one that was detected.
+        found: Dialect,
+    },
+    /// A log was to be appended to in whose dialect logs are never appended to: those of RocksDB and Pebble that have a log number or are
+    /// compressed. Their engines create a new log each time, and readers take what follows the end of such a log for the rest of an older one.
+    NeverAppended {
+        /// The file.
+        path: Option<PathBuf>,
+        /// The dialect of the file, or the one that was named.
+        dialect: Dialect,
+    },
+    /// A file was to be appended to that holds no valid fragment, and is no log that has just begun.
+    NoLog {
+        /// The file.
+        path: Option<PathBuf>,
+        /// Its length in bytes.
+        file_len: u64,
+    },
+    /// A [`LogFile`](crate::LogFile) was used in a process that did not open it: a forked child. Its file is left as it is.
+    Forked {
+        /// The file.
+        path: Option<PathBuf>,
+    },
     /// A log was to be written that another writer has open, in this process or another.
     Locked {
         /// The file.
@@ -348,6 +377,10 @@ impl fmt::Display for Error {
         | Error::Corruption { path, .. }
         | Error::Foreign { path, .. }
         | Error::TornTail { path, .. }
+        | Error::WrongDialect { path, .. }
+        | Error::NeverAppended { path, .. }
+        | Error::NoLog { path, .. }
+        | Error::Forked { path }
         | Error::Locked { path }
         | Error::Write { path, .. }
         | Error::Closed { path }) = self;
@@ -365,7 +398,36 @@ impl fmt::Display for Error {
             ),
             Error::TornTail { region, .. } => write!(
                 f,
-                "cannot append: the file ends with {region}; records behind it would be lost, so have it truncated or padded (on_torn_tail)"
+                "cannot append: the file ends with {region}; records after it would be lost, so have it truncated or padded (on_torn_tail)"
+            ),
+            Error::WrongDialect { named, found, .. } => write!(
+                f,
+                "cannot append in the dialect {}: this is a log in the dialect {}, and its readers would not find the record; \
+                 name that dialect, or none",
+                named.name(),
+                found.name()
+            ),
+            Error::NeverAppended { dialect, .. } => {
+                write!(f, "cannot append: logs in the dialect {}", dialect.name())?;
+                match dialect.log_number() {
+                    Some(number) => write!(f, " with a log number (this one has {number})")?,
+                    None if dialect.is_zstd() => write!(f, " with compression")?,
+                    None => {}
+                }
+                write!(
+                    f,
+                    " are never appended to, since readers take what follows their end for an older log; create a new log"
+                )
+            }
+            Error::NoLog { file_len, .. } => write!(
+                f,
+                "cannot append: no valid fragment in this file of {file_len} {}, so it does not seem to be a log; \
+                 it is left as it is",
+                bytes(*file_len)
+            ),
+            Error::Forked { .. } => write!(
+                f,
+                "this process did not open the log: it is a fork of the one that did; reopen in this process"
             ),
             Error::Locked { .. } => write!(f, "another writer has this log open; a log takes one writer at a time"),
             Error::Write {
@@ -384,7 +446,7 @@ impl fmt::Display for Error {
                 } else {
                     write!(
                         f,
-                        "; what follows is not certain: open the log anew, which reads what is there"
+                        "; what follows is not certain: close the log and open it again for appending, in this process, which writes it again"
                     )
                 }
             }
@@ -400,6 +462,10 @@ impl std::error::Error for Error {
             Error::Corruption { .. }
             | Error::Foreign { .. }
             | Error::TornTail { .. }
+            | Error::WrongDialect { .. }
+            | Error::NeverAppended { .. }
+            | Error::NoLog { .. }
+            | Error::Forked { .. }
             | Error::Locked { .. }
             | Error::Closed { .. } => None,
         }

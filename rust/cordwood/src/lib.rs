@@ -87,5 +87,5 @@ pub use log_info::{LogInfo, Predecessor};
 pub use reader::{Event, Pack, Reader, Record, SliceSource, Source, StreamSource};
 pub use reader::{FollowOptions, Follower, NotYet, Poll, WaitReason};
 #[doc(hidden)]
-pub use writer::Storage;
-pub use writer::{LogFile, LogFileOptions, LogStatus, OnTornTail, SyncPolicy, Writer};
+pub use writer::{FileId, Process, Storage};
+pub use writer::{FlushPolicy, LogFile, LogFileOptions, LogStatus, OnTornTail, SyncPolicy, Writer};

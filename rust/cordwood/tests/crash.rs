@@ -11,7 +11,8 @@ use std::collections::HashSet;
 
 use common::{Found, read_all};
 use cordwood::{
-    BLOCK_LEN, End, Error, LogFile, LogFileOptions, OnCorruption, OnTornTail, ReadOptions, Reader, Reason, SyncPolicy,
+    BLOCK_LEN, End, Error, FlushPolicy, LogFile, LogFileOptions, OnCorruption, OnTornTail, ReadOptions, Reader, Reason,
+    SyncPolicy,
 };
 use double::{Double, ENOSPC, Fault, Op, apply};
 
@@ -319,6 +320,12 @@ fn check_file(what: &str, history: &History, promised: u64, file: &CrashFile, co
                 }
                 continue;
             }
+            Err(Error::NoLog { .. }) => {
+                // Nothing of it says that it is a log, so nothing was promised either.
+                assert_eq!(double.ops(), [], "{what}: refused, and changed");
+                assert!(promised == 0 && !file.is_usual, "{what}: no log");
+                continue;
+            }
             Err(error) => panic!("{what}: {error}"),
         };
         counts.cut += usize::from(on_torn_tail == OnTornTail::Truncate && log.recovered_tail().is_some());
@@ -363,8 +370,25 @@ fn assert_checked(counts: &Counts, files_min: usize) {
 
 // The histories ---------------------------------------------------------------------------------
 
+/// Records are gathered, so that what is written when is up to the history.
 fn options() -> LogFileOptions {
-    LogFileOptions::default()
+    LogFileOptions::default().with_flush(FlushPolicy::OnClose)
+}
+
+#[test]
+fn every_append_written() {
+    let mut session = Session::create(None, LogFileOptions::default());
+    for len in [3, 700, 0, 1_500] {
+        session.append(len);
+    }
+    session.sync();
+    for len in [600, 20_000, 12_000, 100] {
+        session.append(len);
+    }
+    let history = session.close();
+    let writes = history.ops.iter().filter(|op| matches!(op, Op::Write { .. })).count();
+    assert_eq!(writes, 8);
+    assert_checked(&check("every append written", &history), 500);
 }
 
 #[test]

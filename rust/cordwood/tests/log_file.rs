@@ -8,15 +8,23 @@ use std::sync::Barrier;
 use std::time::Duration;
 
 use common::{Found, read_all};
-use cordwood::{Dialect, Error, LogFile, LogFileOptions, OnCorruption, OnTornTail, ReadOptions, Reader, SyncPolicy};
+use cordwood::{
+    BLOCK_LEN, Dialect, Error, FlushPolicy, LogFile, LogFileOptions, OnCorruption, OnTornTail, ReadOptions, Reader,
+    Reason, SyncPolicy,
+};
 use double::{Double, EINTR, EIO, ENOSPC, Fault, Op};
 
 fn create(double: &Double, options: LogFileOptions) -> LogFile {
     LogFile::create_in(double.boxed(), options).expect("a file that can be emptied")
 }
 
+/// Records are gathered: what is written when is then up to the test.
+fn buffered() -> LogFileOptions {
+    LogFileOptions::default().with_flush(FlushPolicy::OnClose)
+}
+
 fn plain(double: &Double) -> LogFile {
-    create(double, LogFileOptions::default())
+    create(double, buffered())
 }
 
 fn records(file: &[u8]) -> Vec<Vec<u8>> {
@@ -173,10 +181,77 @@ fn a_write_that_cannot_be_undone_ends_all_work() -> Result<(), Error> {
     assert_eq!(double.ops(), before, "the file is left alone");
     // Whoever opens it anew goes on behind what is whole.
     let file = Double::with_bytes(&double.bytes());
-    let options = LogFileOptions::default().with_on_torn_tail(OnTornTail::Truncate);
+    let options = buffered().with_on_torn_tail(OnTornTail::Truncate);
     let log = LogFile::append_in(file.boxed(), options)?;
     log.append_sync(b"three")?;
     assert_eq!(records(&file.bytes()), [&b"one"[..], b"three"]);
+    Ok(())
+}
+
+/// What an append returned is with the operating system: one write each, and one for the records of an `extend`.
+#[test]
+fn by_default_each_append_is_one_write() -> Result<(), Error> {
+    let double = Double::default();
+    let log = create(&double, LogFileOptions::default());
+    let mut lens = Vec::new();
+    for len in [0, 10, 40_000, 3 << 20] {
+        assert_eq!(log.try_append(b"would have to be written")?, None);
+        log.append(&vec![7; len])?;
+        assert_eq!(double.bytes().len() as u64, log.offset());
+        lens.push(len);
+    }
+    assert_eq!(double.ops().len(), lens.len());
+    log.extend(vec![vec![8; 1000]; 3000])?;
+    assert_eq!(double.ops().len(), lens.len() + 3, "one for each MiB");
+    let expected: Vec<Vec<u8>> = (lens.iter().map(|&len| vec![7; len]))
+        .chain(vec![vec![8; 1000]; 3000])
+        .collect();
+    assert!(records(&double.bytes()) == expected);
+    drop(log);
+    assert!(records(&double.bytes()) == expected, "without closing it");
+    Ok(())
+}
+
+/// If the write fails, the record is not in the log, and the log can be used on.
+#[test]
+fn by_default_an_append_whose_write_fails_is_taken_back() -> Result<(), Error> {
+    let double = Double::default();
+    let log = create(&double, LogFileOptions::default());
+    log.append(b"one")?;
+    double.state().write_faults = [Fault::Short(4), Fault::Error(ENOSPC)].into();
+    assert_eq!(write_error(log.append(b"two")), (Some(ENOSPC), 0, true));
+    assert_eq!((log.offset(), double.bytes().len()), (10, 10));
+    double.state().write_faults = [Fault::Error(ENOSPC)].into();
+    assert_eq!(write_error(log.extend([b"two", b"2nd"])), (Some(ENOSPC), 0, true));
+    assert_eq!(log.append(b"three")?, 10);
+    assert_eq!(records(&double.bytes()), [&b"one"[..], b"three"]);
+    Ok(())
+}
+
+/// An iterator that panics leaves the writer failed, with what was appended before; nothing of the batch that it broke off is in the file.
+#[test]
+fn a_panic_within_an_append_ends_all_work() -> Result<(), Error> {
+    let double = Double::default();
+    let log = plain(&double);
+    log.append_sync(b"one")?;
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        log.extend((0..3).map(|number| {
+            assert!(number < 2, "a panic of the test");
+            [number; 5]
+        }))
+    }));
+    assert!(panicked.is_err());
+    assert!(log.has_failed());
+    for result in [
+        log.append(b"two").map(drop),
+        log.flush(),
+        log.try_append(b"two").map(drop),
+        log.close(),
+    ] {
+        let text = result.expect_err("it must fail").to_string();
+        assert!(text.contains("an earlier append failed: it panicked"), "{text}");
+    }
+    assert_eq!(records(&double.bytes()), [b"one"]);
     Ok(())
 }
 
@@ -234,7 +309,7 @@ fn each_policy_syncs_when_it_says() -> Result<(), Error> {
         (SyncPolicy::EveryInterval(hour), [0, 0, 0, 0], 1),
     ] {
         let double = Double::default();
-        let log = create(&double, LogFileOptions::default().with_sync(policy));
+        let log = create(&double, buffered().with_sync(policy));
         for count in after_each {
             log.append(&[7; 100])?;
             assert_eq!(sync_count(&double), count, "{policy:?}");
@@ -254,7 +329,7 @@ fn each_policy_syncs_when_it_says() -> Result<(), Error> {
 fn an_interval_is_waited_for() -> Result<(), Error> {
     let double = Double::default();
     let interval = Duration::from_millis(30);
-    let options = LogFileOptions::default().with_sync(SyncPolicy::EveryInterval(interval));
+    let options = buffered().with_sync(SyncPolicy::EveryInterval(interval));
     let log = create(&double, options);
     std::thread::sleep(interval);
     log.append(b"one")?;
@@ -363,10 +438,10 @@ fn closing_waits_for_those_who_wait() {
 fn a_second_writer_is_refused_until_the_first_is_closed_or_dropped() -> Result<(), Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("some.log");
-    let log = LogFile::create_new(&path, LogFileOptions::default())?;
+    let log = LogFile::create_new(&path, buffered())?;
     log.append_sync(b"one")?;
     for second in [LogFile::create, LogFile::append_to] {
-        let refused = second(&path, LogFileOptions::default());
+        let refused = second(&path, buffered());
         assert!(
             matches!(&refused, Err(Error::Locked { path: Some(named) }) if *named == path),
             "{refused:?}"
@@ -374,10 +449,10 @@ fn a_second_writer_is_refused_until_the_first_is_closed_or_dropped() -> Result<(
         assert_eq!(std::fs::read(&path)?.len(), 10, "it has changed nothing");
     }
     log.close()?;
-    let second = LogFile::append_to(&path, LogFileOptions::default())?;
+    let second = LogFile::append_to(&path, buffered())?;
     assert_eq!(second.append(b"two")?, 10);
     drop(second);
-    let third = LogFile::append_to(&path, LogFileOptions::default())?;
+    let third = LogFile::append_to(&path, buffered())?;
     assert_eq!(
         third.append(b"three")?,
         10,
@@ -395,7 +470,7 @@ fn a_log_that_fails_when_it_is_closed_is_closed() -> Result<(), Error> {
     ];
     for fault in faults {
         let double = Double::default();
-        let log = create(&double, LogFileOptions::default().with_sync(SyncPolicy::OnClose));
+        let log = create(&double, buffered().with_sync(SyncPolicy::OnClose));
         log.append(b"one")?;
         fault(&double);
         assert!(matches!(log.close(), Err(Error::Write { .. })));
@@ -444,7 +519,7 @@ fn padding_does_not_complete_a_torn_record() -> Result<(), Error> {
         let header_end = 10 + 7;
         for cut in [header_end, whole.len() - 1, whole.len() - len.min(100)] {
             let file = Double::with_bytes(&whole[..cut]);
-            let options = LogFileOptions::default().with_on_torn_tail(OnTornTail::PadToBlock);
+            let options = buffered().with_on_torn_tail(OnTornTail::PadToBlock);
             let log = LogFile::append_in(file.boxed(), options)?;
             log.append_sync(b"two")?;
             let bytes = file.bytes();
@@ -470,7 +545,7 @@ fn closing_writes_what_closes_a_log_of_the_dialect() -> Result<(), Error> {
         (Dialect::LEVELDB, b""),
     ] {
         let double = Double::default();
-        create(&double, LogFileOptions::default().with_dialect(dialect)).close()?;
+        create(&double, buffered().with_dialect(dialect)).close()?;
         assert_eq!(double.bytes(), expected, "{dialect:?}");
     }
     Ok(())
@@ -481,7 +556,7 @@ fn closing_writes_what_closes_a_log_of_the_dialect() -> Result<(), Error> {
 #[test]
 fn room_is_asked_for_ahead_and_given_back() -> Result<(), Error> {
     let double = Double::default();
-    let log = create(&double, LogFileOptions::default().with_preallocate_len(1000));
+    let log = create(&double, buffered().with_preallocate_len(1000));
     for _ in 0..4 {
         log.append(&[7; 393])?;
         log.flush()?;
@@ -500,7 +575,7 @@ fn room_is_asked_for_ahead_and_given_back() -> Result<(), Error> {
     // What the file system cannot do is not asked for again, and does no harm.
     let double = Double::default();
     double.state().allocate_faults = [Fault::Error(ENOSPC)].into();
-    let log = create(&double, LogFileOptions::default().with_preallocate_len(1000));
+    let log = create(&double, buffered().with_preallocate_len(1000));
     for _ in 0..4 {
         log.append_sync(&[7; 393])?;
     }

@@ -150,6 +150,11 @@ impl Dialect {
         self.kinds.header_len_max > HEADER_LEN
     }
 
+    /// Whether a log in this dialect is appended to by anyone: not if it has a log number, or is compressed.
+    pub(crate) const fn is_appended_to(&self) -> bool {
+        self.log_number.is_none() && !self.is_zstd
+    }
+
     /// Whether a FULL fragment of type 1 is what it is in LevelDB, so that the fast loop finds it.
     pub(crate) const fn has_plain_full(self) -> bool {
         matches!(self.checksum, Checksum::MaskedCrc32c)

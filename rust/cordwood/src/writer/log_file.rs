@@ -2,6 +2,7 @@
 //!
 //! `docs/format/writing.md` has the rules.
 
+use std::collections::TryReserveError;
 use std::fs::OpenOptions;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,9 +10,11 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Instant;
 
 use super::BUFFER_LEN;
-use super::options::{LogFileOptions, SyncPolicy};
-use super::recover::{cut, recover};
+use super::options::{FlushPolicy, LogFileOptions, SyncPolicy};
+use super::process::Process;
+use super::recover::{Recovered, cut, recover};
 use super::storage::{DiskFile, Storage, copy_of};
+use super::unsynced;
 use crate::dialect::Dialect;
 use crate::encode::Encoder;
 use crate::error::{Error, SkippedRegion};
@@ -19,16 +22,25 @@ use crate::format::{BLOCK_LEN, encoded_len};
 
 /// A log file on disk, to write records to.
 ///
-/// * [`create`](LogFile::create) and [`create_new`](LogFile::create_new) make a new log, [`append_to`](LogFile::append_to) goes on with one
-///   that is there, after reading it: never behind an incomplete record, where LevelDB's own reuse of a log loses what follows.
+/// * [`create`](LogFile::create) and [`create_new`](LogFile::create_new) make a new log, [`append_to`](LogFile::append_to) appends to one
+///   that exists, after reading it: never after an incomplete record, where LevelDB's own reuse of a log loses what follows.
 /// * It is locked against a second writer, in this process or another, until it is closed or dropped.
 /// * Threads may share it by reference. Those that [`append_sync`](LogFile::append_sync) at the same time share a sync.
-/// * Records are gathered and written about 1 MiB at a time; [`flush`](LogFile::flush), [`sync`](LogFile::sync) and [`close`](LogFile::close)
-///   write the rest. **A log that is dropped without any of them loses what is in its buffer**: drop cannot report that a write failed, so it
-///   does not try.
+/// * It belongs to the process that opened it. In a forked child every call fails with [`Error::Forked`], and closing or dropping the copy
+///   leaves the file and its lock as they are.
 ///
-/// What was written but not synced survives the end of the process, and what was synced that of the machine:
-/// [`durable_offset`](LogFile::durable_offset).
+/// # What survives
+///
+/// | what happened to a record | survives the end of the process | survives the end of the machine |
+/// |---|---|---|
+/// | [`append`](LogFile::append) returned, [`FlushPolicy::EveryAppend`] (the default) | yes | once synced |
+/// | [`append`](LogFile::append) returned, [`FlushPolicy::OnClose`] | once flushed | once synced |
+/// | [`flush`](LogFile::flush) returned | yes | once synced |
+/// | [`sync`](LogFile::sync) or [`append_sync`](LogFile::append_sync) returned: it is before [`durable_offset`](LogFile::durable_offset) | yes | yes |
+///
+/// With [`FlushPolicy::OnClose`] records are gathered and written about 1 MiB at a time; [`flush`](LogFile::flush), [`sync`](LogFile::sync) and
+/// [`close`](LogFile::close) write the rest. **A log that is dropped without any of them loses what is in its buffer**: drop cannot report that a
+/// write failed, so it does not try.
 ///
 /// # Failures
 ///
@@ -37,7 +49,11 @@ use crate::format::{BLOCK_LEN, encoded_len};
 /// flush tries to write them again. If the file cannot be cut either, nobody knows where it ends, and every later call fails.
 ///
 /// After a failed sync every later call fails too. It cannot be repeated: the system may have dropped what it could not write, and say so only
-/// once. What follows the durable offset may or may not be in the file when it is read again.
+/// once. To continue, open the file again with [`append_to`](LogFile::append_to): in the same process it writes what follows the durable offset
+/// again, as it is read from the file, before a sync may cover it. Another process does so from its
+/// [checkpoint](LogFileOptions::checkpoint) on.
+///
+/// A panic while a record is appended, such as one of an iterator that [`extend`](LogFile::extend) reads, makes every later call fail, too.
 ///
 /// ```
 /// use cordwood::{LogFile, LogFileOptions, SyncPolicy};
@@ -59,7 +75,11 @@ use crate::format::{BLOCK_LEN, encoded_len};
 pub struct LogFile {
     options: LogFileOptions,
     path: Option<PathBuf>,
+    dialect: Dialect,
     recovered_tail: Option<SkippedRegion>,
+    process: Process,
+    /// The process that opened the log.
+    owner: u32,
     state: Mutex<State>,
     /// Told when a sync has ended, well or not, and when nobody waits for one any more.
     sync_ended: Condvar,
@@ -91,7 +111,6 @@ struct State {
     failure: Option<Failure>,
     /// Closing has begun.
     is_closed: bool,
-    dialect: Dialect,
 }
 
 /// How far a [`LogFile`] is, at one moment.
@@ -127,7 +146,10 @@ impl State {
         self.encoder.encode(record, &mut self.buffer)
     }
 
-    fn encode_all<R: AsRef<[u8]>>(&mut self, records: &mut impl Iterator<Item = R>) -> (u64, bool) {
+    fn encode_all<R: AsRef<[u8]>>(
+        &mut self,
+        records: &mut impl Iterator<Item = R>,
+    ) -> Result<(u64, bool), TryReserveError> {
         self.encoder.encode_all(records, &mut self.buffer, BUFFER_LEN)
     }
 
@@ -156,8 +178,18 @@ impl State {
             (mark.buffered_len, mark.offset)
         };
         self.buffer.truncate(len);
-        self.encoder = Encoder::with_dialect(offset, self.dialect);
+        self.encoder = self.encoder.at(offset);
     }
+}
+
+/// The state of a log whose lock was held by a thread that panicked: what it was changing may be half changed.
+#[cold]
+fn after_panic(mut state: MutexGuard<'_, State>) -> MutexGuard<'_, State> {
+    state.failure.get_or_insert_with(|| Failure {
+        what: "append",
+        source: io::Error::other("it panicked"),
+    });
+    state
 }
 
 impl LogFile {
@@ -205,8 +237,11 @@ impl LogFile {
     /// # Errors
     ///
     /// * [`Error::Io`] if the file cannot be opened, read or cut, is no regular file, or no record begins at the checkpoint
-    ///   ([`io::ErrorKind::InvalidInput`]); so is it for a dialect with log numbers, whose logs are not gone on with.
+    ///   ([`io::ErrorKind::InvalidInput`]).
     /// * [`Error::Locked`] if another writer has it open.
+    /// * [`Error::WrongDialect`] if the fragments of the file are not of the dialect that the options name.
+    /// * [`Error::NeverAppended`] for a dialect with a log number, or with compression: RocksDB and Pebble create a new log instead.
+    /// * [`Error::Foreign`] or [`Error::NoLog`] if the file is no log.
     /// * [`Error::TornTail`] if it ends in an incomplete record or in zeros, and the choice is to refuse.
     /// * [`Error::Corruption`] if it is damaged, unless the choice is to pad.
     ///
@@ -230,7 +265,25 @@ impl LogFile {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn append_to(path: impl AsRef<Path>, options: LogFileOptions) -> Result<Self, Error> {
+        Self::append_to_unless(path, options, &|| Ok(()))
+    }
+
+    /// [`append_to`](Self::append_to), which reads the whole file: `interrupted` is called again and again meanwhile, and what it fails with ends
+    /// the call as an [`Error::Io`].
+    #[doc(hidden)]
+    pub fn append_to_unless(
+        path: impl AsRef<Path>,
+        options: LogFileOptions,
+        interrupted: &dyn Fn() -> io::Result<()>,
+    ) -> Result<Self, Error> {
         let path = path.as_ref();
+        if let Some(dialect) = options.dialect.filter(|dialect| !dialect.is_appended_to()) {
+            // Before the file is opened, which would make a new one.
+            return Err(Error::NeverAppended {
+                path: Some(path.to_owned()),
+                dialect,
+            });
+        }
         let mut open = OpenOptions::new();
         let file = DiskFile::open(path, open.read(true).write(true).create(true).truncate(false))?;
         if !file.is_regular() {
@@ -240,20 +293,10 @@ impl LogFile {
                 source: io::Error::new(io::ErrorKind::InvalidInput, text),
             });
         }
-        if options.dialect.has_log_numbers() {
-            // What closes such a log ends it for every reader, and its engine begins a new one each time.
-            let text = "a log with log numbers is not gone on with: begin a new one";
-            return Err(Error::Io {
-                path: Some(path.to_owned()),
-                source: io::Error::new(io::ErrorKind::InvalidInput, text),
-            });
-        }
-        let recovered = recover(&file, &options, Some(path))?;
-        let log = Self::new(Box::new(file), options, recovered.file_len);
+        let recovered = recover(&file, &options, Some(path), interrupted)?;
         Ok(LogFile {
             path: Some(path.to_owned()),
-            recovered_tail: recovered.tail,
-            ..log
+            ..Self::new(Box::new(file), options, recovered)
         })
     }
 
@@ -261,27 +304,31 @@ impl LogFile {
     #[doc(hidden)]
     pub fn create_in(storage: Box<dyn Storage>, options: LogFileOptions) -> io::Result<Self> {
         if storage.file_len()? > 0 {
-            cut(&*storage, 0)?;
+            cut(&*storage, 0, 0)?;
         }
-        Ok(Self::new(storage, options, 0))
+        // What a sync of the old content has failed to do does not concern the new one.
+        unsynced::forget(storage.identity());
+        let dialect = options.dialect.unwrap_or(Dialect::LEVELDB);
+        Ok(Self::new(storage, options, Recovered::empty(dialect)))
     }
 
     /// [`append_to`](Self::append_to), for tests.
     #[doc(hidden)]
     pub fn append_in(storage: Box<dyn Storage>, options: LogFileOptions) -> Result<Self, Error> {
-        let recovered = recover(&*storage, &options, None)?;
-        let log = Self::new(storage, options, recovered.file_len);
-        Ok(LogFile {
-            recovered_tail: recovered.tail,
-            ..log
-        })
+        let recovered = recover(&*storage, &options, None, &|| Ok(()))?;
+        Ok(Self::new(storage, options, recovered))
     }
 
-    fn new(storage: Box<dyn Storage>, options: LogFileOptions, file_len: u64) -> Self {
+    fn new(storage: Box<dyn Storage>, options: LogFileOptions, recovered: Recovered) -> Self {
+        let Recovered {
+            dialect,
+            file_len,
+            tail,
+        } = recovered;
+        let process = storage.process();
         let state = State {
             storage: Some(Arc::from(storage)),
-            encoder: Encoder::with_dialect(file_len, options.dialect),
-            dialect: options.dialect,
+            encoder: Encoder::with_dialect(file_len, dialect),
             buffer: Vec::new(),
             written: file_len,
             // Whoever wrote what is there may not have synced it, or not with success.
@@ -298,13 +345,21 @@ impl LogFile {
         LogFile {
             options,
             path: None,
-            recovered_tail: None,
+            dialect,
+            recovered_tail: tail,
+            owner: process.id(),
+            process,
             state: Mutex::new(state),
             sync_ended: Condvar::new(),
         }
     }
 
-    /// What stood behind the last whole record when the log was opened: cut off or left behind, as the
+    /// The dialect in which the log is written: that of the options, or the one that was detected.
+    pub fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    /// What followed the last whole record when the log was opened: cut off or left there, as the
     /// [options](LogFileOptions::on_torn_tail) say. `None` if there was nothing.
     pub fn recovered_tail(&self) -> Option<SkippedRegion> {
         self.recovered_tail
@@ -349,6 +404,15 @@ impl LogFile {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn status(&self) -> LogStatus {
+        if self.is_forked() {
+            // Another thread of the process that was copied may have held the lock, and nobody would ever give it up here.
+            return self.try_status().unwrap_or(LogStatus {
+                offset: 0,
+                durable_offset: 0,
+                has_failed: true,
+                is_closed: false,
+            });
+        }
         self.lock().status()
     }
 
@@ -361,9 +425,9 @@ impl LogFile {
     ///
     /// # Errors
     ///
-    /// * [`Error::Write`] if the buffer had to be written, or the [policy](LogFileOptions::sync) asked for a sync, and that failed. See
-    ///   [Failures](LogFile#failures).
-    /// * [`Error::Closed`].
+    /// * [`Error::Write`] if it had to be written, or the [policy](LogFileOptions::sync) asked for a sync, and that failed; or if there is no
+    ///   memory for it ([`io::ErrorKind::OutOfMemory`]). See [Failures](LogFile#failures).
+    /// * [`Error::Closed`], [`Error::Forked`].
     #[inline]
     pub fn append(&self, record: &[u8]) -> Result<u64, Error> {
         self.append_and(record, false)
@@ -398,9 +462,10 @@ impl LogFile {
     fn append_and(&self, record: &[u8], syncs: bool) -> Result<u64, Error> {
         let mut state = self.usable()?;
         let before = state.mark();
+        self.reserve(&mut state, record.len())?;
         let offset = state.encode(record);
         let syncs = syncs || self.is_due(&state, state.encoder.offset());
-        if syncs || state.buffer.len() >= BUFFER_LEN {
+        if syncs || self.writes_each() || state.buffer.len() >= BUFFER_LEN {
             self.write_out_since(&mut state, before)?;
         }
         if syncs {
@@ -421,16 +486,24 @@ impl LogFile {
         let before = state.mark();
         let mut records = records.into_iter();
         let mut count = 0;
-        loop {
-            let (encoded, may_be_more) = state.encode_all(&mut records);
-            count += encoded;
-            if state.buffer.len() >= BUFFER_LEN {
-                self.write_out_since(&mut state, before)?;
+        let has_memory = loop {
+            match state.encode_all(&mut records) {
+                Ok((encoded, may_be_more)) => {
+                    count += encoded;
+                    if state.buffer.len() >= BUFFER_LEN {
+                        self.write_out_since(&mut state, before)?;
+                    }
+                    if !may_be_more {
+                        break Ok(());
+                    }
+                }
+                Err(error) => break Err(self.out_of_memory(&state, error)),
             }
-            if !may_be_more {
-                break;
-            }
+        };
+        if self.writes_each() {
+            self.write_out_since(&mut state, before)?;
         }
+        has_memory?;
         if count > 0 && self.is_due(&state, state.encoder.offset()) {
             self.write_out_since(&mut state, before)?;
             self.wait_until_durable(state)?;
@@ -438,13 +511,18 @@ impl LogFile {
         Ok(count)
     }
 
-    /// Appends a record if that takes no waiting, neither for the disk nor for another thread; else `None`, and nothing is appended.
+    /// Appends a record if that takes no waiting, neither for the operating system nor for another thread; else `None`, and nothing is appended.
+    /// With [`FlushPolicy::EveryAppend`] that is always so.
     ///
     /// # Errors
     ///
-    /// [`Error::Write`] if an earlier failure has ended all work, [`Error::Closed`].
+    /// [`Error::Write`] if an earlier failure has ended all work, [`Error::Closed`], [`Error::Forked`].
     #[inline]
     pub fn try_append(&self, record: &[u8]) -> Result<Option<u64>, Error> {
+        if self.writes_each() {
+            return Ok(None);
+        }
+        self.check_owner()?;
         let Some(mut state) = self.try_lock() else {
             return Ok(None);
         };
@@ -463,7 +541,7 @@ impl LogFile {
     ///
     /// # Errors
     ///
-    /// [`Error::Write`], [`Error::Closed`]. See [Failures](LogFile#failures).
+    /// [`Error::Write`], [`Error::Closed`], [`Error::Forked`]. See [Failures](LogFile#failures).
     pub fn flush(&self) -> Result<(), Error> {
         let mut state = self.usable()?;
         self.write_out(&mut state)
@@ -473,7 +551,7 @@ impl LogFile {
     ///
     /// # Errors
     ///
-    /// [`Error::Write`], [`Error::Closed`]. See [Failures](LogFile#failures).
+    /// [`Error::Write`], [`Error::Closed`], [`Error::Forked`]. See [Failures](LogFile#failures).
     pub fn sync(&self) -> Result<(), Error> {
         let mut state = self.usable()?;
         self.write_out(&mut state)?;
@@ -482,11 +560,13 @@ impl LogFile {
 
     /// Writes all records so far and, if the [policy](LogFileOptions::sync) is not [`SyncPolicy::Never`], waits until they are on the disk.
     /// Other threads that wait for a sync are waited for. Then the file is given up, and another writer may have it. Every later call fails with
-    /// [`Error::Closed`], but a further `close` and those that only ask.
+    /// [`Error::Closed`], but a further `close` and those that only ask. A second `close` waits until the first has given the file up.
+    ///
+    /// In a forked child nothing is written and the lock stays: only the child's copy of the descriptor is closed.
     ///
     /// # Errors
     ///
-    /// [`Error::Write`]: records behind [`durable_offset`](Self::durable_offset) may be lost. It is closed nevertheless.
+    /// [`Error::Write`]: records after [`durable_offset`](Self::durable_offset) may be lost. It is closed nevertheless.
     ///
     /// ```
     /// use cordwood::{Error, LogFile, LogFileOptions};
@@ -499,8 +579,19 @@ impl LogFile {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn close(&self) -> Result<(), Error> {
-        let state = self.lock();
+        if self.is_forked() {
+            // Not `lock`: see `status`. Nothing was appended here, since that fails; what is in the buffer is for its owner to write.
+            if let Some(mut state) = self.try_lock() {
+                state.is_closed = true;
+                state.storage = None;
+            }
+            return Ok(());
+        }
+        let mut state = self.lock();
         if state.is_closed {
+            while state.storage.is_some() {
+                state = self.sync_ended.wait(state).unwrap_or_else(PoisonError::into_inner);
+            }
             return Ok(());
         }
         let finished = self.finish(state);
@@ -509,6 +600,7 @@ impl LogFile {
             state = self.sync_ended.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         state.storage = None;
+        self.sync_ended.notify_all();
         // A writer that is closed may be kept for long. What it has not written is lost, and has been reported.
         state.buffer = Vec::new();
         state.encoder = Encoder::new(state.encoder.offset());
@@ -528,8 +620,8 @@ impl LogFile {
         if self.options.preallocate_len > 0
             && let Some(storage) = &state.storage
         {
-            // The file keeps its length; the room behind it goes back. If it does not, it is only room.
-            let _ = storage.set_len(state.written);
+            // The file keeps its length, whatever it is; the room after its end is given back. If it is not, it is only room.
+            let _ = storage.file_len().and_then(|len| storage.set_len(len));
         }
         if self.options.sync == SyncPolicy::Never {
             return Ok(());
@@ -537,25 +629,67 @@ impl LogFile {
         self.wait_until_durable(state)
     }
 
+    /// Whether this is the copy that a forked child has.
+    #[inline]
+    fn is_forked(&self) -> bool {
+        self.process.id() != self.owner
+    }
+
+    #[inline]
+    fn check_owner(&self) -> Result<(), Error> {
+        if self.is_forked() {
+            return Err(Error::Forked {
+                path: self.path.clone(),
+            });
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn writes_each(&self) -> bool {
+        self.options.flush == FlushPolicy::EveryAppend
+    }
+
+    #[inline]
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing here panics with the state half changed.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state
+            .lock()
+            .unwrap_or_else(|error| after_panic(error.into_inner()))
     }
 
     #[inline]
     fn try_lock(&self) -> Option<MutexGuard<'_, State>> {
         match self.state.try_lock() {
             Ok(state) => Some(state),
-            Err(TryLockError::Poisoned(error)) => Some(error.into_inner()),
+            Err(TryLockError::Poisoned(error)) => Some(after_panic(error.into_inner())),
             Err(TryLockError::WouldBlock) => None,
         }
     }
 
     #[inline]
     fn usable(&self) -> Result<MutexGuard<'_, State>, Error> {
+        self.check_owner()?;
         let state = self.lock();
         self.check(&state)?;
         Ok(state)
+    }
+
+    /// Makes room in the buffer for a long record, for which there may be no memory.
+    #[inline]
+    fn reserve(&self, state: &mut State, record_len: usize) -> Result<(), Error> {
+        if record_len < BLOCK_LEN {
+            return Ok(());
+        }
+        let State { encoder, buffer, .. } = state;
+        match encoder.try_reserve(record_len, buffer) {
+            Ok(()) => Ok(()),
+            Err(error) => Err(self.out_of_memory(state, error)),
+        }
+    }
+
+    #[cold]
+    fn out_of_memory(&self, state: &State, error: TryReserveError) -> Error {
+        self.failed(state, io::Error::new(io::ErrorKind::OutOfMemory, error))
     }
 
     #[inline]
@@ -703,8 +837,13 @@ impl LogFile {
             Ok(()) => {
                 state.durable = end;
                 state.is_name_durable = true;
+                // What a failed sync had left undone was written again when the log was opened.
+                unsynced::forget(storage.identity());
             }
-            Err(source) => state.failure = Some(Failure { what: "sync", source }),
+            Err(source) => {
+                unsynced::remember(storage.identity(), state.durable);
+                state.failure = Some(Failure { what: "sync", source });
+            }
         }
         self.sync_ended.notify_all();
         state

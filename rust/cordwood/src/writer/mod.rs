@@ -2,8 +2,10 @@
 
 mod log_file;
 mod options;
+mod process;
 mod recover;
 mod storage;
+mod unsynced;
 
 use std::io::{self, Write};
 
@@ -11,8 +13,9 @@ use crate::dialect::Dialect;
 use crate::encode::Encoder;
 
 pub use log_file::{LogFile, LogStatus};
-pub use options::{LogFileOptions, OnTornTail, SyncPolicy};
-pub use storage::Storage;
+pub use options::{FlushPolicy, LogFileOptions, OnTornTail, SyncPolicy};
+pub use process::Process;
+pub use storage::{FileId, Storage};
 
 /// Bytes that are gathered before they are written.
 const BUFFER_LEN: usize = 1 << 20;

@@ -7,22 +7,38 @@ use crate::dialect::Dialect;
 /// When a [`LogFile`](crate::LogFile) waits until its records are on the disk.
 ///
 /// [`LogFile::sync`](crate::LogFile::sync) and [`LogFile::append_sync`](crate::LogFile::append_sync) do so at any time, whatever the policy.
-/// No thread runs in the background: `EveryBytes` and `EveryInterval` are looked at when a record is appended, so a program that has nothing
-/// more to append calls `sync` itself.
+/// No thread runs in the background: `EveryBytes` and `EveryInterval` act within an append, and only there. While nothing is appended, nothing
+/// is synced, however long ago the last sync was; a program that has nothing more to append for a while calls `sync` itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum SyncPolicy {
-    /// Only when asked. Records survive the end of the process once they are flushed; what the machine does with them is up to it.
+    /// Only when asked. What has been written survives the end of the process, but a machine that stops may lose it.
     #[default]
     Never,
-    /// [`LogFile::close`](crate::LogFile::close) syncs. So it does with all that follow.
+    /// [`LogFile::close`](crate::LogFile::close) syncs. Every later variant also syncs on close.
     OnClose,
     /// Each append, before it returns. Threads that append at the same time share a sync.
     EveryAppend,
-    /// The append that makes it this many bytes since the last sync.
+    /// The append with which this many bytes have been appended since the last sync, before it returns.
     EveryBytes(u64),
-    /// The append that comes this long after the last sync, or later.
+    /// The first append that comes this long after the last sync or later, before it returns.
     EveryInterval(Duration),
+}
+
+/// When a [`LogFile`](crate::LogFile) hands its records to the operating system, which keeps them should the process end.
+///
+/// [`LogFile::flush`](crate::LogFile::flush), [`LogFile::sync`](crate::LogFile::sync) and [`LogFile::close`](crate::LogFile::close)
+/// do so whatever the policy. It says nothing of the disk: that is the [`SyncPolicy`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum FlushPolicy {
+    /// Each append, before it returns, with one write; an [`extend`](crate::LogFile::extend) with one write for each MiB. What was appended
+    /// survives the end of the process, however it ends. LevelDB does the same.
+    #[default]
+    EveryAppend,
+    /// When asked, when 1 MiB has been gathered, and when the log is closed. Appending short records takes a fraction of the time; if the
+    /// process is killed, up to 1 MiB of records is lost.
+    OnClose,
 }
 
 /// What opening for append does with a file that does not end with a whole record. `docs/format/writing.md` has the rule.
@@ -32,9 +48,10 @@ pub enum OnTornTail {
     /// Nothing: it is [`Error::TornTail`](crate::Error::TornTail), or [`Error::Corruption`](crate::Error::Corruption) for damage anywhere.
     #[default]
     Refuse,
-    /// Cuts off what stands behind the last whole record, if a crash can have left it there. Damage is refused.
+    /// Cuts off what follows the last whole record, if a crash can have left it there. Other damage is refused, and so is damage that one
+    /// flipped bit explains, since the record may have been synced; and a file without any valid fragment, which may be no log.
     Truncate,
-    /// Leaves every byte, and goes on at the next block behind them, damage or not. Readers will go on telling of what they skip there.
+    /// Leaves every byte, and appends in the next block after them, damage or not. Readers keep reporting what they skip there.
     PadToBlock,
 }
 
@@ -49,6 +66,8 @@ pub enum OnTornTail {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LogFileOptions {
+    /// When to hand records to the operating system. Default: [`FlushPolicy::EveryAppend`].
+    pub flush: FlushPolicy,
     /// When to sync. Default: [`SyncPolicy::Never`].
     pub sync: SyncPolicy,
     /// For [`LogFile::append_to`](crate::LogFile::append_to): what to do with a file that does not end with a whole record.
@@ -60,27 +79,38 @@ pub struct LogFileOptions {
     /// A hint: it needs the feature `preallocate`, Linux, and a file system that can do it (ext4, XFS, Btrfs, tmpfs); otherwise nothing
     /// happens.
     pub preallocate_len: u64,
-    /// For [`LogFile::append_to`](crate::LogFile::append_to): the offset of a record, from which on the file is read to find its end. What comes
-    /// before is not looked at. Default: `None`, the beginning of the file.
+    /// For [`LogFile::append_to`](crate::LogFile::append_to): the offset of a record before which all is known to be on the disk, such as an
+    /// earlier [`durable_offset`](crate::LogFile::durable_offset). The file is read from there on to find its end, and what follows is written
+    /// again before a sync may cover it: a sync of the process that wrote it may have failed. Default: `None`, the beginning of the
+    /// file, and nothing is written again unless a sync has failed in this process.
     pub checkpoint: Option<u64>,
     /// In which dialect to write, as [`Encoder::with_dialect`](crate::Encoder::with_dialect) does. Closing writes the trailer that closes a log of
-    /// Pebble. Default: [`Dialect::LEVELDB`].
-    pub dialect: Dialect,
+    /// Pebble. Default: `None`, that of the file that is appended to, as a [`Reader`](crate::Reader) detects it; for a new log
+    /// [`Dialect::LEVELDB`].
+    pub dialect: Option<Dialect>,
 }
 
 impl Default for LogFileOptions {
     fn default() -> Self {
         LogFileOptions {
+            flush: FlushPolicy::default(),
             sync: SyncPolicy::default(),
             on_torn_tail: OnTornTail::default(),
             preallocate_len: 0,
             checkpoint: None,
-            dialect: Dialect::LEVELDB,
+            dialect: None,
         }
     }
 }
 
 impl LogFileOptions {
+    /// Sets [`flush`](Self::flush).
+    #[must_use]
+    pub fn with_flush(mut self, flush: FlushPolicy) -> Self {
+        self.flush = flush;
+        self
+    }
+
     /// Sets [`sync`](Self::sync).
     #[must_use]
     pub fn with_sync(mut self, sync: SyncPolicy) -> Self {
@@ -102,10 +132,10 @@ impl LogFileOptions {
         self
     }
 
-    /// Sets [`dialect`](Self::dialect).
+    /// Sets [`dialect`](Self::dialect); `None` detects it.
     #[must_use]
-    pub fn with_dialect(mut self, dialect: Dialect) -> Self {
-        self.dialect = dialect;
+    pub fn with_dialect(mut self, dialect: impl Into<Option<Dialect>>) -> Self {
+        self.dialect = dialect.into();
         self
     }
 

@@ -3,75 +3,185 @@
 use std::io::{self, Read};
 use std::path::Path;
 
+use super::BUFFER_LEN;
 use super::options::{LogFileOptions, OnTornTail};
 use super::storage::{Storage, StorageReader};
+use super::unsynced;
 use crate::decode::{OnCorruption, ReadOptions};
-use crate::dialect::Dialect;
+use crate::dialect::{DETECT_LEN, Dialect, Role, detect};
 use crate::error::{Error, Reason, Severity, SkippedRegion};
-use crate::format::{BLOCK_LEN, Kind};
+use crate::flip::locate_in;
+use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind};
 use crate::fragment::{Found, find};
 use crate::reader::{Event, Reader, StreamSource};
 
 /// What a disk writes as one. Only a hint as to what a crash can have left; etcd takes the same length (`wal/decoder.go`).
 const SECTOR_LEN: u64 = 512;
 
-/// Where the next record goes, and what stood behind the last whole one.
+/// Where the next record goes, and what followed the last whole one.
 #[derive(Debug)]
 pub(super) struct Recovered {
+    pub(super) dialect: Dialect,
     pub(super) file_len: u64,
     pub(super) tail: Option<SkippedRegion>,
 }
 
-/// Finds the end of the last whole record, and makes the file end where another one can follow.
+impl Recovered {
+    /// Nothing: the file is new.
+    pub(super) fn empty(dialect: Dialect) -> Self {
+        Recovered {
+            dialect,
+            file_len: 0,
+            tail: None,
+        }
+    }
+}
+
+/// Finds the end of the last whole record, and makes the file end where another one can follow. `interrupted` may end it while it reads.
 pub(super) fn recover(
     storage: &dyn Storage,
     options: &LogFileOptions,
     path: Option<&Path>,
+    interrupted: &dyn Fn() -> io::Result<()>,
 ) -> Result<Recovered, Error> {
     let failed = |source| Error::Io {
         path: path.map(Path::to_owned),
         source,
     };
     let file_len = storage.file_len().map_err(failed)?;
-    let Some(tail) = find_tail(storage, options, path, file_len)? else {
-        return Ok(Recovered { file_len, tail: None });
+    let file = LogBefore {
+        dialect: dialect_of(storage, options.dialect, path, file_len)?,
+        file_len,
+        storage,
+        options,
+        path,
+        interrupted,
     };
-    let region = SkippedRegion {
-        begin: tail.begin,
-        end: file_len,
-        reason: tail.reason,
-        leveldb_len: None,
+    let tail = file.find_tail()?;
+    let (new_len, tail) = match tail {
+        None => (file_len, None),
+        Some(tail) => {
+            let region = SkippedRegion {
+                begin: tail.begin,
+                end: file_len,
+                reason: tail.reason,
+                leveldb_len: None,
+            };
+            (file.new_len(&tail, region)?, Some((tail, region)))
+        }
     };
-    let path = path.map(Path::to_owned);
-    let new_len = match (options.on_torn_tail, tail.damage) {
-        (OnTornTail::PadToBlock, _) => match options.dialect.block_left(file_len) {
-            BLOCK_LEN => file_len,
-            left => file_len + left as u64,
-        },
-        (OnTornTail::Truncate, None) => tail.begin,
-        (OnTornTail::Truncate, Some(_)) if tail.is_torn() => tail.begin,
-        (OnTornTail::Refuse, None) => return Err(Error::TornTail { path, region }),
-        (_, Some(region)) => return Err(Error::Corruption { path, region }),
+    // What is not known to be on the disk, although it can be read.
+    let known = unsynced::known_offset(storage.identity());
+    let unsynced = match (known, options.checkpoint) {
+        (Some(known), Some(checkpoint)) => Some(known.min(checkpoint)),
+        (known, checkpoint) => known.or(checkpoint),
     };
-    if new_len > file_len && tail.last != Reason::ZeroFill {
-        // Zeros alone could complete the torn record, if what is missing of it is zeros: it would come up after it was said to be lost. No
-        // checksum is right for two payloads that differ in one byte.
-        write_all(storage, &[0xff], file_len).map_err(failed)?;
+    if let Some((tail, _)) = &tail {
+        if new_len > file_len && tail.last != Reason::ZeroFill {
+            // Zeros alone could complete the torn record, if what is missing of it is zeros: it would come up after it was said to be lost. No
+            // checksum is right for two payloads that differ in one byte.
+            write_all(storage, &[0xff], file_len).map_err(failed)?;
+        }
+        if new_len != file_len {
+            cut(storage, new_len, unsynced.unwrap_or(0)).map_err(failed)?;
+        }
     }
-    if new_len != file_len {
-        cut(storage, new_len).map_err(failed)?;
+    match unsynced {
+        // Shorter than what was on the disk: it is another file, or somebody has cut it.
+        Some(offset) if offset > new_len => unsynced::forget(storage.identity()),
+        Some(offset) => write_again(storage, offset, new_len, interrupted).map_err(failed)?,
+        None => {}
     }
     Ok(Recovered {
+        dialect: file.dialect,
         file_len: new_len,
-        tail: Some(region),
+        tail: tail.map(|(_, region)| region),
     })
 }
 
-/// Sets the length of a file that something stood in. It is on the disk before anything is written there: otherwise a crash could bring back the
-/// old bytes behind new ones.
-pub(super) fn cut(storage: &dyn Storage, len: u64) -> io::Result<()> {
+/// The dialect in which a log is appended to: the one that is named, else the one that it is in.
+///
+/// # Errors
+///
+/// [`Error::WrongDialect`], [`Error::NeverAppended`], [`Error::Foreign`]: what would be written is not what a reader of the file looks for.
+fn dialect_of(
+    storage: &dyn Storage,
+    named: Option<Dialect>,
+    path: Option<&Path>,
+    file_len: u64,
+) -> Result<Dialect, Error> {
+    let path = || path.map(Path::to_owned);
+    let head = read_at_most(storage, 0, DETECT_LEN as u64).map_err(|source| Error::Io { path: path(), source })?;
+    let found = match (detect(&head), named) {
+        (Ok(found), _) => found,
+        (Err(_), Some(_)) => None,
+        (Err(foreign), None) => return Err(Error::Foreign { path: path(), foreign }),
+    };
+    if let (Some(named), Some(found)) = (named, found)
+        && !reads(named, found, file_len)
+    {
+        return Err(Error::WrongDialect {
+            path: path(),
+            named,
+            found,
+        });
+    }
+    // RocksDB and Pebble begin a new log each time they open a database. Of a log with log numbers, what follows its end is taken for the
+    // rest of an older log.
+    let has_numbers = found.filter(|dialect| dialect.has_log_numbers());
+    if let Some(dialect) = has_numbers.or(named.filter(|dialect| !dialect.is_appended_to())) {
+        return Err(Error::NeverAppended { path: path(), dialect });
+    }
+    Ok(named.or(found).unwrap_or(Dialect::LEVELDB))
+}
+
+/// Whether a log in which the dialect `found` was detected can be read as `named`: each of its fragments means the same there. A log of RocksDB
+/// that is not recycled is detected as LevelDB's, and a long one of Pebble as a recyclable one.
+fn reads(named: Dialect, found: Dialect, file_len: u64) -> bool {
+    let is_same_fragment = |byte: u8| {
+        let meaning = found.meaning(byte);
+        !matches!(meaning.role, Role::Fragment(_)) || named.meaning(byte) == meaning
+    };
+    let is_same_file = named.checksum == found.checksum && named.prefix == found.prefix;
+    // Where blocks begin shows in the second one.
+    let is_same_grid = named.block_left(0) == found.block_left(0) || file_len <= BLOCK_LEN as u64;
+    named.name() == found.name() || is_same_file && is_same_grid && (0..=u8::MAX).all(is_same_fragment)
+}
+
+/// Sets the length of a file that was longer or ended in a torn record. It is on the disk before anything is written there: otherwise a crash
+/// could bring back the old bytes after new ones. Before `known_offset` all was on the disk.
+pub(super) fn cut(storage: &dyn Storage, len: u64, known_offset: u64) -> io::Result<()> {
     storage.set_len(len)?;
-    storage.sync_data()
+    storage
+        .sync_data()
+        .inspect_err(|_| unsynced::remember(storage.identity(), known_offset.min(len)))
+}
+
+/// Writes what the file holds in `[begin, end)` once more, so that the next sync writes it to the disk, whatever became of the last one.
+fn write_again(
+    storage: &dyn Storage,
+    begin: u64,
+    end: u64,
+    interrupted: &dyn Fn() -> io::Result<()>,
+) -> io::Result<()> {
+    let mut offset = begin;
+    while offset < end {
+        interrupted()?;
+        let bytes = read_at_most(storage, offset, (end - offset).min(BUFFER_LEN as u64))?;
+        if bytes.is_empty() {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        write_all(storage, &bytes, offset)?;
+        offset += bytes.len() as u64;
+    }
+    Ok(())
+}
+
+/// The bytes from `offset` on: `len`, or fewer at the end of the file.
+fn read_at_most(storage: &dyn Storage, offset: u64, len: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    StorageReader { storage, offset }.take(len).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 fn write_all(storage: &dyn Storage, bytes: &[u8], offset: u64) -> io::Result<()> {
@@ -87,7 +197,7 @@ fn write_all(storage: &dyn Storage, bytes: &[u8], offset: u64) -> io::Result<()>
     Ok(())
 }
 
-/// What stands behind the last whole record.
+/// What follows the last whole record.
 #[derive(Debug)]
 struct Tail {
     begin: u64,
@@ -99,8 +209,12 @@ struct Tail {
     damage: Option<SkippedRegion>,
     /// A sector, or the part of it that is damaged, is all zero: it was not written, though the file had its new length already.
     has_zero_sector: bool,
-    /// Something in it cannot be the rest of a write that was cut short.
+    /// Something in it cannot be the rest of a write that was cut short: a whole record, or one that is whole but for one flipped bit.
     has_whole_record: bool,
+    /// Something in it is not zero.
+    has_data: bool,
+    /// A valid fragment is in it or before it.
+    has_fragment: bool,
 }
 
 impl Tail {
@@ -112,6 +226,8 @@ impl Tail {
             damage: None,
             has_zero_sector: false,
             has_whole_record: false,
+            has_data: false,
+            has_fragment: false,
         }
     }
 
@@ -122,20 +238,43 @@ impl Tail {
 
     fn add(&mut self, region: SkippedRegion, storage: &dyn Storage, dialect: Dialect) -> io::Result<()> {
         self.last = region.reason;
+        self.has_data |= region.reason != Reason::ZeroFill;
         if rank(region.reason) > rank(self.reason) {
             self.reason = region.reason;
         }
         if region.reason.severity() == Severity::Corruption {
             self.damage = self.damage.or(Some(region));
         }
+        // Its checksum is valid.
+        self.has_fragment |= matches!(
+            region.reason,
+            Reason::UnknownKind { .. }
+                | Reason::MissingStart
+                | Reason::MissingEnd
+                | Reason::InterruptedRecord
+                | Reason::EmptyFirst
+                | Reason::IgnoredKind { .. }
+        );
         match region.reason {
             Reason::ZeroFill => self.has_zero_sector = true,
             // Its checksum is right: it was written as a whole.
             Reason::UnknownKind { .. } => self.has_whole_record = true,
             Reason::ChecksumMismatch { .. } | Reason::BadLength { .. } | Reason::ZeroHeader => {
-                let bytes = read_region(storage, region)?;
+                let bytes = read_at_most(storage, region.begin, region.len())?;
                 self.has_zero_sector |= has_zero_sector(&bytes, region.begin);
                 self.has_whole_record |= hides_record(dialect, &bytes);
+                // The record may have been synced, whatever zeros it holds: a disk that has not written a sector leaves more than one bit wrong.
+                self.has_whole_record |= locate_in(&dialect, &bytes, region.begin).is_some();
+            }
+            Reason::TornTail => {
+                let left = dialect.block_left(region.begin) as u64;
+                let bytes = read_at_most(storage, region.begin, region.len().min(left))?;
+                self.has_fragment |= dialect.sound(&bytes, true).is_some();
+                if locate_in(&dialect, &bytes, region.begin).is_some() {
+                    // With another length it is whole.
+                    self.has_whole_record = true;
+                    self.damage = self.damage.or(Some(region));
+                }
             }
             _ => {}
         }
@@ -151,75 +290,162 @@ fn rank(reason: Reason) -> u8 {
     }
 }
 
-/// Reads the records from the checkpoint on. `None`: the file ends with a whole one.
-///
-/// # Errors
-///
-/// [`Error::Corruption`] for damage with a whole record behind it, unless the choice is to pad.
-fn find_tail(
-    storage: &dyn Storage,
-    options: &LogFileOptions,
-    path: Option<&Path>,
+/// A log that is about to be appended to.
+struct LogBefore<'a> {
+    dialect: Dialect,
     file_len: u64,
-) -> Result<Option<Tail>, Error> {
-    let failed = |source| Error::Io {
-        path: path.map(Path::to_owned),
-        source,
-    };
-    let checkpoint = options.checkpoint.unwrap_or(0);
-    // From the beginning of the block on, so that nothing in the middle of a record can be taken for one.
-    let offset = options.dialect.block_begin(checkpoint);
-    let source = StreamSource::new(StorageReader { storage, offset }, offset).with_len(file_len);
-    let read_options = ReadOptions::default()
-        .with_on_corruption(OnCorruption::Skip)
-        .with_range(offset, None)
-        .with_dialect(options.dialect)
-        // What could be written can be appended to.
-        .with_record_len_max(u64::MAX);
-    let mut reader = Reader::with_source(source, read_options);
+    storage: &'a dyn Storage,
+    options: &'a LogFileOptions,
+    path: Option<&'a Path>,
+    interrupted: &'a dyn Fn() -> io::Result<()>,
+}
 
-    let mut has_checkpoint = checkpoint == 0;
-    let mut tail: Option<Tail> = None;
-    while let Some(event) = reader.next_event().map_err(|error| with_path(error, path))? {
-        let (begin, end, is_record) = match event {
-            Event::Record(record) => (record.offset, record.end_offset, true),
-            Event::Skipped(region) => (region.begin, region.end, false),
+impl LogBefore<'_> {
+    fn failed(&self, source: io::Error) -> Error {
+        Error::Io {
+            path: self.path.map(Path::to_owned),
+            source,
+        }
+    }
+
+    /// How long the file will be, by the table of `docs/format/writing.md`. `region` is all of the tail.
+    fn new_len(&self, tail: &Tail, region: SkippedRegion) -> Result<u64, Error> {
+        let path = self.path.map(Path::to_owned);
+        // Without a valid fragment, nothing says that this is a log.
+        let is_log = tail.has_fragment || !tail.has_data || self.is_torn_first(self.dialect, tail.begin)?;
+        match (self.options.on_torn_tail, tail.damage) {
+            (_, None) if !is_log && self.is_torn_first(Dialect::RECYCLABLE, tail.begin)? => Err(Error::NeverAppended {
+                path,
+                dialect: Dialect::RECYCLABLE,
+            }),
+            (_, None) if !is_log => Err(Error::NoLog {
+                path,
+                file_len: self.file_len,
+            }),
+            (OnTornTail::PadToBlock, _) => Ok(match self.dialect.block_left(self.file_len) {
+                BLOCK_LEN => self.file_len,
+                left => self.file_len + left as u64,
+            }),
+            (OnTornTail::Truncate, None) => Ok(tail.begin),
+            (OnTornTail::Truncate, Some(_)) if is_log && tail.is_torn() => Ok(tail.begin),
+            (OnTornTail::Refuse, None) => Err(Error::TornTail { path, region }),
+            (_, Some(region)) => Err(Error::Corruption { path, region }),
+        }
+    }
+
+    /// Whether all from `begin` on can be the beginning of one record: a header that is cut short, or one whose record goes to the end of the file
+    /// or further.
+    fn is_torn_first(&self, dialect: Dialect, begin: u64) -> Result<bool, Error> {
+        let left = self.file_len - begin;
+        let bytes = read_at_most(self.storage, begin, HEADER_LEN as u64).map_err(|source| self.failed(source))?;
+        let Some(header) = bytes.first_chunk().map(Header::decode) else {
+            return Ok(true);
         };
-        if end <= checkpoint {
-            continue;
-        }
-        has_checkpoint |= is_record && begin == checkpoint;
-        if !has_checkpoint {
-            break;
-        }
-        match event {
-            Event::Record(_) => {
-                let damage = tail.take().and_then(|tail| tail.damage);
-                if let Some(region) = damage
-                    && options.on_torn_tail != OnTornTail::PadToBlock
-                {
-                    return Err(Error::Corruption {
-                        path: path.map(Path::to_owned),
-                        region,
-                    });
+        let meaning = dialect.meaning(header.kind);
+        let len = meaning.form.header_len() + usize::from(header.len);
+        let block_left = dialect.block_left(begin);
+        let may_be = match meaning.role {
+            Role::Fragment(Kind::Full) => len <= block_left,
+            // The first part of a record goes to the end of its block.
+            Role::Fragment(Kind::First) => len == block_left,
+            _ => false,
+        };
+        Ok(may_be && len as u64 >= left)
+    }
+
+    /// Reads the records from the checkpoint on. `None`: the file ends with a whole one.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Corruption`] for damage with a whole record after it, unless the choice is to pad.
+    fn find_tail(&self) -> Result<Option<Tail>, Error> {
+        let LogBefore {
+            dialect,
+            storage,
+            options,
+            ..
+        } = *self;
+        let checkpoint = options.checkpoint.unwrap_or(0);
+        // From the beginning of the block on, so that nothing in the middle of a record can be taken for one.
+        let offset = dialect.block_begin(checkpoint);
+        let read = Interruptible {
+            read: StorageReader { storage, offset },
+            interrupted: self.interrupted,
+        };
+        let source = StreamSource::new(read, offset).with_len(self.file_len);
+        let read_options = ReadOptions::default()
+            .with_on_corruption(OnCorruption::Skip)
+            .with_range(offset, None)
+            .with_dialect(dialect)
+            // What could be written can be appended to.
+            .with_record_len_max(u64::MAX);
+        let mut reader = Reader::with_source(source, read_options);
+
+        let mut has_checkpoint = checkpoint == 0;
+        let mut has_fragment = false;
+        let mut tail: Option<Tail> = None;
+        while let Some(event) = reader.next_event().map_err(|error| with_path(error, self.path))? {
+            let (begin, end, is_record) = match event {
+                Event::Record(record) => (record.offset, record.end_offset, true),
+                Event::Skipped(region) => (region.begin, region.end, false),
+            };
+            has_fragment |= is_record;
+            if end <= checkpoint {
+                continue;
+            }
+            has_checkpoint |= is_record && begin == checkpoint;
+            if !has_checkpoint {
+                break;
+            }
+            match event {
+                Event::Record(_) => {
+                    let damage = tail.take().and_then(|tail| tail.damage);
+                    if let Some(region) = damage
+                        && options.on_torn_tail != OnTornTail::PadToBlock
+                    {
+                        return Err(Error::Corruption {
+                            path: self.path.map(Path::to_owned),
+                            region,
+                        });
+                    }
+                }
+                // The block is full, and nobody looks at these bytes; or the file has begun, and no record has.
+                Event::Skipped(region)
+                    if matches!(region.reason, Reason::NonzeroTrailer | Reason::FileHeader) && tail.is_none() => {}
+                Event::Skipped(region) => {
+                    let tail = tail.get_or_insert_with(|| Tail::new(region));
+                    tail.add(region, storage, dialect)
+                        .map_err(|source| self.failed(source))?;
                 }
             }
-            // The block is full, and nobody looks at these bytes; or the file has begun, and no record has.
-            Event::Skipped(region)
-                if matches!(region.reason, Reason::NonzeroTrailer | Reason::FileHeader) && tail.is_none() => {}
-            Event::Skipped(region) => {
-                let tail = tail.get_or_insert_with(|| Tail::new(region));
-                tail.add(region, storage, options.dialect).map_err(failed)?;
-            }
         }
+        if !has_checkpoint {
+            return Err(self.failed(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!(
+                    "no record begins at the checkpoint {checkpoint} of this file of {} bytes",
+                    self.file_len
+                ),
+            )));
+        }
+        if let Some(tail) = &mut tail {
+            tail.has_fragment |= has_fragment;
+        }
+        Ok(tail)
     }
-    if !has_checkpoint {
-        return Err(failed(io::Error::new(
-            io::ErrorKind::InvalidInput,
-            format!("no record begins at the checkpoint {checkpoint} of this file of {file_len} bytes"),
-        )));
+}
+
+/// Reads until it is interrupted.
+struct Interruptible<'a, R> {
+    read: R,
+    interrupted: &'a dyn Fn() -> io::Result<()>,
+}
+
+impl<R: Read> Read for Interruptible<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        (self.interrupted)()?;
+        self.read.read(buffer)
     }
-    Ok(tail)
 }
 
 fn with_path(error: Error, path: Option<&Path>) -> Error {
@@ -230,17 +456,6 @@ fn with_path(error: Error, path: Option<&Path>) -> Error {
         },
         other => other,
     }
-}
-
-/// The bytes of a region that lies in one block.
-fn read_region(storage: &dyn Storage, region: SkippedRegion) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let reader = StorageReader {
-        storage,
-        offset: region.begin,
-    };
-    reader.take(region.len()).read_to_end(&mut bytes)?;
-    Ok(bytes)
 }
 
 /// Whether a sector of the file is all zero, as far as it lies in `bytes`, which begin at the file offset `begin`.

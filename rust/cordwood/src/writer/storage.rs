@@ -1,11 +1,21 @@
 //! The operations on a file that a [`LogFile`](super::LogFile) is made of, so that tests can record them and make them fail.
 
 use std::fmt::Debug;
-use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::fs::{File, Metadata, OpenOptions, TryLockError};
+use std::io::{self, Read, Write};
 use std::path::Path;
 
+use super::process::Process;
 use crate::error::Error;
+
+/// Which file this is, whatever its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FileId {
+    /// The device that holds it.
+    pub device: u64,
+    /// Its number there.
+    pub inode: u64,
+}
 
 /// A file that one writer writes to. Nobody else changes it meanwhile.
 pub trait Storage: Debug + Send + Sync {
@@ -15,7 +25,7 @@ pub trait Storage: Debug + Send + Sync {
     /// Reads some bytes from `offset` on; none at the end of the file.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
 
-    /// Writes some of `bytes` at `offset`, the end of the file, and returns how many.
+    /// Writes some of `bytes` at `offset` and returns how many. Nothing is written past the end of the file, but the end moves.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize>;
 
     /// Cuts the file, or makes it longer with zeros.
@@ -29,14 +39,27 @@ pub trait Storage: Debug + Send + Sync {
 
     /// Asks for room in `[offset, offset + len)`. The length of the file stays.
     fn allocate(&self, offset: u64, len: u64) -> io::Result<()>;
+
+    /// By what a failed sync of this file is remembered; `None` if it has no identity.
+    fn identity(&self) -> Option<FileId> {
+        None
+    }
+
+    /// The process that uses the file.
+    fn process(&self) -> Process {
+        Process::current()
+    }
 }
 
-/// A file of the operating system, locked for as long as this value lives.
+/// A file of the operating system, locked until it is dropped in the process that opened it.
 #[derive(Debug)]
 pub(super) struct DiskFile {
     file: File,
     /// Not a pipe or a device, which have no length and no positions.
     is_regular: bool,
+    identity: Option<FileId>,
+    /// The process that has the lock.
+    owner: u32,
     /// Kept open from the beginning: the path may be relative, and the working folder change.
     folder: io::Result<File>,
 }
@@ -68,6 +91,8 @@ impl DiskFile {
         Ok(DiskFile {
             file,
             is_regular: metadata.is_file(),
+            identity: identity_of(&metadata),
+            owner: Process::current().id(),
             folder: open_folder_of(path),
         })
     }
@@ -75,6 +100,52 @@ impl DiskFile {
     pub(super) fn is_regular(&self) -> bool {
         self.is_regular
     }
+}
+
+impl Drop for DiskFile {
+    /// Gives up the lock. To close the file is not enough: a forked child has it open, too, and the lock belongs to both.
+    /// And in the child it must not be given up, since the process that opened the file still writes.
+    fn drop(&mut self) {
+        if self.is_regular && Process::current().id() == self.owner {
+            // If this fails, closing the file gives it up.
+            let _ = self.file.unlock();
+        }
+    }
+}
+
+#[cfg(unix)]
+fn identity_of(metadata: &Metadata) -> Option<FileId> {
+    use std::os::unix::fs::MetadataExt;
+    metadata.is_file().then(|| FileId {
+        device: metadata.dev(),
+        inode: metadata.ino(),
+    })
+}
+
+/// Elsewhere the standard library does not say which file it is.
+#[cfg(not(unix))]
+fn identity_of(_metadata: &Metadata) -> Option<FileId> {
+    None
+}
+
+#[cfg(unix)]
+fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    std::os::unix::fs::FileExt::read_at(file, buffer, offset)
+}
+
+#[cfg(unix)]
+fn write_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<usize> {
+    std::os::unix::fs::FileExt::write_at(file, bytes, offset)
+}
+
+#[cfg(windows)]
+fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    std::os::windows::fs::FileExt::seek_read(file, buffer, offset)
+}
+
+#[cfg(windows)]
+fn write_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<usize> {
+    std::os::windows::fs::FileExt::seek_write(file, bytes, offset)
 }
 
 /// The folder that holds the name of the file: that of the file itself, should the path be a symbolic link.
@@ -93,17 +164,15 @@ impl Storage for DiskFile {
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        let mut file = &self.file;
-        file.seek(SeekFrom::Start(offset))?;
-        file.read(buffer)
+        read_at(&self.file, buffer, offset)
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
-        let mut file = &self.file;
         if self.is_regular {
-            file.seek(SeekFrom::Start(offset))?;
+            write_at(&self.file, bytes, offset)
+        } else {
+            (&self.file).write(bytes)
         }
-        file.write(bytes)
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
@@ -136,6 +205,10 @@ impl Storage for DiskFile {
     #[cfg(not(all(feature = "preallocate", target_os = "linux")))]
     fn allocate(&self, _offset: u64, _len: u64) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
+    }
+
+    fn identity(&self) -> Option<FileId> {
+        self.identity
     }
 }
 

@@ -6,7 +6,7 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use cordwood::Storage;
+use cordwood::{FileId, Process, Storage};
 
 pub(crate) const EIO: i32 = 5;
 pub(crate) const EINTR: i32 = 4;
@@ -56,6 +56,10 @@ pub(crate) struct State {
     pub(crate) sync_time: Duration,
     /// The length of the file when the last sync that is done began: what it has put on the disk.
     pub(crate) synced_len: u64,
+    /// By what a failed sync of the file is remembered.
+    pub(crate) identity: Option<FileId>,
+    /// The process that uses it.
+    pub(crate) process: Process,
 }
 
 /// Clones are the same file.
@@ -133,10 +137,10 @@ impl Storage for Double {
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
         let mut state = self.state();
-        assert_eq!(
-            offset,
-            state.bytes.len() as u64,
-            "a write that is not at the end of the file"
+        let rest = state.bytes.get(offset as usize..);
+        assert!(
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(bytes)),
+            "a write that is neither at the end of the file nor what the file holds already"
         );
         let (len, error) = match next(&mut state.write_faults)? {
             Fault::Short(len) => (len, None),
@@ -183,5 +187,13 @@ impl Storage for Double {
         next(&mut state.allocate_faults)?;
         state.run(Op::Allocate { offset, len });
         Ok(())
+    }
+
+    fn identity(&self) -> Option<FileId> {
+        self.state().identity
+    }
+
+    fn process(&self) -> Process {
+        self.state().process.clone()
     }
 }

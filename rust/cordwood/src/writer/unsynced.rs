@@ -1,0 +1,43 @@
+//! Files of which a sync has failed in this process.
+//!
+//! After a failed `fsync`, Linux marks the pages that it could not write as clean: they can still be read, the next sync
+//! succeeds, and yet they are not on the disk. So who opens such a file again writes the bytes again, which
+//! makes the pages dirty, before a sync may be believed. Only this process knows of the failure; another one
+//! says by its checkpoint what it knows to be on the disk.
+//!
+//! Source: Rebello et al., "Can Applications Recover from fsync Failures?" (USENIX ATC 2020); PostgreSQL, "fsyncgate" (2018).
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::storage::FileId;
+
+/// For each such file, the offset before which all was on the disk before the sync failed.
+static UNSYNCED: Mutex<BTreeMap<FileId, u64>> = Mutex::new(BTreeMap::new());
+
+fn unsynced() -> MutexGuard<'static, BTreeMap<FileId, u64>> {
+    // Nothing panics while it is held.
+    UNSYNCED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Remembers that a sync has failed and that what is before `durable_offset` was on the disk. What was known of an earlier failure stays true.
+pub(super) fn remember(file: Option<FileId>, durable_offset: u64) {
+    if let Some(file) = file {
+        unsynced()
+            .entry(file)
+            .and_modify(|known| *known = durable_offset.max(*known))
+            .or_insert(durable_offset);
+    }
+}
+
+/// The offset before which all was on the disk before a sync of this file failed; `None` if none has failed.
+pub(super) fn known_offset(file: Option<FileId>) -> Option<u64> {
+    unsynced().get(&file?).copied()
+}
+
+/// Forgets the file: all of it has been written again and synced, or it is another file.
+pub(super) fn forget(file: Option<FileId>) {
+    if let Some(file) = file {
+        unsynced().remove(&file);
+    }
+}

@@ -1,0 +1,308 @@
+//! What opening for append does with the file that is there: in which dialect it continues, what it refuses, and what it writes again after a
+//! sync that failed.
+
+mod common;
+mod double;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use cordwood::{
+    Dialect, Encoder, Error, FileId, FlushPolicy, LogFile, LogFileOptions, OnCorruption, OnTornTail, Process,
+    ReadOptions, Reader,
+};
+use double::{Double, EIO, Fault, Op};
+
+const POLICIES: [OnTornTail; 3] = [OnTornTail::Refuse, OnTornTail::Truncate, OnTornTail::PadToBlock];
+
+fn options() -> LogFileOptions {
+    LogFileOptions::default()
+}
+
+fn log_of<const N: usize>(dialect: Dialect, records: [&[u8]; N]) -> Vec<u8> {
+    let mut file = Vec::new();
+    let mut encoder = Encoder::with_dialect(0, dialect);
+    for record in records {
+        encoder.encode(record, &mut file);
+    }
+    file
+}
+
+/// The records of a file, as a reader returns them that is told nothing.
+fn records(file: &[u8]) -> Vec<Vec<u8>> {
+    let options = ReadOptions::default().with_on_corruption(OnCorruption::Skip);
+    let mut reader = Reader::from_slice(file, options);
+    let mut records = Vec::new();
+    while let Some(record) = reader.next_record().expect("a slice") {
+        records.push(record.data.to_vec());
+    }
+    records
+}
+
+/// Opens `file` for append, and asserts that a refusal leaves it as it is.
+fn open(file: &[u8], options: LogFileOptions) -> (Double, Result<LogFile, Error>) {
+    let double = Double::with_bytes(file);
+    let log = LogFile::append_in(double.boxed(), options);
+    if log.is_err() {
+        assert_eq!(double.ops(), [], "refused, and changed");
+    }
+    (double, log)
+}
+
+// The dialect -----------------------------------------------------------------------------------
+
+/// LevelDB fragments in a file of another dialect are damage to its readers.
+#[test]
+fn a_log_is_appended_to_in_its_own_dialect() {
+    let zeros = vec![0; 1200];
+    for dialect in [Dialect::LEVELDB, Dialect::WANDB, Dialect::SWANLAB] {
+        let file = log_of(dialect, [&zeros, b"two"]);
+        for policy in POLICIES {
+            let (double, log) = open(&file, options().with_on_torn_tail(policy));
+            let log = log.expect("a whole log");
+            assert_eq!(log.dialect(), dialect);
+            log.append(b"three").expect("nothing fails");
+            assert_eq!(records(&double.bytes()), [&zeros[..], b"two", b"three"], "{dialect:?}");
+        }
+    }
+}
+
+#[test]
+fn a_dialect_that_cannot_read_the_file_is_refused_by_name() {
+    let files = [
+        (Dialect::WANDB, Dialect::LEVELDB),
+        (Dialect::LEVELDB, Dialect::WANDB),
+        (Dialect::SWANLAB, Dialect::WANDB),
+        (Dialect::ROCKSDB.with_log_number(7), Dialect::LEVELDB),
+    ];
+    for (dialect, named) in files {
+        let file = log_of(dialect, [&[0; 1200], b"two"]);
+        for policy in POLICIES {
+            let (_, log) = open(&file, options().with_on_torn_tail(policy).with_dialect(named));
+            match log {
+                Err(Error::WrongDialect { named: shown, .. }) => assert_eq!(shown, named),
+                other => panic!("{dialect:?} as {named:?}: {other:?}"),
+            }
+        }
+    }
+}
+
+/// A RocksDB log that is not recycled is detected as LevelDB's.
+#[test]
+fn a_dialect_in_which_the_fragments_mean_the_same_agrees() {
+    let file = log_of(Dialect::LEVELDB, [b"one"]);
+    for named in [Dialect::ROCKSDB, Dialect::PEBBLE, Dialect::RECYCLABLE, Dialect::LEVELDB] {
+        let (double, log) = open(&file, options().with_dialect(named));
+        log.expect("a plain log").append(b"two").expect("nothing fails");
+        assert_eq!(double.bytes(), log_of(Dialect::LEVELDB, [b"one", b"two"]), "{named:?}");
+    }
+}
+
+#[test]
+fn logs_with_log_numbers_or_compression_are_never_appended_to() {
+    let numbered = log_of(Dialect::ROCKSDB.with_log_number(7), [b"one", &[0; 1200]]);
+    let plain = log_of(Dialect::LEVELDB, [b"one"]);
+    let cases = [
+        (&numbered, None),
+        (&numbered, Some(Dialect::PEBBLE)),
+        (&numbered, Some(Dialect::RECYCLABLE)),
+        (&plain, Some(Dialect::ROCKSDB.with_log_number(7))),
+        (&plain, Some(Dialect::ROCKSDB.with_zstd())),
+        (&Vec::new(), Some(Dialect::PEBBLE.with_log_number(7))),
+    ];
+    for (file, named) in cases {
+        for policy in POLICIES {
+            let (_, log) = open(file, options().with_on_torn_tail(policy).with_dialect(named));
+            assert!(matches!(log, Err(Error::NeverAppended { .. })), "{named:?}: {log:?}");
+        }
+    }
+}
+
+// What is no log, and what is damaged -----------------------------------------------------------
+
+#[test]
+fn a_file_without_a_valid_fragment_is_not_cut() {
+    let text = b"hello world, this is a plain text file\n".repeat(100);
+    let mut elf = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0\x3e\0\x01\0\0\0".to_vec();
+    elf.resize(5000, 0);
+    elf.resize(100_000, 7);
+    for file in [&text[..], &text[..50], &elf] {
+        for policy in [OnTornTail::Refuse, OnTornTail::Truncate] {
+            let (_, log) = open(file, options().with_on_torn_tail(policy));
+            assert!(
+                matches!(log, Err(Error::NoLog { .. } | Error::Corruption { .. })),
+                "{policy:?}: {log:?}"
+            );
+        }
+    }
+    let (_, log) = open(b"\x1f\x8b\x08\0", options().with_on_torn_tail(OnTornTail::PadToBlock));
+    assert!(matches!(log, Err(Error::Foreign { .. })), "{log:?}");
+}
+
+#[test]
+fn zeros_and_a_torn_first_record_are_cut() {
+    let file = log_of(Dialect::LEVELDB, [&[b'x'; 40_000]]);
+    let mut unwritten = file[..3000].to_vec();
+    unwritten[600..].fill(0);
+    let mut whole = log_of(Dialect::LEVELDB, [&[b'x'; 3000]]);
+    whole[512..].fill(0);
+    for torn in [&file[..5], &file[..7], &file[..3000], &[0; 5000], &unwritten, &whole] {
+        let (double, log) = open(torn, options().with_on_torn_tail(OnTornTail::Truncate));
+        log.expect("torn").append(b"one").expect("nothing fails");
+        assert_eq!(double.bytes(), log_of(Dialect::LEVELDB, [b"one"]));
+    }
+}
+
+/// Whatever zeros the record holds, each of its bits.
+#[test]
+fn what_one_flipped_bit_explains_is_not_cut() {
+    let half = [[1; 750], [0; 750]].concat();
+    for record in [&[0; 600][..], &[0; 2000], &half, b"\x55"] {
+        let file = log_of(Dialect::LEVELDB, [b"before", record]);
+        for bit in 13 * 8..file.len() * 8 {
+            let mut flipped = file.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            let (_, log) = open(&flipped, options().with_on_torn_tail(OnTornTail::Truncate));
+            match log {
+                Err(Error::Corruption { region, .. }) => assert_eq!(region.begin, 13, "bit {bit}"),
+                other => panic!("{} bytes, bit {bit}: {other:?}", record.len()),
+            }
+        }
+    }
+}
+
+// A sync that failed ----------------------------------------------------------------------------
+
+fn file_id(inode: u64) -> Option<FileId> {
+    // No device has this number.
+    Some(FileId {
+        device: u64::MAX,
+        inode,
+    })
+}
+
+/// After a failed sync, Linux takes the pages for clean: what can be read is not on the disk, and a further sync succeeds.
+#[test]
+fn after_a_failed_sync_the_bytes_are_written_again_before_they_are_vouched_for() -> Result<(), Error> {
+    let double = Double::default();
+    double.state().identity = file_id(1);
+    let log = LogFile::create_in(double.boxed(), options()).expect("an empty file");
+    log.append_sync(b"one")?;
+    log.append(b"two")?;
+    double.state().sync_faults = [Fault::Error(EIO)].into();
+    assert!(log.sync().is_err());
+    let _ = log.close();
+    let whole = double.bytes();
+    let again = Op::Write {
+        offset: 10,
+        bytes: whole[10..].to_vec(),
+    };
+
+    // Again, as long as no sync has succeeded.
+    double.state().sync_faults = [Fault::Error(EIO)].into();
+    for is_last in [false, true] {
+        double.state().ops.clear();
+        let log = LogFile::append_in(double.boxed(), options())?;
+        assert_eq!((log.durable_offset(), double.ops()), (0, vec![again.clone()]));
+        assert_eq!(log.sync().is_ok(), is_last);
+        assert_eq!(log.durable_offset(), if is_last { 20 } else { 0 });
+        let _ = log.close();
+    }
+
+    double.state().ops.clear();
+    LogFile::append_in(double.boxed(), options())?.close()?;
+    assert_eq!(
+        double.ops(),
+        [],
+        "it is on the disk, and there is nothing to write again"
+    );
+    assert_eq!(double.bytes(), whole);
+    Ok(())
+}
+
+#[test]
+fn a_shorter_file_and_a_new_one_are_other_files() -> Result<(), Error> {
+    for is_new in [false, true] {
+        let double = Double::default();
+        double.state().identity = file_id(2);
+        let log = LogFile::create_in(double.boxed(), options()).expect("an empty file");
+        log.append_sync(&[7; 100])?;
+        double.state().sync_faults = [Fault::Error(EIO)].into();
+        assert!(log.append_sync(b"two").is_err());
+        let _ = log.close();
+        if is_new {
+            let log = LogFile::create_in(double.boxed(), options()).expect("a file that can be emptied");
+            log.append(&[8; 200])?;
+        } else {
+            double.state().bytes = log_of(Dialect::LEVELDB, [b"other"]);
+        }
+        double.state().ops.clear();
+        let log = LogFile::append_in(double.boxed(), options())?;
+        assert_eq!(double.ops(), [], "{is_new}");
+        log.append_sync(b"three")?;
+    }
+    Ok(())
+}
+
+/// Another process knows only by its checkpoint what is on the disk.
+#[test]
+fn what_follows_a_checkpoint_is_written_again() -> Result<(), Error> {
+    let file = log_of(Dialect::LEVELDB, [b"one", b"two", b"three"]);
+    let (double, log) = open(&file, options().with_checkpoint(Some(10)));
+    let log = log?;
+    let [Op::Write { offset: 10, bytes }] = &double.ops()[..] else {
+        panic!("{:?}", double.ops());
+    };
+    assert_eq!(*bytes, file[10..]);
+    log.sync()?;
+    assert_eq!(log.durable_offset(), file.len() as u64);
+    Ok(())
+}
+
+// A fork ----------------------------------------------------------------------------------------
+
+/// In the child everything fails, and closing the copy changes nothing.
+#[test]
+fn a_copy_in_a_forked_child_leaves_the_file_alone() -> Result<(), Error> {
+    for flush in [FlushPolicy::EveryAppend, FlushPolicy::OnClose] {
+        let double = Double::default();
+        let process = Arc::new(AtomicU32::new(1));
+        double.state().process = Process::simulated(Arc::clone(&process));
+        let options = options()
+            .with_flush(flush)
+            .with_preallocate_len(1 << 16)
+            .with_dialect(Dialect::PEBBLE.with_log_number(3));
+        let log = LogFile::create_in(double.boxed(), options).expect("an empty file");
+        log.append(b"one")?;
+        let before = double.ops();
+
+        process.store(2, Ordering::Relaxed);
+        for result in [
+            log.append(b"two").map(drop),
+            log.append_sync(b"two").map(drop),
+            log.extend([b"two"]).map(drop),
+            log.flush(),
+            log.sync(),
+        ] {
+            let error = result.expect_err("another process");
+            assert!(matches!(error, Error::Forked { .. }), "{error}");
+            assert!(error.to_string().contains("reopen in this process"), "{error}");
+        }
+        assert_eq!(log.try_append(b"two").is_ok(), flush == FlushPolicy::EveryAppend);
+
+        process.store(1, Ordering::Relaxed);
+        log.append(b"two")?;
+        process.store(2, Ordering::Relaxed);
+        log.close()?;
+        assert!(log.is_closed());
+        let after = double.ops();
+        let is_room = |op: &Op| matches!(op, Op::Allocate { .. });
+        let written = after.iter().filter(|op| !is_room(op)).count();
+        assert_eq!(
+            written,
+            if flush == FlushPolicy::EveryAppend { 2 } else { 0 },
+            "{before:?} {after:?}"
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,472 @@
+//! The file of the model: what the page cache shows, what the disk holds, and the [`Storage`] through which a `LogFile` reaches it.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use cordwood::{FileId, Process, Storage};
+
+use crate::reader::{Found, Tail, read};
+
+const EIO: i32 = 5;
+const ENOSPC: i32 = 28;
+const SECTOR_LEN: usize = 512;
+
+/// Where a byte of the page cache stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Byte {
+    /// The disk has it.
+    Synced,
+    /// The next sync writes it.
+    Dirty,
+    /// A sync failed in this process. The system took the byte for clean: no later sync writes it, unless it is written again.
+    Lost(u32),
+}
+
+/// What a loss of power leaves of the bytes and the length that no sync has covered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Loss {
+    /// All of it is lost.
+    Everything,
+    /// Nothing is lost.
+    Nothing,
+    /// The new length is there, and of the new bytes none: they read as zeros, or as what stood there.
+    Bytes,
+    /// The new bytes are there; a cut is not.
+    Cut,
+    /// The file ends in the middle of the new bytes.
+    SecondHalf,
+    /// The new length is there; of the new bytes only those of the first sector.
+    AllSectorsButTheFirst,
+    /// The new length is there; the new bytes of the first sector are lost.
+    TheFirstSector,
+}
+
+impl Loss {
+    pub(crate) const ALL: [Loss; 7] = [
+        Loss::Everything,
+        Loss::Nothing,
+        Loss::Bytes,
+        Loss::Cut,
+        Loss::SecondHalf,
+        Loss::AllSectorsButTheFirst,
+        Loss::TheFirstSector,
+    ];
+}
+
+/// What goes wrong during one call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Fault {
+    /// The first write writes a half and fails.
+    Write,
+    /// So it does, and the file cannot be cut afterwards.
+    WriteAndCut,
+    /// The first sync fails, as on Linux: the bytes stay in the page cache, and are never written.
+    Sync,
+    /// The process is killed at the first change of the file or sync: of a write, a half is done.
+    DiesAtFirst,
+    /// The same at the second.
+    DiesAtSecond,
+}
+
+/// The file, which all processes share.
+#[derive(Debug, Default)]
+pub(crate) struct File {
+    pub(crate) cache: Vec<u8>,
+    /// For each byte of `cache`.
+    pub(crate) bytes: Vec<Byte>,
+    /// What is on the disk. It may be longer than `cache`, if a cut has not been synced.
+    pub(crate) disk: Vec<u8>,
+    pub(crate) is_name_on_disk: bool,
+    /// What goes wrong with the present call, if it has not gone wrong yet.
+    fault: Option<Fault>,
+    /// The process that makes the present call has been killed.
+    pub(crate) is_dead: bool,
+    /// A sync has failed during the present call.
+    pub(crate) has_sync_failed: bool,
+    /// Writes, cuts and syncs during the present call.
+    writes: u32,
+    cuts: u32,
+    syncs: u32,
+    /// A process has changed the file that did not open the writer.
+    pub(crate) is_changed_by_stranger: bool,
+    /// What a reader finds in `cache`, once somebody has asked.
+    found: Option<Arc<(Vec<Found>, Tail)>>,
+}
+
+impl File {
+    /// A file that has been on the disk for long.
+    pub(crate) fn with_content(content: &[u8]) -> Self {
+        File {
+            cache: content.to_vec(),
+            bytes: vec![Byte::Synced; content.len()],
+            disk: content.to_vec(),
+            is_name_on_disk: !content.is_empty(),
+            ..File::default()
+        }
+    }
+
+    /// A call begins, and this goes wrong with it.
+    pub(crate) fn begin_call(&mut self, fault: Option<Fault>) {
+        self.fault = fault;
+        (self.is_dead, self.has_sync_failed) = (false, false);
+        (self.writes, self.cuts, self.syncs) = (0, 0, 0);
+    }
+
+    /// What could have gone wrong with the last call.
+    pub(crate) fn faults(&self) -> Vec<Fault> {
+        let changes = self.writes + self.cuts + self.syncs;
+        let mut faults = Vec::new();
+        if self.writes > 0 {
+            faults.extend([Fault::Write, Fault::WriteAndCut]);
+        }
+        if self.syncs > 0 {
+            faults.push(Fault::Sync);
+        }
+        if changes > 0 {
+            faults.push(Fault::DiesAtFirst);
+        }
+        if changes > 1 {
+            faults.push(Fault::DiesAtSecond);
+        }
+        faults
+    }
+
+    /// What a reader finds.
+    pub(crate) fn read(&mut self) -> Arc<(Vec<Found>, Tail)> {
+        let found = self.found.get_or_insert_with(|| Arc::new(read(&self.cache)));
+        found.clone()
+    }
+
+    /// What a loss of power may leave, each file once.
+    pub(crate) fn after_any_loss(&self) -> Vec<(Loss, Vec<u8>)> {
+        if self.is_name_on_disk && self.cache == self.disk {
+            return vec![(Loss::Nothing, self.cache.clone())];
+        }
+        let mut files: Vec<(Loss, Vec<u8>)> = Vec::new();
+        for loss in Loss::ALL {
+            let file = self.after(loss);
+            if files.iter().all(|(_, other)| *other != file) {
+                files.push((loss, file));
+            }
+        }
+        files
+    }
+
+    /// What a loss of power leaves.
+    fn after(&self, loss: Loss) -> Vec<u8> {
+        let (old, new) = (&self.disk, &self.cache);
+        if !self.is_name_on_disk && loss != Loss::Nothing {
+            return Vec::new();
+        }
+        let mut base = old.clone();
+        base.resize(new.len(), 0);
+        let is_new = |index: &usize| base[*index] != new[*index];
+        let first_sector = (0..new.len()).find(is_new).unwrap_or(0) / SECTOR_LEN * SECTOR_LEN;
+        let first_sector = first_sector..(first_sector + SECTOR_LEN).min(new.len());
+        match loss {
+            Loss::Everything => old.clone(),
+            Loss::Nothing => new.clone(),
+            Loss::Bytes => base,
+            Loss::Cut => {
+                let mut file = new.clone();
+                file.extend(old.iter().skip(new.len()));
+                file
+            }
+            Loss::SecondHalf => {
+                let begin = (0..new.len()).find(is_new).unwrap_or(new.len());
+                new[..begin + (new.len() - begin) / 2].to_vec()
+            }
+            Loss::AllSectorsButTheFirst => {
+                base[first_sector.clone()].copy_from_slice(&new[first_sector]);
+                base
+            }
+            Loss::TheFirstSector => {
+                let mut file = new.clone();
+                file[first_sector.clone()].copy_from_slice(&base[first_sector]);
+                file
+            }
+        }
+    }
+
+    /// Power is lost, and comes back.
+    pub(crate) fn lose_power(&mut self, loss: Loss) {
+        *self = File::with_content(&self.after(loss));
+    }
+
+    /// A bit of the medium flips.
+    pub(crate) fn flip(&mut self, index: usize, bit: u8) {
+        self.found = None;
+        self.cache[index] ^= 1 << bit;
+        self.disk[index] ^= 1 << bit;
+    }
+
+    fn write(&mut self, bytes: &[u8], offset: usize) {
+        let end = offset + bytes.len();
+        if self.cache.len() < end {
+            self.set_len(end);
+        }
+        self.found = None;
+        self.cache[offset..end].copy_from_slice(bytes);
+        self.bytes[offset..end].fill(Byte::Dirty);
+    }
+
+    fn set_len(&mut self, len: usize) {
+        self.found = None;
+        self.cache.resize(len, 0);
+        self.bytes.resize(len, Byte::Dirty);
+    }
+
+    fn sync(&mut self) {
+        self.disk.resize(self.cache.len(), 0);
+        for (index, byte) in self.bytes.iter_mut().enumerate() {
+            if *byte == Byte::Dirty {
+                self.disk[index] = self.cache[index];
+                *byte = Byte::Synced;
+            }
+        }
+    }
+
+    /// Whether the fault of this call is this one; then it is over.
+    fn fails(&mut self, faults: &[Fault]) -> bool {
+        let fails = self.fault.is_some_and(|fault| faults.contains(&fault));
+        if fails {
+            self.fault = match self.fault {
+                Some(Fault::DiesAtSecond) => Some(Fault::DiesAtFirst),
+                _ => None,
+            };
+        }
+        fails
+    }
+
+    /// Whether the process is killed here, or has been.
+    fn dies(&mut self) -> bool {
+        let is_at_second = self.fault == Some(Fault::DiesAtSecond);
+        if self.fails(&[Fault::DiesAtFirst, Fault::DiesAtSecond]) && !is_at_second {
+            self.is_dead = true;
+        }
+        self.is_dead
+    }
+}
+
+/// What an operation returned. A process that forks has a child that remembers the same answers.
+#[derive(Debug, Clone)]
+enum Answer {
+    Len(u64),
+    Bytes(Vec<u8>),
+    Written(Result<usize, i32>),
+    Done(Result<(), i32>),
+}
+
+/// A descriptor of the file in one process, opened by the process `opener`.
+#[derive(Debug)]
+struct Descriptor {
+    file: Arc<Mutex<File>>,
+    process: AtomicU32,
+    opener: u32,
+    /// What the crate sees of the process: `OPENER` or `CHILD`. Not its number, so that processes that are alike make states that are alike.
+    role: Arc<AtomicU32>,
+    /// By which what a process remembers of the file is found: another one in each process of each world, for here they are all one.
+    inode: u64,
+    /// All answers so far.
+    tape: Mutex<Vec<Answer>>,
+    /// Answers to give instead of doing anything: this is the memory of a child being made.
+    playing: Mutex<Option<VecDeque<Answer>>>,
+}
+
+/// The process that opened the log, and one that has inherited it.
+const OPENER: u32 = 1;
+const CHILD: u32 = 2;
+
+/// The storage of a `LogFile`. Clones are the same descriptor.
+#[derive(Clone)]
+pub(crate) struct Port(Arc<Descriptor>);
+
+/// Constant, for it is a part of what tells two states of a `LogFile` apart.
+impl std::fmt::Debug for Port {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Port")
+    }
+}
+
+impl Port {
+    pub(crate) fn open(file: &Arc<Mutex<File>>, process: u32, inode: u64) -> Self {
+        Port(Arc::new(Descriptor {
+            file: file.clone(),
+            process: AtomicU32::new(process),
+            opener: process,
+            role: Arc::new(AtomicU32::new(OPENER)),
+            inode,
+            tape: Mutex::default(),
+            playing: Mutex::new(None),
+        }))
+    }
+
+    /// The descriptor that a child inherits. Until it is [awake](Self::wake), it repeats the answers that the parent got.
+    pub(crate) fn inherited(&self, inode: u64) -> Self {
+        let tape = lock(&self.0.tape).clone();
+        Port(Arc::new(Descriptor {
+            file: self.0.file.clone(),
+            process: AtomicU32::new(self.0.opener),
+            opener: self.0.opener,
+            role: Arc::new(AtomicU32::new(OPENER)),
+            inode,
+            tape: Mutex::default(),
+            playing: Mutex::new(Some(tape.into())),
+        }))
+    }
+
+    /// From here on it is the descriptor of the child, and works.
+    pub(crate) fn wake(&self, process: u32) {
+        let rest = lock(&self.0.playing).take();
+        assert!(
+            rest.is_some_and(|rest| rest.is_empty()),
+            "the child's memory is not that of the parent"
+        );
+        self.0.process.store(process, Ordering::Relaxed);
+        self.0.role.store(CHILD, Ordering::Relaxed);
+    }
+
+    /// What `getpid` returns.
+    pub(crate) fn process_id(&self) -> u32 {
+        self.0.process.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn boxed(&self) -> Box<dyn Storage> {
+        Box::new(self.clone())
+    }
+
+    /// The answer of the tape, or what `make` does.
+    fn answer(&self, make: impl FnOnce(&mut File) -> Answer) -> Answer {
+        let answer = match &mut *lock(&self.0.playing) {
+            Some(tape) => tape.pop_front().expect("the parent asked for this, too"),
+            None => make(&mut lock(&self.0.file)),
+        };
+        lock(&self.0.tape).push(answer.clone());
+        answer
+    }
+
+    /// A change of the file, or a sync.
+    fn done(&self, make: impl FnOnce(&mut File) -> Result<(), i32>) -> io::Result<()> {
+        let answer = self.answer(|file| {
+            Answer::Done(match file.dies() {
+                true => Err(EIO),
+                false => self.watched(file, make),
+            })
+        });
+        let Answer::Done(result) = answer else {
+            unreachable!("the parent did something else here: {answer:?}")
+        };
+        result.map_err(io::Error::from_raw_os_error)
+    }
+
+    /// Notes whether a process that did not open the writer changes the file.
+    fn watched<T>(&self, file: &mut File, change: impl FnOnce(&mut File) -> T) -> T {
+        if self.process_id() == self.0.opener {
+            return change(file);
+        }
+        let before = file.cache.clone();
+        let result = change(file);
+        file.is_changed_by_stranger |= file.cache != before;
+        result
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().expect("nothing panics with the lock")
+}
+
+impl Storage for Port {
+    fn file_len(&self) -> io::Result<u64> {
+        match self.answer(|file| Answer::Len(file.cache.len() as u64)) {
+            Answer::Len(len) => Ok(len),
+            other => unreachable!("the parent did something else here: {other:?}"),
+        }
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        let answer = self.answer(|file| {
+            let rest = file.cache.get(offset as usize..).unwrap_or_default();
+            Answer::Bytes(rest[..rest.len().min(buffer.len())].to_vec())
+        });
+        let Answer::Bytes(bytes) = answer else {
+            unreachable!("the parent did something else here: {answer:?}")
+        };
+        buffer[..bytes.len()].copy_from_slice(&bytes);
+        Ok(bytes.len())
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        let answer = self.answer(|file| {
+            file.writes += 1;
+            let (len, result) = if file.is_dead {
+                (0, Err(EIO))
+            } else if file.dies() {
+                (bytes.len() / 2, Err(EIO))
+            } else if file.fault == Some(Fault::WriteAndCut) || file.fails(&[Fault::Write]) {
+                (bytes.len() / 2, Err(ENOSPC))
+            } else {
+                (bytes.len(), Ok(bytes.len()))
+            };
+            self.watched(file, |file| file.write(&bytes[..len], offset as usize));
+            Answer::Written(result)
+        });
+        let Answer::Written(result) = answer else {
+            unreachable!("the parent did something else here: {answer:?}")
+        };
+        result.map_err(io::Error::from_raw_os_error)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.done(|file| {
+            file.cuts += 1;
+            if file.fails(&[Fault::WriteAndCut]) {
+                return Err(EIO);
+            }
+            file.set_len(len as usize);
+            Ok(())
+        })
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        let process = self.process_id();
+        self.done(|file| {
+            file.syncs += 1;
+            if file.fails(&[Fault::Sync]) {
+                file.has_sync_failed = true;
+                for byte in file.bytes.iter_mut().filter(|byte| **byte == Byte::Dirty) {
+                    *byte = Byte::Lost(process);
+                }
+                return Err(EIO);
+            }
+            file.sync();
+            Ok(())
+        })
+    }
+
+    fn sync_folder(&self) -> io::Result<()> {
+        self.done(|file| {
+            file.syncs += 1;
+            file.is_name_on_disk = true;
+            Ok(())
+        })
+    }
+
+    /// Room ahead of the end shows nowhere.
+    fn allocate(&self, _offset: u64, _len: u64) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn identity(&self) -> Option<FileId> {
+        // No device of this machine has this number.
+        Some(FileId {
+            device: u64::MAX,
+            inode: self.0.inode,
+        })
+    }
+
+    fn process(&self) -> Process {
+        Process::simulated(self.0.role.clone())
+    }
+}

@@ -1,0 +1,138 @@
+//! All sequences of actions up to a depth, the short ones first.
+//!
+//! A `LogFile` cannot be copied, so a state is kept as the actions that lead to it, and made again from them. States that are alike are gone on
+//! with once.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fmt::Write;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::world::{Action, Rule, Setup, Violation, World};
+
+/// What was found in one or several explorations.
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    /// States that differ.
+    pub(crate) states: usize,
+    /// Actions that were done to get them.
+    pub(crate) steps: usize,
+    /// For each setup: its states, and how long they took.
+    pub(crate) setups: Vec<String>,
+    /// For each rule that is broken, the shortest way there.
+    pub(crate) broken: BTreeMap<Rule, Counterexample>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Counterexample {
+    pub(crate) depth: usize,
+    /// States of its setup that were known when it was found, and how long that took.
+    pub(crate) states: usize,
+    pub(crate) time: Duration,
+    pub(crate) text: String,
+}
+
+impl Outcome {
+    fn add(&mut self, other: Outcome) {
+        self.states += other.states;
+        self.steps += other.steps;
+        self.setups.extend(other.setups);
+        for (rule, example) in other.broken {
+            let shortest = self.broken.entry(rule).or_insert_with(|| example.clone());
+            if example.depth < shortest.depth {
+                *shortest = example;
+            }
+        }
+    }
+}
+
+/// Explores each setup, on all processors.
+pub(crate) fn explore_all(setups: &[Setup], depth: usize) -> Outcome {
+    let next = AtomicUsize::new(0);
+    let outcomes: Vec<_> = setups.iter().map(|_| OnceLock::new()).collect();
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(&setup) = setups.get(index) else { break };
+                    outcomes[index].get_or_init(|| explore(setup, depth.saturating_sub(setup.levels_less)));
+                }
+            });
+        }
+    });
+    let mut all = Outcome::default();
+    let outcomes = outcomes.into_iter().filter_map(OnceLock::into_inner);
+    outcomes.for_each(|outcome| all.add(outcome));
+    all
+}
+
+fn explore(setup: Setup, depth: usize) -> Outcome {
+    let begun = Instant::now();
+    let mut outcome = Outcome::default();
+    let mut known = HashSet::from([World::new(setup).fingerprint()]);
+    let mut frontier = vec![Vec::new()];
+    for _ in 0..depth {
+        let mut next = Vec::new();
+        for path in &frontier {
+            let mut actions = replay(setup, path).actions();
+            actions.reverse();
+            while let Some(action) = actions.pop() {
+                let mut world = replay(setup, path);
+                outcome.steps += 1;
+                let done = world.act(action);
+                actions.extend(world.faulty(action));
+                let done = done.and_then(|()| {
+                    let is_new = known.insert(world.fingerprint());
+                    let check = if is_new { world.check() } else { Ok(()) };
+                    check.map(|()| is_new)
+                });
+                let path = || path.iter().copied().chain([action]).collect::<Vec<_>>();
+                match done {
+                    Ok(true) => next.push(path()),
+                    Ok(false) => {}
+                    Err(violation) => {
+                        let path = path();
+                        outcome.broken.entry(violation.rule).or_insert_with(|| Counterexample {
+                            depth: path.len(),
+                            states: known.len(),
+                            time: begun.elapsed(),
+                            text: describe(setup, &path, &violation),
+                        });
+                    }
+                }
+            }
+        }
+        frontier = next;
+    }
+    outcome.states = known.len();
+    let time = begun.elapsed();
+    outcome.setups = vec![format!(
+        "{} states to a depth of {depth}, {time:.1?}: {setup}",
+        known.len()
+    )];
+    outcome
+}
+
+/// The state that these actions lead to.
+fn replay(setup: Setup, path: &[Action]) -> World {
+    let mut world = World::new(setup);
+    for &action in path {
+        let done = world.act(action);
+        assert!(done.is_ok(), "{action}: it went well before");
+    }
+    world
+}
+
+fn describe(setup: Setup, path: &[Action], violation: &Violation) -> String {
+    let mut text = format!("{}\n  {setup}\n", violation.what);
+    let mut world = World::new(setup);
+    for (index, &action) in path.iter().enumerate() {
+        let _ = world.act(action);
+        let outcome = world.outcome();
+        let arrow = if outcome.is_empty() { "" } else { " -> " };
+        let _ = writeln!(text, "  {}. {action}{arrow}{outcome}", index + 1);
+    }
+    text
+}

@@ -1,0 +1,158 @@
+//! A reader of logs that shares nothing with the crate: the judge of what is in a file.
+//!
+//! The rules are those of LevelDB's `log_reader.cc`: damage costs the rest of its block. In a log with log numbers (RocksDB's recycled logs, Pebble)
+//! whatever is no fragment of this log ends it. A run file of Weights & Biases is told by its first bytes; the log number is that of the first
+//! fragment that is whole.
+
+const BLOCK_LEN: usize = 32_768;
+pub(crate) const WANDB_HEADER: &[u8] = b":W&B\xe1\xbe\x00";
+
+const CRC_32C: [u32; 256] = table(0x82f6_3b78);
+const CRC_32: [u32; 256] = table(0xedb8_8320);
+
+/// The remainder of each byte, bit by bit.
+const fn table(polynomial: u32) -> [u32; 256] {
+    let mut table = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let (mut rest, mut bit) = (byte as u32, 0);
+        while bit < 8 {
+            rest = if rest & 1 == 1 {
+                rest >> 1 ^ polynomial
+            } else {
+                rest >> 1
+            };
+            bit += 1;
+        }
+        table[byte] = rest;
+        byte += 1;
+    }
+    table
+}
+
+fn crc(table: &[u32; 256], bytes: &[u8]) -> u32 {
+    !bytes
+        .iter()
+        .fold(!0, |crc, &byte| crc >> 8 ^ table[(crc as u8 ^ byte) as usize])
+}
+
+/// The checksum that the header of a fragment states.
+fn checksum(is_wandb: bool, type_and_rest: &[u8]) -> u32 {
+    match is_wandb {
+        true => crc(&CRC_32, type_and_rest),
+        false => crc(&CRC_32C, type_and_rest).rotate_right(15).wrapping_add(0xa282_ead8),
+    }
+}
+
+/// A fragment: a FULL record, with a log number if there is one.
+pub(crate) fn full(is_wandb: bool, number: Option<u32>, payload: &[u8]) -> Vec<u8> {
+    let mut rest = vec![if number.is_some() { 5 } else { 1 }];
+    rest.extend(number.iter().flat_map(|number| number.to_le_bytes()));
+    rest.extend_from_slice(payload);
+    let mut bytes = checksum(is_wandb, &rest).to_le_bytes().to_vec();
+    bytes.extend((payload.len() as u16).to_le_bytes());
+    bytes.append(&mut rest);
+    bytes
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Found {
+    pub(crate) begin: usize,
+    pub(crate) end: usize,
+    pub(crate) payload: Vec<u8>,
+}
+
+/// What a file ends with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tail {
+    /// A whole record, or nothing at all.
+    Whole,
+    /// A part of a record, or zeros: before it, there is no damage.
+    Torn,
+    /// There is damage in the file, or it is not LevelDB's.
+    Other,
+}
+
+/// The fragment at the beginning of `block`: how long it is, its type (of 1 to 4), its log number and its payload.
+fn fragment(is_wandb: bool, block: &[u8]) -> Option<(usize, u8, Option<u32>, &[u8])> {
+    let header = block.get(..7)?;
+    let header_len = if (5..=8).contains(&header[6]) { 11 } else { 7 };
+    let end = header_len + usize::from(u16::from_le_bytes([header[4], header[5]]));
+    let rest = block.get(6..end)?;
+    let stored = u32::from_le_bytes([header[0], header[1], header[2], header[3]]);
+    let number = (header_len == 11).then(|| u32::from_le_bytes([rest[1], rest[2], rest[3], rest[4]]));
+    let kind = if number.is_some() { rest[0] - 4 } else { rest[0] };
+    (stored == checksum(is_wandb, rest)).then_some((end, kind, number, &block[header_len..end]))
+}
+
+/// All records of a file.
+pub(crate) fn read(file: &[u8]) -> (Vec<Found>, Tail) {
+    let is_wandb = file.starts_with(WANDB_HEADER);
+    let blocks = || (0..file.len()).step_by(BLOCK_LEN);
+    let number = blocks()
+        .find_map(|begin| fragment(is_wandb, &file[begin..]))
+        .and_then(|first| first.2);
+    if number.is_none() && file.starts_with(b"\0\0\0\0\0\0\x05") {
+        // Pebble's end trailer: the log was closed without a record.
+        return (Vec::new(), Tail::Other);
+    }
+    let (mut records, mut pending, mut tail) = (Vec::new(), None::<Found>, Tail::Whole);
+    for block_begin in blocks() {
+        let block = &file[block_begin..file.len().min(block_begin + BLOCK_LEN)];
+        let mut at = if is_wandb && block_begin == 0 {
+            WANDB_HEADER.len()
+        } else {
+            0
+        };
+        while at < block.len() {
+            let rest = &block[at..];
+            let begin = block_begin + at;
+            let Some((len, kind, own_number, payload)) = fragment(is_wandb, rest) else {
+                let is_trailer = block_begin + BLOCK_LEN - begin < 7 && rest.iter().all(|&byte| byte == 0);
+                let stated_end = rest
+                    .get(4..6)
+                    .map(|len| 7 + usize::from(u16::from_le_bytes([len[0], len[1]])));
+                let is_cut = stated_end.is_none_or(|end| end > rest.len() && at + end <= BLOCK_LEN);
+                let is_zero = file[begin..].iter().all(|&byte| byte == 0);
+                if number.is_some() {
+                    return (records, Tail::Other);
+                }
+                if !is_trailer {
+                    pending = None;
+                    tail = if tail != Tail::Other && (is_cut || is_zero) {
+                        Tail::Torn
+                    } else {
+                        Tail::Other
+                    };
+                }
+                break;
+            };
+            if own_number != number && number.is_some() {
+                return (records, Tail::Other);
+            }
+            tail = if tail == Tail::Whole { tail } else { Tail::Other };
+            at += len;
+            pending = match (kind, pending) {
+                (1 | 2, _) => Some(Found {
+                    begin,
+                    end: 0,
+                    payload: payload.to_vec(),
+                }),
+                (3 | 4, Some(mut found)) => {
+                    found.payload.extend_from_slice(payload);
+                    Some(found)
+                }
+                _ => None,
+            };
+            if let (1 | 4, Some(found)) = (kind, &mut pending) {
+                found.end = block_begin + at;
+                records.extend(pending.take());
+            }
+        }
+    }
+    if pending.is_some() && tail == Tail::Whole {
+        tail = Tail::Torn;
+    }
+    let is_plain = number.is_none() && !is_wandb;
+    (records, if is_plain { tail } else { Tail::Other })
+}

@@ -1,0 +1,963 @@
+//! The state of the model, its actions, and what must hold.
+
+use std::collections::hash_map::DefaultHasher;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use cordwood::{
+    Dialect, Error, Event, FlushPolicy, LogFile, LogFileOptions, OnCorruption, OnTornTail, ReadOptions, Reader,
+    SyncPolicy,
+};
+
+use crate::disk::{Byte, Fault, File, Loss, Port};
+use crate::reader::{Found, Tail, WANDB_HEADER, full, read};
+
+// Actions ---------------------------------------------------------------------------------------
+
+/// The data of a record. Each is made once, so that one that comes up twice is seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Data {
+    Short,
+    /// One byte, and 600 zeros: it may hold a sector of zeros.
+    Zeros,
+    /// Most of a block.
+    Long,
+}
+
+impl Data {
+    fn bytes(self, number: u8) -> Vec<u8> {
+        match self {
+            Data::Short => vec![b'a' + number; 5],
+            Data::Zeros => [vec![b'a' + number], vec![0; 600]].concat(),
+            Data::Long => vec![b'a' + number; 32_768 - 7 - 300],
+        }
+    }
+}
+
+/// A call of the crate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Call {
+    Create,
+    Open(OnTornTail),
+    Append(Data),
+    AppendSync(Data),
+    Flush,
+    Sync,
+    /// `close`, and then the value is dropped. The Python class does that, too, when it is dropped.
+    Close,
+    /// Without `close`.
+    Drop,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Name {
+    A,
+    B,
+}
+
+/// A part of a fragment in which a bit flips.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    Checksum,
+    LengthLow,
+    LengthHigh,
+    Type,
+    FirstByte,
+    LastByte,
+}
+
+impl Part {
+    const ALL: [Part; 6] = [
+        Part::Checksum,
+        Part::LengthLow,
+        Part::LengthHigh,
+        Part::Type,
+        Part::FirstByte,
+        Part::LastByte,
+    ];
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Action {
+    Call(Name, Call, Option<Fault>),
+    /// A forks: B is its child.
+    Fork,
+    Kill(Name),
+    PowerLoss(Loss),
+    /// One bit flips in the first or the last of the records that are known to be on the disk.
+    Flip {
+        is_last: bool,
+        part: Part,
+    },
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, call, fault) = match *self {
+            Action::Call(name, call, fault) => (name, call, fault),
+            Action::Fork => return f.write_str("A forks: B is its child"),
+            Action::Kill(name) => return write!(f, "{name:?} is killed"),
+            Action::PowerLoss(loss) => return write!(f, "power is lost, and with it of what was not synced: {loss:?}"),
+            Action::Flip { is_last, part } => {
+                let which = if is_last { "last" } else { "first" };
+                return write!(f, "a bit flips in the {which} synced record: {part:?}");
+            }
+        };
+        match call {
+            Call::Create => write!(f, "{name:?}: LogFile::create")?,
+            Call::Open(policy) => write!(f, "{name:?}: LogFile::append_to, {policy:?}")?,
+            Call::Append(data) => write!(f, "{name:?}: append, {data:?}")?,
+            Call::AppendSync(data) => write!(f, "{name:?}: append_sync, {data:?}")?,
+            Call::Flush => write!(f, "{name:?}: flush")?,
+            Call::Sync => write!(f, "{name:?}: sync")?,
+            Call::Close => write!(f, "{name:?}: close")?,
+            Call::Drop => write!(f, "{name:?}: the LogFile is dropped")?,
+        }
+        match fault {
+            None => Ok(()),
+            Some(Fault::Write) => f.write_str("; the write fails in the middle"),
+            Some(Fault::WriteAndCut) => f.write_str("; the write fails in the middle, and so does the cut"),
+            Some(Fault::Sync) => f.write_str("; the sync fails"),
+            Some(Fault::DiesAtFirst) => write!(f, "; {name:?} is killed at its first change"),
+            Some(Fault::DiesAtSecond) => write!(f, "; {name:?} is killed at its second change"),
+        }
+    }
+}
+
+// Setups ----------------------------------------------------------------------------------------
+
+/// What is in the file before anything happens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Content {
+    /// There is no file.
+    None,
+    /// Two records: a short one, and one with zeros.
+    LevelDb,
+    /// One record, which leaves room for 300 bytes in its block.
+    NearlyFullBlock,
+    Wandb,
+    /// Log number 7, and behind it a record of log number 6.
+    Recycled,
+    /// Log number 7, closed by Pebble's trailer.
+    PebbleClosed,
+    /// No log at all.
+    Text,
+}
+
+impl Content {
+    fn bytes(self) -> Vec<u8> {
+        let short = Data::Short.bytes(0);
+        let two = |is_wandb, number| {
+            let zeros = full(is_wandb, number, &Data::Zeros.bytes(1));
+            [full(is_wandb, number, &short), zeros].concat()
+        };
+        match self {
+            Content::None => Vec::new(),
+            Content::LevelDb => two(false, None),
+            Content::NearlyFullBlock => full(false, None, &Data::Long.bytes(0)),
+            Content::Wandb => [WANDB_HEADER.to_vec(), two(true, None)].concat(),
+            Content::Recycled => [two(false, Some(7)), full(false, Some(6), &[b'?'; 9])].concat(),
+            Content::PebbleClosed => [two(false, Some(7)), b"\0\0\0\0\0\0\x05\x08\0\0\0".to_vec()].concat(),
+            Content::Text => b"This is a text, which somebody wants to keep as it is.\n".to_vec(),
+        }
+    }
+}
+
+/// When records are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Flush {
+    /// Before `append` returns.
+    EveryAppend,
+    OnClose,
+}
+
+/// Where a world begins, and how its logs are opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Setup {
+    pub(crate) content: Content,
+    /// With this log number, a log is created in Pebble's dialect.
+    pub(crate) pebble: Option<u32>,
+    pub(crate) flush: Flush,
+    pub(crate) sync: SyncPolicy,
+    pub(crate) preallocate_len: u64,
+    pub(crate) limits: Limits,
+    /// By how much the exploration ends before those of the deepest.
+    pub(crate) levels_less: usize,
+}
+
+impl fmt::Display for Setup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Setup {
+            content, flush, sync, ..
+        } = self;
+        write!(f, "content {content:?}, flush {flush:?}, sync {sync:?}")?;
+        if let Some(number) = self.pebble {
+            write!(f, ", created in Pebble's dialect with log number {number}")?;
+        }
+        if self.preallocate_len > 0 {
+            write!(f, ", preallocate_len {}", self.preallocate_len)?;
+        }
+        Ok(())
+    }
+}
+
+impl Setup {
+    fn options(&self) -> LogFileOptions {
+        let flush = match self.flush {
+            Flush::EveryAppend => FlushPolicy::EveryAppend,
+            Flush::OnClose => FlushPolicy::OnClose,
+        };
+        LogFileOptions::default()
+            .with_flush(flush)
+            .with_sync(self.sync)
+            .with_preallocate_len(self.preallocate_len)
+    }
+
+    fn create_options(&self) -> LogFileOptions {
+        match self.pebble {
+            Some(number) => self.options().with_dialect(Dialect::PEBBLE.with_log_number(number)),
+            None => self.options(),
+        }
+    }
+}
+
+/// How often what must not happen for ever may happen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Limits {
+    pub(crate) records: u32,
+    pub(crate) opens: u32,
+    pub(crate) faults: u32,
+    pub(crate) forks: u32,
+    pub(crate) power_losses: u32,
+    pub(crate) flips: u32,
+    pub(crate) deaths: u32,
+}
+
+// What must hold --------------------------------------------------------------------------------
+
+/// What must hold. `main.rs` says where each comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Rule {
+    SyncedSurvivesPowerLoss,
+    WrittenSurvivesKill,
+    NothingInvented,
+    OnlyTheOpenerWrites,
+    SyncedSurvivesAChild,
+    OpeningKeepsSyncedRecords,
+    OpeningKeepsForeignFiles,
+    AppendedIsFound,
+    DurableAfterFailedSync,
+    UndamagedLogsOpen,
+    ReaderAgrees,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Violation {
+    pub(crate) rule: Rule,
+    pub(crate) what: String,
+}
+
+fn broken(rule: Rule, what: impl Into<String>) -> Violation {
+    Violation {
+        rule,
+        what: what.into(),
+    }
+}
+
+// The state -------------------------------------------------------------------------------------
+
+/// What is known of a record that was appended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Status {
+    /// It may be in the file: it is in a buffer, or its sync failed.
+    Maybe,
+    /// The operating system has it: a call that writes has returned.
+    Written,
+    /// It is on the disk: a sync has returned, or `durable_offset` covers it.
+    Durable,
+    /// It was that, and a bit has flipped in front of it or in it: readers do not find it.
+    Hidden,
+}
+
+/// A record that may come up. One whose append failed, or that a loss of power has taken, is in no list: it must not.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Record {
+    data: Data,
+    number: u8,
+    status: Status,
+    /// Where it stands, once it is known to be on the disk.
+    begin: usize,
+    end: usize,
+}
+
+impl fmt::Display for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Record {
+            data, number, status, ..
+        } = self;
+        write!(f, "record {number} ({data:?}, {status:?})")
+    }
+}
+
+impl Record {
+    fn must_be_found(&self) -> bool {
+        matches!(self.status, Status::Written | Status::Durable)
+    }
+
+    fn may_be_found(&self) -> bool {
+        self.status != Status::Hidden
+    }
+}
+
+#[derive(Debug)]
+struct Process {
+    /// Of this world; 0 is none.
+    number: u32,
+    inode: u64,
+    log: Option<LogFile>,
+    /// The process has opened `log` itself.
+    is_opener: bool,
+    /// The descriptors of all logs it has opened, in their order.
+    ports: Vec<Port>,
+    /// All calls it has made, from which a child's memory is made.
+    history: Vec<(Call, u8)>,
+    /// Records (by number) appended to `log` here, of which no later call has said that they are lost.
+    own: Vec<u8>,
+    /// `durable_offset` when a sync failed: as much as a process may remember of it.
+    failed_at: Option<u64>,
+}
+
+impl Process {
+    fn new(number: u32) -> Self {
+        static INODE: AtomicU64 = AtomicU64::new(1);
+        Process {
+            number,
+            inode: INODE.fetch_add(1, Ordering::Relaxed),
+            log: None,
+            is_opener: false,
+            ports: Vec::new(),
+            history: Vec::new(),
+            own: Vec::new(),
+            failed_at: None,
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct World {
+    setup: Setup,
+    limits: Limits,
+    file: Arc<Mutex<File>>,
+    a: Process,
+    b: Process,
+    /// The number of the next process.
+    next_process: u32,
+    /// The number of the next record.
+    next_record: u8,
+    records: Vec<Record>,
+    has_file: bool,
+    /// A lock is held. The process that opened the log gives it up by closing or dropping it; if it is killed, it goes with its last copy.
+    is_locked: bool,
+    has_flipped: bool,
+    /// What the last call returned, for the one who reads a counterexample.
+    outcome: String,
+}
+
+impl World {
+    pub(crate) fn new(setup: Setup) -> Self {
+        let content = setup.content.bytes();
+        let records: Vec<Record> = read(&content)
+            .0
+            .into_iter()
+            .zip(0..)
+            .map(|(found, number)| Record {
+                data: match found.payload.len() {
+                    5 => Data::Short,
+                    601 => Data::Zeros,
+                    _ => Data::Long,
+                },
+                number,
+                status: Status::Durable,
+                begin: found.begin,
+                end: found.end,
+            })
+            .collect();
+        World {
+            setup,
+            limits: setup.limits,
+            file: Arc::new(Mutex::new(File::with_content(&content))),
+            a: Process::new(1),
+            b: Process::new(2),
+            next_process: 3,
+            next_record: records.len() as u8,
+            records,
+            has_file: setup.content != Content::None,
+            is_locked: false,
+            has_flipped: false,
+            outcome: String::new(),
+        }
+    }
+
+    pub(crate) fn outcome(&self) -> &str {
+        &self.outcome
+    }
+
+    fn file(&self) -> MutexGuard<'_, File> {
+        self.file.lock().expect("nothing panics with the lock")
+    }
+
+    fn process(&mut self, name: Name) -> &mut Process {
+        match name {
+            Name::A => &mut self.a,
+            Name::B => &mut self.b,
+        }
+    }
+
+    /// A number for what makes states alike: what happens from here on depends on nothing else.
+    pub(crate) fn fingerprint(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        let file = self.file();
+        let is_synced = file.cache == file.disk;
+        (&file.cache, file.is_name_on_disk, is_synced).hash(&mut hasher);
+        if !is_synced {
+            file.disk.hash(&mut hasher);
+        }
+        (&self.records, self.next_record, self.limits).hash(&mut hasher);
+        (self.has_file, self.is_locked, self.has_flipped).hash(&mut hasher);
+        for process in [&self.a, &self.b] {
+            (
+                process.is_opener,
+                &process.own,
+                process.failed_at,
+                process.history.is_empty(),
+            )
+                .hash(&mut hasher);
+            process.log.as_ref().map(memory_of).hash(&mut hasher);
+        }
+        for run in file.bytes.chunk_by(PartialEq::eq) {
+            let what = match run[0] {
+                Byte::Synced => 0_u8,
+                Byte::Dirty => 1,
+                Byte::Lost(process) if process == self.a.number => 2,
+                Byte::Lost(process) if process == self.b.number => 3,
+                Byte::Lost(_) => 4,
+            };
+            (what, run.len()).hash(&mut hasher);
+        }
+        hasher.finish()
+    }
+
+    // What can happen ---------------------------------------------------------------------------
+
+    /// All that can happen now, as long as nothing goes wrong.
+    pub(crate) fn actions(&self) -> Vec<Action> {
+        let mut actions = Vec::new();
+        for (name, process) in [(Name::A, &self.a), (Name::B, &self.b)] {
+            if process.log.is_some() {
+                if self.limits.records > 0 {
+                    actions.push(Action::Call(name, Call::Append(Data::Short), None));
+                    actions.push(Action::Call(name, Call::AppendSync(Data::Zeros), None));
+                }
+                for call in [Call::Flush, Call::Sync, Call::Close, Call::Drop] {
+                    actions.push(Action::Call(name, call, None));
+                }
+            } else if !self.is_locked && self.limits.opens > 0 && (name == Name::A || !process.history.is_empty()) {
+                if !self.has_file {
+                    actions.push(Action::Call(name, Call::Create, None));
+                }
+                for policy in [OnTornTail::Refuse, OnTornTail::Truncate, OnTornTail::PadToBlock] {
+                    actions.push(Action::Call(name, Call::Open(policy), None));
+                }
+            }
+            if self.limits.deaths > 0 && (process.log.is_some() || process.failed_at.is_some()) {
+                actions.push(Action::Kill(name));
+            }
+        }
+        if self.limits.forks > 0 && self.a.log.is_some() && self.a.is_opener {
+            actions.push(Action::Fork);
+        }
+        if self.limits.power_losses > 0 {
+            let losses = self.file().after_any_loss();
+            actions.extend(losses.iter().map(|&(loss, _)| Action::PowerLoss(loss)));
+        }
+        let is_open = self.a.log.is_some() || self.b.log.is_some();
+        if self.limits.flips > 0 && !is_open {
+            let count = self
+                .records
+                .iter()
+                .filter(|record| record.status == Status::Durable)
+                .count();
+            for part in Part::ALL {
+                if count > 1 {
+                    actions.push(Action::Flip { is_last: false, part });
+                }
+                if count > 0 {
+                    actions.push(Action::Flip { is_last: true, part });
+                }
+            }
+        }
+        actions
+    }
+
+    /// The same call, with each thing going wrong that had occasion to.
+    pub(crate) fn faulty(&self, action: Action) -> Vec<Action> {
+        match action {
+            Action::Call(name, call, None) if self.limits.faults > 0 => {
+                let faults = self.file().faults().into_iter();
+                faults.map(|fault| Action::Call(name, call, Some(fault))).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    // What happens ------------------------------------------------------------------------------
+
+    /// Does an action.
+    ///
+    /// # Errors
+    ///
+    /// What did not hold.
+    pub(crate) fn act(&mut self, action: Action) -> Result<(), Violation> {
+        self.outcome.clear();
+        match action {
+            Action::Call(name, call, fault) => return self.call(name, call, fault),
+            Action::Fork => {
+                self.limits.forks -= 1;
+                self.fork();
+            }
+            Action::Kill(name) => {
+                self.limits.deaths -= 1;
+                self.kill(name);
+            }
+            Action::PowerLoss(loss) => {
+                self.limits.power_losses -= 1;
+                self.file().lose_power(loss);
+                self.kill(Name::A);
+                self.kill(Name::B);
+                self.is_locked = false;
+                self.has_file = self.file().is_name_on_disk || !self.file().cache.is_empty();
+                self.keep_found(Status::Written);
+            }
+            Action::Flip { is_last, part } => {
+                self.limits.flips -= 1;
+                self.flip(is_last, part);
+            }
+        }
+        Ok(())
+    }
+
+    /// The records that are found stay; of the others, those that were on the disk are hidden, and the rest must not come up again.
+    fn keep_found(&mut self, status: Status) {
+        let read = self.file().read();
+        let (found, _) = &*read;
+        self.records.retain_mut(|record| {
+            let is_found = found.iter().any(|found| is_payload_of(found, record));
+            record.status = match record.status {
+                Status::Durable if !is_found => Status::Hidden,
+                Status::Durable | Status::Hidden => record.status,
+                _ if !is_found => return false,
+                _ => record.status.max(status),
+            };
+            true
+        });
+    }
+
+    fn flip(&mut self, is_last: bool, part: Part) {
+        let mut synced = self.records.iter().filter(|record| record.status == Status::Durable);
+        let record = if is_last { synced.next_back() } else { synced.next() };
+        let record = record.expect("a record that is known to be on the disk");
+        let header_len = record.end - record.begin - record.data.bytes(0).len();
+        let (index, bit) = match part {
+            Part::Checksum => (0, 0),
+            Part::LengthLow => (4, 1),
+            Part::LengthHigh => (5, 6),
+            Part::Type => (6, 1),
+            Part::FirstByte => (header_len, 3),
+            Part::LastByte => (record.end - record.begin - 1, 7),
+        };
+        let index = record.begin + index;
+        self.file().flip(index, bit);
+        self.has_flipped = true;
+        self.keep_found(Status::Maybe);
+    }
+
+    /// The process is gone; another one, which knows nothing, takes its name.
+    fn kill(&mut self, name: Name) {
+        let number = self.next_process;
+        self.next_process += 1;
+        *self.process(name) = Process::new(number);
+        self.let_lock_go();
+    }
+
+    /// The lock goes with the last descriptor.
+    fn let_lock_go(&mut self) {
+        if self.a.log.is_none() && self.b.log.is_none() {
+            self.is_locked = false;
+        }
+    }
+
+    /// B is given the memory of A, by making all the calls that A has made, with the answers that A has got.
+    fn fork(&mut self) {
+        let mut child = Process::new(self.next_process);
+        self.next_process += 1;
+        child.history = self.a.history.clone();
+        child.ports = self.a.ports.iter().map(|port| port.inherited(child.inode)).collect();
+        child.failed_at = self.a.failed_at;
+        let mut ports = child.ports.iter();
+        for &(call, number) in &child.history {
+            let log = &mut child.log;
+            match call {
+                Call::Create | Call::Open(_) => {
+                    let port = ports.next().expect("a descriptor for each opening");
+                    *log = self.setup.open(call, port).ok();
+                }
+                Call::Close | Call::Drop => {
+                    let log = log.take();
+                    if call == Call::Close {
+                        let _ = log.expect("a log").close();
+                    }
+                }
+                _ => {
+                    let _ = run(log.as_ref().expect("a log"), call, number);
+                }
+            }
+        }
+        for port in &child.ports {
+            port.wake(child.number);
+        }
+        assert_eq!(
+            child.log.as_ref().map(memory_of),
+            self.a.log.as_ref().map(memory_of),
+            "the child's memory is that of the parent"
+        );
+        self.b = child;
+    }
+
+    fn call(&mut self, name: Name, call: Call, fault: Option<Fault>) -> Result<(), Violation> {
+        let (before, read_before) = {
+            let mut file = self.file();
+            file.begin_call(fault);
+            (file.cache.clone(), file.read())
+        };
+        let (found_before, tail_before) = &*read_before;
+        let is_opening = matches!(call, Call::Create | Call::Open(_));
+        let number = self.next_record;
+        let result = self.make(name, call, number);
+        let (is_dead, has_sync_failed, is_changed_by_stranger, now) = {
+            let file = self.file();
+            let now = file.cache.clone();
+            (file.is_dead, file.has_sync_failed, file.is_changed_by_stranger, now)
+        };
+        self.outcome = match &result {
+            _ if is_dead => "killed".to_owned(),
+            Ok(()) => "ok".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        let process = self.process(name);
+        process.history.push((call, number));
+        if has_sync_failed {
+            process.failed_at = Some(process.log.as_ref().map_or(0, LogFile::durable_offset));
+        }
+        self.limits.faults -= u32::from(fault.is_some());
+        if is_changed_by_stranger {
+            let only_closes = matches!(call, Call::Close | Call::Drop) && self.process(name).own.is_empty();
+            let read = self.file().read();
+            let is_found = |record: &Record| read.0.iter().any(|found| is_payload_of(found, record));
+            let mut synced = self.records.iter().filter(|record| record.status == Status::Durable);
+            if let Some(record) = synced.find(|record| only_closes && !is_found(record)) {
+                let what = format!("{name:?} did not open the writer, and never used it; {record} is gone");
+                return Err(broken(Rule::SyncedSurvivesAChild, what));
+            }
+            let what = format!("{name:?}, which did not open the writer, has changed the file");
+            return Err(broken(Rule::OnlyTheOpenerWrites, what));
+        }
+        if is_opening {
+            self.limits.opens -= 1;
+            self.check_opening(call, &before, &now, found_before)?;
+            let may_refuse = match call {
+                Call::Open(OnTornTail::Refuse) => *tail_before != Tail::Whole,
+                _ => *tail_before == Tail::Other,
+            };
+            // A text is no log, and stays as it is. So does a log with log numbers, of which there may be no more than a torn record.
+            let may_refuse = may_refuse || self.setup.content == Content::Text || self.setup.pebble.is_some();
+            if result.is_err() && fault.is_none() && !may_refuse && !self.has_flipped {
+                return Err(broken(Rule::UndamagedLogsOpen, "a log without damage is refused"));
+            }
+        }
+        if is_dead {
+            if let Call::Append(data) | Call::AppendSync(data) = call {
+                self.limits.records -= 1;
+                self.push_record(data);
+            }
+            self.kill(name);
+            return Ok(());
+        }
+        self.note(name, call, result.is_ok(), has_sync_failed)?;
+        if matches!(call, Call::Close | Call::Drop) || is_opening && result.is_err() {
+            let process = self.process(name);
+            let is_opener = std::mem::take(&mut process.is_opener);
+            process.own.clear();
+            if is_opener || is_opening {
+                self.is_locked = false;
+            }
+            self.let_lock_go();
+        }
+        self.check_durable_offset(name)?;
+        Ok(())
+    }
+
+    /// Makes the call.
+    fn make(&mut self, name: Name, call: Call, number: u8) -> Result<(), Error> {
+        let (setup, file) = (self.setup, self.file.clone());
+        if matches!(call, Call::Create | Call::Open(_)) {
+            (self.has_file, self.is_locked) = (true, true);
+        }
+        let process = self.process(name);
+        match call {
+            Call::Create | Call::Open(_) => {
+                let port = Port::open(&file, process.number, process.inode);
+                process.ports.push(port.clone());
+                process.log = Some(setup.open(call, &port)?);
+                process.is_opener = true;
+                Ok(())
+            }
+            Call::Close => process.log.take().expect("a log").close(),
+            Call::Drop => {
+                process.log = None;
+                Ok(())
+            }
+            _ => run(process.log.as_ref().expect("a log"), call, number),
+        }
+    }
+
+    fn push_record(&mut self, data: Data) {
+        self.records.push(Record {
+            data,
+            number: self.next_record,
+            status: Status::Maybe,
+            begin: 0,
+            end: 0,
+        });
+        self.next_record += 1;
+    }
+
+    /// Notes what a call has promised by returning.
+    fn note(&mut self, name: Name, call: Call, is_ok: bool, has_sync_failed: bool) -> Result<(), Violation> {
+        if let Call::Append(data) | Call::AppendSync(data) = call {
+            self.limits.records -= 1;
+            match is_ok || has_sync_failed {
+                true => {
+                    let number = self.next_record;
+                    self.push_record(data);
+                    self.process(name).own.push(number);
+                }
+                false => self.next_record += 1,
+            }
+        }
+        let setup = self.setup;
+        let status = match call {
+            Call::AppendSync(_) | Call::Sync => Status::Durable,
+            Call::Close if setup.sync != SyncPolicy::Never => Status::Durable,
+            Call::Flush | Call::Close => Status::Written,
+            Call::Append(_) if setup.flush == Flush::EveryAppend => Status::Written,
+            _ => Status::Maybe,
+        };
+        if is_ok {
+            let own = self.process(name).own.clone();
+            self.promise(name, status, |record| own.contains(&record.number))?;
+        }
+        Ok(())
+    }
+
+    /// Those records are promised, and must be found.
+    fn promise(&mut self, name: Name, status: Status, is_meant: impl Fn(&Record) -> bool) -> Result<(), Violation> {
+        let process = self.process(name).number;
+        let file = self.file.clone();
+        let mut file = file.lock().expect("nothing panics with the lock");
+        let read = file.read();
+        let (found, bytes) = (&read.0, &file.bytes);
+        for record in self
+            .records
+            .iter_mut()
+            .filter(|record| is_meant(record) && record.may_be_found())
+        {
+            let Some(place) = found.iter().find(|found| is_payload_of(found, record)) else {
+                if status == Status::Maybe {
+                    continue;
+                }
+                let what = format!("{record} was appended and written, and no reader finds it");
+                return Err(broken(Rule::AppendedIsFound, what));
+            };
+            // A new process does not know of the syncs that failed in another one: readers may stop at what was lost there.
+            let is_lost_elsewhere = |byte: &Byte| matches!(byte, Byte::Lost(other) if *other != process);
+            let status = match bytes[..place.end].iter().any(is_lost_elsewhere) {
+                true => status.min(Status::Written),
+                false => status,
+            };
+            record.status = record.status.max(status);
+            (record.begin, record.end) = (place.begin, place.end);
+        }
+        Ok(())
+    }
+
+    fn check_durable_offset(&mut self, name: Name) -> Result<(), Violation> {
+        let process = self.process(name);
+        let number = process.number;
+        let Some(log) = process.log.as_ref().filter(|_| process.is_opener) else {
+            return Ok(());
+        };
+        let durable = log.durable_offset() as usize;
+        let (read, is_on_disk, failed_here) = {
+            let mut file = self.file();
+            let read = file.read();
+            let bytes = &file.bytes[..durable.min(file.bytes.len())];
+            let failed_here = bytes.contains(&Byte::Lost(number));
+            let is_on_disk =
+                durable == 0 || file.is_name_on_disk && durable <= file.disk.len() && !bytes.contains(&Byte::Dirty);
+            (read, is_on_disk, failed_here)
+        };
+        if failed_here {
+            let what = format!("durable_offset is {durable}, and covers bytes of a failed sync of this process");
+            return Err(broken(Rule::DurableAfterFailedSync, what));
+        }
+        if !is_on_disk {
+            let what = format!("durable_offset is {durable}, and some of that is not on the disk");
+            return Err(broken(Rule::SyncedSurvivesPowerLoss, what));
+        }
+        let is_covered = |record: &Record| {
+            let mut places = read.0.iter().filter(|found| is_payload_of(found, record));
+            places.any(|found| found.end <= durable)
+        };
+        self.promise(name, Status::Durable, is_covered)
+    }
+
+    fn check_opening(&self, call: Call, before: &[u8], now: &[u8], found: &[Found]) -> Result<(), Violation> {
+        let content = self.setup.content;
+        let initial = content.bytes();
+        let is_foreign = !matches!(content, Content::None | Content::LevelDb | Content::NearlyFullBlock);
+        if is_foreign && !self.has_flipped && !now.starts_with(&initial) {
+            let what = format!("a file of {content:?} has been changed by {call:?}");
+            return Err(broken(Rule::OpeningKeepsForeignFiles, what));
+        }
+        let synced = self.records.iter().filter(|record| record.status >= Status::Durable);
+        for record in synced {
+            let span = record.begin..record.end;
+            if now.get(span.clone()) != before.get(span) {
+                let what = format!("{record} was on the disk, and {call:?} has cut or overwritten it");
+                return Err(broken(Rule::OpeningKeepsSyncedRecords, what));
+            }
+        }
+        if let Some(lost) = found
+            .iter()
+            .find(|found| now.get(found.begin..found.end) != before.get(found.begin..found.end))
+        {
+            let what = format!("{call:?} has cut or overwritten the whole record at {}", lost.begin);
+            return Err(broken(Rule::OpeningKeepsSyncedRecords, what));
+        }
+        Ok(())
+    }
+
+    /// What must hold in each state, whatever led to it.
+    pub(crate) fn check(&self) -> Result<(), Violation> {
+        let mut file = self.file();
+        let found = &file.read().0;
+        self.check_found(found, Record::must_be_found, Rule::WrittenSurvivesKill, "in the file")?;
+        check_reader(&file.cache, found)?;
+        for (loss, left) in file.after_any_loss() {
+            if loss == Loss::Nothing {
+                continue;
+            }
+            let is_durable = |record: &Record| record.status == Status::Durable;
+            let place = format!("after a loss of power ({loss:?})");
+            self.check_found(&read(&left).0, is_durable, Rule::SyncedSurvivesPowerLoss, &place)?;
+        }
+        Ok(())
+    }
+
+    /// What is found was appended, each once and in order, and what must be found is.
+    fn check_found(
+        &self,
+        found: &[Found],
+        must_be_found: impl Fn(&Record) -> bool,
+        rule: Rule,
+        place: &str,
+    ) -> Result<(), Violation> {
+        let mut rest = found.iter().peekable();
+        for record in &self.records {
+            if record.may_be_found() && rest.next_if(|found| is_payload_of(found, record)).is_some() {
+                continue;
+            }
+            if must_be_found(record) {
+                return Err(broken(rule, format!("{record} is not found {place}")));
+            }
+        }
+        match rest.next() {
+            Some(found) => {
+                let what = format!(
+                    "the record at {} comes up {place}: it was never appended, or not here, or its append failed",
+                    found.begin
+                );
+                Err(broken(Rule::NothingInvented, what))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+impl Setup {
+    fn open(&self, call: Call, port: &Port) -> Result<LogFile, Error> {
+        match call {
+            Call::Open(policy) => LogFile::append_in(port.boxed(), self.options().with_on_torn_tail(policy)),
+            _ => LogFile::create_in(port.boxed(), self.create_options())
+                .map_err(|source| Error::Io { path: None, source }),
+        }
+    }
+}
+
+fn run(log: &LogFile, call: Call, number: u8) -> Result<(), Error> {
+    match call {
+        Call::Append(data) => log.append(&data.bytes(number)).map(|_| ()),
+        Call::AppendSync(data) => log.append_sync(&data.bytes(number)).map(|_| ()),
+        Call::Flush => log.flush(),
+        Call::Sync => log.sync(),
+        Call::Create | Call::Open(_) | Call::Close | Call::Drop => unreachable!("not a call of an open log"),
+    }
+}
+
+fn is_payload_of(found: &Found, record: &Record) -> bool {
+    found.payload == record.data.bytes(record.number)
+}
+
+/// The whole memory of a log, private parts included; but for the time of its last sync, on which no policy here depends.
+fn memory_of(log: &LogFile) -> String {
+    let text = format!("{log:?}");
+    let (before, rest) = text.split_once("sync_begun: ").expect("a time");
+    let (_, behind) = rest.split_once('}').expect("the end of a time");
+    format!("{before}{behind}")
+}
+
+/// The crate's own reader finds the same records.
+fn check_reader(file: &[u8], found: &[Found]) -> Result<(), Violation> {
+    let mut reader = Reader::from_slice(file, ReadOptions::default().with_on_corruption(OnCorruption::Skip));
+    let mut records = Vec::new();
+    loop {
+        match reader.next_event() {
+            Ok(Some(Event::Record(record))) => records.push(record.data.to_vec()),
+            Ok(Some(Event::Skipped(_))) => {}
+            Ok(None) => break,
+            Err(error) => return Err(broken(Rule::ReaderAgrees, error.to_string())),
+        }
+    }
+    let expected: Vec<_> = found.iter().map(|found| found.payload.clone()).collect();
+    if records != expected {
+        let what = format!(
+            "{} records are found by the crate, {} by the model",
+            records.len(),
+            expected.len()
+        );
+        return Err(broken(Rule::ReaderAgrees, what));
+    }
+    Ok(())
+}

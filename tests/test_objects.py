@@ -1,0 +1,160 @@
+"""What becomes of objects that are dropped, with an exception on its way or in a cycle, and of weak references."""
+
+import gc
+import io
+import subprocess
+import sys
+import weakref
+
+import pytest
+import reference
+
+import cordwood
+
+ONE = reference.encode([b"one"])
+
+# Each drops an unclosed writer while an exception is on its way, which the program must see as it was raised.
+DROPPED = {
+    "a call whose later argument fails": ("print(cordwood.open(path, 'w'), 1 / 0)", ZeroDivisionError),
+    "a list whose later item fails": ("[cordwood.Writer(path, 'w'), {}['x']]", KeyError),
+    "append of text": ("cordwood.open(path, 'w').append('text')", TypeError),
+    "append of a number": ("cordwood.open(path, 'w').append(3)", TypeError),
+    "extend with text": ("cordwood.open(path, 'w').extend(['text'])", TypeError),
+    "a keyword that is none": ("cordwood.open(path, 'w').append(b'x', x=1)", TypeError),
+    "Ctrl-C in what is appended": ("cordwood.open(path, 'w').extend(interrupted())", KeyboardInterrupt),
+    "a sink that cannot be written": ("cordwood.open(Full(), 'w').extend([b'x', 3])", TypeError),
+}
+SCRIPT = """
+import sys, warnings
+import cordwood
+path = sys.argv[1]
+
+def interrupted():
+    yield b"one"
+    raise KeyboardInterrupt
+
+class Full:
+    def write(self, data):
+        raise OSError(28, "No space left on device")
+
+try:
+    {}
+except BaseException as error:
+    print(type(error).__name__)
+"""
+
+
+@pytest.mark.parametrize("flags", [["-W", "always"], ["-W", "error"], []], ids=" ".join)
+@pytest.mark.parametrize("name", DROPPED)
+def test_an_exception_on_its_way_is_kept_when_a_writer_is_dropped(tmp_path, name, flags):
+    statement, expected = DROPPED[name]
+    path = tmp_path / "example.log"
+    command = [sys.executable, *flags, "-c", SCRIPT.format(statement), path]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (0, expected.__name__ + "\n")
+    # Python leaves this warning out unless it is asked for it.
+    assert ("ResourceWarning: unclosed writer" in done.stderr) == bool(flags)
+    assert ("No space left on device" in done.stderr) == ("Full" in statement)
+
+
+def test_an_exception_is_kept_and_the_writer_warns(tmp_path):
+    path = tmp_path / "example.log"
+
+    def write():
+        yield b"one"
+        raise KeyError("later")
+
+    with pytest.warns(ResourceWarning, match=r"unclosed writer .*example\.log"), pytest.raises(KeyError, match="later"):
+        cordwood.open(path, "w").extend(write())
+    assert path.read_bytes() == ONE
+
+
+# Cycles ----------------------------------------------------------------------------------------
+
+
+class Log:
+    """A sink that holds its own writer."""
+
+    def __init__(self, path):
+        self.path = path
+        self.writer = cordwood.Writer(self)
+
+    def write(self, data):
+        with self.path.open("ab") as file:
+            return file.write(data)
+
+
+def test_a_writer_in_a_cycle_with_its_sink_writes_and_warns(tmp_path):
+    path = tmp_path / "example.log"
+    log = Log(path)
+    log.writer.append(b"one")
+    is_alive = weakref.ref(log)
+    del log
+    with pytest.warns(ResourceWarning, match="unclosed writer"):
+        gc.collect()
+    assert is_alive() is None
+    assert path.read_bytes() == ONE
+
+
+def test_a_closed_writer_in_a_cycle_does_not_warn(tmp_path):
+    log = Log(tmp_path / "example.log")
+    log.writer.close()
+    is_alive = weakref.ref(log)
+    del log
+    gc.collect()
+    assert is_alive() is None
+
+
+CYCLE_AT_EXIT = """
+import os, sys, cordwood
+class Log:
+    def __init__(self, write):
+        self.write = write
+        self.writer = cordwood.Writer(self)
+{}
+log.writer.append(b"one")
+"""
+
+
+def run_to_its_end(path, script):
+    command = [sys.executable, "-W", "always::ResourceWarning", "-c", script, path]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stderr
+
+
+def test_a_writer_in_a_cycle_at_the_end_of_the_program(tmp_path):
+    path = tmp_path / "example.log"
+    make = """
+fd, write = os.open(sys.argv[1], os.O_CREAT | os.O_WRONLY), os.write
+log = Log(lambda data: write(fd, data))
+"""
+    assert "unclosed writer" in run_to_its_end(path, CYCLE_AT_EXIT.format(make))
+    assert path.read_bytes() == ONE
+
+
+def test_a_writer_in_a_cycle_with_a_file_loses_nothing_in_silence(tmp_path):
+    path = tmp_path / "example.log"
+    # Python closes the objects of a cycle in an order of its own: the file, too, may come first.
+    make = """
+file = open(sys.argv[1], "wb")
+log = Log(lambda data: file.write(data))
+log.file = file
+"""
+    errors = run_to_its_end(path, CYCLE_AT_EXIT.format(make))
+    assert "unclosed writer" in errors
+    assert path.read_bytes() == ONE or "ValueError: write to closed file" in errors
+
+
+# Weak references -------------------------------------------------------------------------------
+
+
+def test_weak_references(tmp_path):
+    path = tmp_path / "example.log"
+    with cordwood.open(path, "w") as writer:
+        writer.append(b"one")
+    for log in (writer, cordwood.open(io.BytesIO(), "w")):
+        reference = weakref.ref(log)
+        assert reference() is log
+        log.close()
+        del log
+    del writer
+    assert reference() is None
