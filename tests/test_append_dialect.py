@@ -105,14 +105,14 @@ def test_a_log_that_its_engine_never_appends_to(path, name, records, named, on_t
     """Not "damaged", which it is not; and not written where no reader looks."""
     dialect = NEVER_APPENDED[name]
     before = make(path, dialect, records)
-    with pytest.raises((cordwood.DialectError, ValueError), match=r"begins? a new"):
+    with pytest.raises((cordwood.DialectError, ValueError), match=r"create a new log"):
         cordwood.open(path, "a", on_torn_tail=on_torn_tail, **({"dialect": dialect} if named else {})).close()
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize("dialect", ["rocksdb", cordwood.Dialect("rocksdb", zstd=True), NUMBERED], ids=str)
+@pytest.mark.parametrize("dialect", [cordwood.Dialect("rocksdb", zstd=True), NUMBERED], ids=str)
 def test_what_is_refused_makes_no_file(path, dialect):
-    with pytest.raises((cordwood.DialectError, ValueError), match=r"begins? a new") as caught:
+    with pytest.raises((cordwood.DialectError, ValueError), match=r"create a new log") as caught:
         cordwood.open(path, "a", dialect=dialect).close()
     if dialect != NUMBERED:
         assert "log number" not in str(caught.value)
@@ -218,8 +218,7 @@ def test_the_command_line_does_the_same(path, dialect, on_torn_tail):
         assert [record.data for record in judge.records_in(path.read_bytes(), "wandb")] == [*WITH_ZEROS, b"more"]
     else:
         assert done.returncode == 1
-        assert b"begin" in done.stderr
-        assert b" a new" in done.stderr
+        assert b"create a new log" in done.stderr
         assert path.read_bytes() == before
 
 

@@ -15,3 +15,8 @@ _logger.addHandler(logging.NullHandler())
 def log_skipped(region: SkippedRegion, path: str | None) -> None:
     """Says that damage was passed over, since nobody else will: the policy is not to raise."""
     _logger.warning("%s: skipped %s", path or "log", region)
+
+
+def log_summary(count: int, length: int, path: str | None) -> None:
+    """Says at the end of a reading how much was passed over besides the regions that were logged one by one."""
+    _logger.warning("%s: skipped %d more regions, %d bytes", path or "log", count, length)

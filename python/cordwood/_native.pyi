@@ -463,6 +463,9 @@ class Writer:
     A writer that nobody closed writes what it has when it is dropped or its cycle is collected, and warns
     (`ResourceWarning`); what fails then is shown (`sys.unraisablehook`), and an exception that is on its way is kept.
 
+    A writer that nobody closed writes what it has when it is dropped or its cycle is collected, and warns
+    (`ResourceWarning`); what fails then is shown (`sys.unraisablehook`), and an exception that is on its way is kept.
+
     Args:
         sink: A path (`str` or `os.PathLike`), or an object with `write(data)`, at whose position the log begins.
         mode: `"x"`: a new file; fails if there is one. `"w"`: a new file, in place of any that is there. `"a"`: append

@@ -98,6 +98,10 @@ def check_range(options: argparse.Namespace) -> None:
         raise ValueError(f"--end {options.end} is in front of --start {options.start}")
 
 
+THREADS_MAX = 256
+"""The library takes no more."""
+
+
 def add_threads_argument(parser: argparse.ArgumentParser) -> None:
     """`--threads`."""
     parser.add_argument(
@@ -110,16 +114,15 @@ def add_threads_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def _thread_count(text: str) -> int:
-    count = int(text) if re.fullmatch(r"[0-9]{1,4}", text) else 0
-    if count < 1:
-        raise argparse.ArgumentTypeError(f"a number of threads from 1 to 9999 is needed, not {text!r}")
+    count = int(text) if re.fullmatch(r"[0-9]{1,3}", text) else 0
+    if not 1 <= count <= THREADS_MAX:
+        raise argparse.ArgumentTypeError(f"a number of threads from 1 to {THREADS_MAX} is needed, not {text!r}")
     return count
 
 
 def _processors() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(count, THREADS_MAX)
 
 
 LEN_MAX = (1 << 63) - 1

@@ -1,15 +1,15 @@
 //! Packs that several threads read ahead, each from a range of the file.
 
 use std::collections::VecDeque;
+use std::io;
 use std::num::NonZeroUsize;
 use std::thread;
 
 use cordwood::{BLOCK_LEN, Dialect, ReadOptions, Severity, verbs};
 use pyo3::prelude::*;
 
-use crate::error::to_python;
 use crate::pack::Pool;
-use crate::source::{Opened, SourceReader, open};
+use crate::source::{Input, SourceReader, source_at};
 
 /// Bytes of the file that one thread reads at a time: enough to be worth a thread, and few enough to be held in memory.
 const RANGE_LEN: u64 = 512 * BLOCK_LEN as u64;
@@ -48,10 +48,11 @@ impl Ahead {
     ///
     /// # Errors
     ///
-    /// The source cannot be opened, or a signal's handler has raised.
+    /// A signal's handler has raised.
     pub(crate) fn next(
         &mut self,
-        source: &Bound<'_, PyAny>,
+        py: Python<'_>,
+        source: &dyn Input,
         options: &ReadOptions,
         position: u64,
         pool: &Pool,
@@ -68,8 +69,12 @@ impl Ahead {
             let Some(begin) = self.next else {
                 return Ok(None);
             };
-            self.read(source, options, begin, pool, len_max)?;
-            source.py().check_signals()?;
+            if let Err(source) = py.detach(|| self.read(source, options, begin, pool, len_max)) {
+                self.found
+                    .push_back(Found::Failed(cordwood::Error::Io { path: None, source }));
+                break;
+            }
+            py.check_signals()?;
         }
         let found = self.found.pop_front();
         match &found {
@@ -86,47 +91,47 @@ impl Ahead {
     /// Reads the next ranges, one in each thread.
     fn read(
         &mut self,
-        source: &Bound<'_, PyAny>,
+        source: &dyn Input,
         options: &ReadOptions,
         begin: u64,
         pool: &Pool,
         len_max: usize,
-    ) -> PyResult<()> {
-        let py = source.py();
+    ) -> io::Result<()> {
         let dialect = options.dialect.unwrap_or(Dialect::LEVELDB);
-        let Opened { source: first, path } = open(source, dialect.block_begin(begin))?;
-        let first = cordwood::Reader::with_source(first, options.clone());
-        let end = dialect.block_begin(begin) + self.threads.get() as u64 * RANGE_LEN;
-        let file_end = first.file_len().unwrap_or(0).min(options.end.unwrap_or(u64::MAX));
+        let file_len = source.len()?;
+        let end = dialect
+            .block_begin(begin)
+            .saturating_add(self.threads.get() as u64 * RANGE_LEN);
+        let file_end = file_len.unwrap_or(0).min(options.end.unwrap_or(u64::MAX));
         let is_last = end >= file_end;
         let range_end = if is_last { options.end } else { Some(end) };
-        let ranges = verbs::split_ranges(
-            &options.clone().with_range(begin, range_end),
-            first.file_len(),
-            self.threads,
-        );
+        let ranges = verbs::split_ranges(&options.clone().with_range(begin, range_end), file_len, self.threads);
         let mut parts = Vec::with_capacity(ranges.len());
         for range in ranges {
+            let Some(input) = source.another() else {
+                return Err(io::ErrorKind::Unsupported.into());
+            };
             let start = range.start;
-            let mut part = SourceReader::with_source(open(source, dialect.block_begin(start))?.source, range);
+            let mut part = SourceReader::with_source(source_at(input, dialect.block_begin(start))?, range);
             if std::mem::take(&mut self.is_first) {
                 // A range passes over what belongs to the one before it; here that has to be told.
-                let moved = py.detach(|| part.seek(start));
-                moved.map_err(|error| to_python(py, error, path.as_deref()))?;
+                part.seek(start).map_err(|error| match error {
+                    cordwood::Error::Io { source, .. } => source,
+                    error => io::Error::other(error),
+                })?;
             }
             parts.push(part);
         }
-        self.next = (!is_last).then_some(end);
-        let all = py.detach(|| {
-            thread::scope(|scope| {
-                let threads: Vec<_> = (parts.iter_mut())
-                    .map(|part| scope.spawn(move || read_part(part, pool, len_max)))
-                    .collect();
-                let join = |thread: thread::ScopedJoinHandle<'_, _>| thread.join();
-                threads.into_iter().map(join).collect::<Result<Vec<_>, _>>()
-            })
+        let all: io::Result<Vec<_>> = thread::scope(|scope| {
+            let spawn = |part| thread::Builder::new().spawn_scoped(scope, move || read_part(part, pool, len_max));
+            let threads = parts.iter_mut().map(spawn).collect::<io::Result<Vec<_>>>()?;
+            let join = |thread: thread::ScopedJoinHandle<'_, _>| thread.join();
+            let all = threads.into_iter().map(join).collect::<Result<_, _>>();
+            Ok(all.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
         });
-        for (found, is_torn) in all.unwrap_or_else(|panic| std::panic::resume_unwind(panic)) {
+        let all = all?;
+        self.next = (!is_last).then_some(end);
+        for (found, is_torn) in all {
             self.found.extend(found);
             if is_torn || matches!(self.found.back(), Some(Found::Failed(cordwood::Error::Io { .. }))) {
                 // What is in the ranges behind belongs to this.

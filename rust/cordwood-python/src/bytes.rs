@@ -39,27 +39,62 @@ pub(crate) fn copy_from_buffer(_py: Python<'_>, source: &PyBuffer<u8>, position:
     len
 }
 
-/// A `bytes` object with a copy of `data`, which is made in pieces: the C library's own copy is slow for more than about 2 KiB (see the
-/// core's `copy.rs`). Records of 100 KiB are read in half the time.
+/// A `bytes` object with a copy of `data`, or `None` with an exception set if there is not memory enough. The copy is made in pieces: the C library's own
+/// is slow for more than about 2 KiB (see the core's `copy.rs`). Records of 100 KiB are read in half the time.
 #[inline]
-pub(crate) fn new_bytes<'py>(py: Python<'py>, data: &[u8]) -> Bound<'py, PyBytes> {
+pub(crate) fn new_bytes<'py>(py: Python<'py>, data: &[u8]) -> Option<Bound<'py, PyBytes>> {
     const PIECE_LEN: usize = 2048;
     if data.len() <= PIECE_LEN {
-        return PyBytes::new(py, data);
+        // SAFETY: `data.len()` bytes stand at the pointer. What is returned is a new reference to a `bytes` object, or null and an exception.
+        return unsafe {
+            let object = ffi::PyBytes_FromStringAndSize(data.as_ptr().cast(), data.len() as isize);
+            Some(Bound::from_owned_ptr_or_opt(py, object)?.cast_into_unchecked())
+        };
     }
     // SAFETY:
     // - `PyBytes_FromStringAndSize` without bytes gives a new object with room for `data.len()` of them, to which nobody else has a reference
-    //   yet, so it may be written to; or null and an exception, which `from_owned_ptr` turns into a panic, as `PyBytes::new` does.
+    //   yet, so it may be written to; or null and an exception, and then nothing is written.
     // - All of the room is written, by pieces that end at `data.len()`.
     unsafe {
         let object = ffi::PyBytes_FromStringAndSize(std::ptr::null(), data.len() as isize);
-        let bytes = Bound::from_owned_ptr(py, object).cast_into_unchecked::<PyBytes>();
+        let bytes = Bound::from_owned_ptr_or_opt(py, object)?.cast_into_unchecked::<PyBytes>();
         let mut target = ffi::PyBytes_AsString(object).cast::<u8>();
         for piece in data.chunks(PIECE_LEN) {
             std::ptr::copy_nonoverlapping(piece.as_ptr(), target, piece.len());
             target = target.add(piece.len());
         }
-        bytes
+        Some(bytes)
+    }
+}
+
+/// Keeps the exception that is set, if any, until it is dropped: meanwhile Python can be called. PyO3's own `PyErr::take` would panic if the exception
+/// is of a panic.
+pub(crate) struct KeptException<'py> {
+    exception: [*mut ffi::PyObject; 3],
+    _py: Python<'py>,
+}
+
+impl<'py> KeptException<'py> {
+    pub(crate) fn new(py: Python<'py>) -> Self {
+        let mut exception = [std::ptr::null_mut(); 3];
+        let [class, value, traceback] = &mut exception;
+        // SAFETY: We are attached; the three references, each null or ours from here on, are handed back once, by `drop`.
+        #[allow(deprecated, reason = "what replaces it came with Python 3.12")]
+        unsafe {
+            ffi::PyErr_Fetch(class, value, traceback);
+        }
+        KeptException { exception, _py: py }
+    }
+}
+
+impl Drop for KeptException<'_> {
+    fn drop(&mut self) {
+        let [class, value, traceback] = self.exception;
+        // SAFETY: As above: the references are ours, and handed over. We are attached as long as `_py` lives.
+        #[allow(deprecated, reason = "what replaces it came with Python 3.12")]
+        unsafe {
+            ffi::PyErr_Restore(class, value, traceback);
+        }
     }
 }
 
@@ -164,7 +199,6 @@ mod quick {
     use pyo3::Borrowed;
     use pyo3::exceptions::PySystemError;
     use pyo3::panic::PanicException;
-    use pyo3::types::PyInt;
 
     use super::*;
     use crate::reader::Reader;
@@ -250,7 +284,9 @@ mod quick {
                 )
             };
             let offset = writer.get().append_now(record.cast::<PyBytes>().ok()?.as_bytes())?;
-            Some(PyInt::new(writer.py(), offset).into_ptr())
+            // SAFETY: We are attached. If there is not memory enough for the number, this is null, with the exception that is raised then. The record
+            // is in the log all the same, as the documentation says.
+            Some(unsafe { ffi::PyLong_FromUnsignedLongLong(offset) })
         };
         match catch_unwind(AssertUnwindSafe(quick)) {
             Ok(Some(offset)) => offset,

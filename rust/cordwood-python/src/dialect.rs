@@ -102,7 +102,7 @@ pub(crate) fn dialect_of(dialect: Option<&Bound<'_, PyAny>>) -> PyResult<Option<
 #[pyo3(signature = (source, /))]
 pub(crate) fn detect(source: &Bound<'_, PyAny>) -> PyResult<Option<Dialect>> {
     let py = source.py();
-    let Opened { mut source, path } = open(source, 0)?;
+    let Opened { mut source, path, .. } = open(source, 0)?;
     let detected = py.detach(|| {
         while !source.window().is_last && source.window().bytes.len() < DETECT_LEN {
             source

@@ -140,6 +140,11 @@ fn attributes<'py>(
 
 /// An `OSError` of the right subclass with the path, or the exception that a Python object raised inside of the read or write.
 pub(crate) fn os_error(error: io::Error, path: Option<&Path>) -> PyErr {
+    // Ours: what the system says of itself has a number.
+    if error.kind() == io::ErrorKind::OutOfMemory && error.raw_os_error().is_none() {
+        let message = "not enough memory for the next record; nothing is lost: a further call tries again, or skip such records (record_len_max)";
+        return PyMemoryError::new_err(with_path(message.to_owned(), path));
+    }
     // Rust's own errors carry a kind and no number.
     let errno = error.raw_os_error().or(match error.kind() {
         io::ErrorKind::IsADirectory => Some(EISDIR),

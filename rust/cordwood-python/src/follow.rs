@@ -8,14 +8,16 @@ use std::time::{Duration, Instant};
 use cordwood::{Finding, Findings, FollowOptions, OnCorruption, Poll, Severity};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyType};
 
+use crate::bytes::new_bytes;
 use crate::dialect::dialect_of;
 use crate::error::{log_changed, to_python};
 use crate::event::{End, Record, SkippedRegion, listed};
 use crate::exclusive::Exclusive;
-use crate::reader::{log_skipped, on_corruption_of};
+use crate::reader::{Logged, log_skipped, log_summary, on_corruption_of};
 use crate::source::path_of;
 
 /// The longest sleep without a look at Ctrl-C.
@@ -27,6 +29,8 @@ struct State {
     /// What the last poll said, if it found nothing.
     waiting: Option<cordwood::NotYet>,
     end: Option<cordwood::End>,
+    raises: bool,
+    logged: Logged,
 }
 
 /// What a poll gives, made while nobody else may use the follower.
@@ -34,11 +38,12 @@ enum Taken {
     Record(Record),
     Skipped {
         region: cordwood::SkippedRegion,
-        is_listed: bool,
+        is_told: bool,
     },
     /// Nothing; how long to wait.
     Nothing(Duration),
     Failed(cordwood::Error),
+    Raised(PyErr),
     /// The file was cut, or the path names another one.
     Changed {
         is_rotated: bool,
@@ -53,16 +58,25 @@ impl State {
         self.waiting = None;
         let State { follower, .. } = self;
         match py.detach(|| follower.poll()) {
-            Ok(Poll::Record(record)) => Taken::Record(Record {
-                offset: record.offset,
-                end_offset: record.end_offset,
-                data: PyBytes::new(py, record.data).unbind(),
-                salvaged: record.is_salvaged,
-            }),
+            Ok(Poll::Record(record)) => {
+                let offset = record.offset;
+                let Some(data) = new_bytes(py, record.data) else {
+                    follower.put_back(offset);
+                    return Taken::Raised(PyErr::fetch(py));
+                };
+                Taken::Record(Record {
+                    offset,
+                    end_offset: record.end_offset,
+                    data: data.unbind(),
+                    salvaged: record.is_salvaged,
+                })
+            }
             Ok(Poll::Skipped(region)) => {
-                let is_listed = !self.skipped.is_full();
                 self.skip(region);
-                Taken::Skipped { region, is_listed }
+                // Under the policy to raise, damage has been raised: this is what a writer put after it in the same block.
+                let is_told =
+                    region.reason.severity() == Severity::Corruption && !self.raises && self.logged.add(region);
+                Taken::Skipped { region, is_told }
             }
             Ok(Poll::NotYet(not_yet)) => {
                 self.waiting = Some(not_yet);
@@ -97,13 +111,12 @@ impl State {
 }
 
 /// Follows a log that is being written.
-#[pyclass(frozen, module = "cordwood")]
+#[pyclass(frozen, weakref, module = "cordwood")]
 pub(crate) struct Follower {
     /// `None` once it is closed.
     state: Exclusive<Option<State>>,
     path: PathBuf,
     timeout: Option<Duration>,
-    raises: bool,
 }
 
 #[pymethods]
@@ -217,8 +230,9 @@ impl Follower {
     }
 
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        self.state.lock(py)?.take();
-        Ok(())
+        let closed = self.state.lock(py)?.take();
+        let summary = closed.and_then(|mut state| state.logged.summary());
+        log_summary(py, summary, Some(&self.path))
     }
 
     fn __enter__(slf: Py<Self>, py: Python<'_>) -> PyResult<Py<Self>> {
@@ -254,10 +268,11 @@ impl Follower {
                 skipped: Findings::default(),
                 waiting: None,
                 end: None,
+                raises,
+                logged: Logged::default(),
             })),
             path,
             timeout,
-            raises,
         })
     }
 
@@ -273,14 +288,14 @@ impl Follower {
         loop {
             match self.with_state(py, |state| state.take(py))? {
                 Taken::Record(record) => return Ok(Ok(record)),
-                Taken::Skipped { region, is_listed } => {
-                    // Under the policy to raise, damage has been raised: this is what a writer put behind it in the same block.
-                    if region.reason.severity() == Severity::Corruption && !self.raises && is_listed {
+                Taken::Skipped { region, is_told } => {
+                    if is_told {
                         log_skipped(py, region, Some(&self.path))?;
                     }
                     py.check_signals()?;
                 }
                 Taken::Nothing(delay) => return Ok(Err(Some(delay))),
+                Taken::Raised(error) => return Err(error),
                 Taken::Failed(error) => return Err(to_python(py, error, Some(&self.path))),
                 Taken::Changed {
                     is_rotated,
@@ -289,7 +304,11 @@ impl Follower {
                 } => {
                     return Err(log_changed(py, is_rotated, &self.path, offset, file_len));
                 }
-                Taken::End => return Ok(Err(None)),
+                Taken::End => {
+                    let summary = self.with_state(py, |state| state.logged.summary())?;
+                    log_summary(py, summary, Some(&self.path))?;
+                    return Ok(Err(None));
+                }
             }
         }
     }
@@ -339,13 +358,17 @@ fn async_iterator<'py>(py: Python<'py>, follower: Py<Follower>, class: &str) -> 
 }
 
 /// What `Follower.records` returns.
-#[pyclass(frozen, module = "cordwood._native")]
+#[pyclass(frozen, weakref, module = "cordwood._native")]
 pub(crate) struct FollowerRecords {
     follower: Py<Follower>,
 }
 
 #[pymethods]
 impl FollowerRecords {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.follower)
+    }
+
     fn __iter__(slf: Py<Self>) -> Py<Self> {
         slf
     }

@@ -4,8 +4,9 @@ use std::io::{self, Read, SeekFrom};
 use std::path::PathBuf;
 use std::vec;
 
-use cordwood::{OnCorruption, ReadOptions, Reader, Source, StreamSource, verbs};
+use cordwood::{OnCorruption, ReadOptions, Reader, StreamSource, verbs};
 use pyo3::prelude::*;
+use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 
@@ -13,7 +14,8 @@ use crate::dialect::dialect_of;
 use crate::error::to_python;
 use crate::event::{reason_object, severity_object};
 use crate::exclusive::Exclusive;
-use crate::source::{Input, Opened, open, unsupported};
+use crate::reader::is_interrupt_of_source;
+use crate::source::{Input, InputSource, Opened, Referent, open, source_at, unsupported};
 
 /// Fragments that are found at a time, with the interpreter released.
 const BATCH_MAX: usize = 512;
@@ -134,12 +136,12 @@ fn name_object(py: Python<'_>, name: cordwood::FragmentName) -> PyResult<Bound<'
 #[pyfunction]
 #[pyo3(signature = (source, *, dialect = None))]
 pub(crate) fn fragments(source: &Bound<'_, PyAny>, dialect: Option<&Bound<'_, PyAny>>) -> PyResult<Fragments> {
-    Ok(Fragments(Exclusive::new(Batches::open(source, dialect)?)))
+    Ok(Fragments(Exclusive::new(Some(Batches::open(source, dialect)?))))
 }
 
 /// Iterates over the fragments of a log.
-#[pyclass(frozen, module = "cordwood._native")]
-pub(crate) struct Fragments(Exclusive<Batches>);
+#[pyclass(frozen, weakref, module = "cordwood._native")]
+pub(crate) struct Fragments(Exclusive<Option<Batches>>);
 
 #[pymethods]
 impl Fragments {
@@ -148,9 +150,23 @@ impl Fragments {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Fragment>> {
-        let mut batches = self.0.lock(py)?;
+        let mut state = self.0.lock(py)?;
         let _owner = self.0.may_run_python();
+        let Some(batches) = &mut *state else { return Ok(None) };
         Ok(batches.next(py)?.map(Fragment))
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        // Who uses it now holds it, and so all that it refers to.
+        match self.0.try_lock().as_deref() {
+            Some(Some(batches)) => batches.traverse(&visit),
+            _ => Ok(()),
+        }
+    }
+
+    fn __clear__(&self) {
+        let cleared = self.0.try_lock().and_then(|mut state| state.take());
+        drop(cleared);
     }
 }
 
@@ -158,12 +174,12 @@ impl Fragments {
 #[pyfunction]
 #[pyo3(signature = (source, *, dialect = None))]
 pub(crate) fn runs(source: &Bound<'_, PyAny>, dialect: Option<&Bound<'_, PyAny>>) -> PyResult<Runs> {
-    Ok(Runs(Exclusive::new((Batches::open(source, dialect)?, None))))
+    Ok(Runs(Exclusive::new(Some((Batches::open(source, dialect)?, None)))))
 }
 
 /// Iterates over runs: offset, end offset, name, reason, severity, number of fragments. A run does not cross the end of a block.
-#[pyclass(frozen, module = "cordwood._native")]
-pub(crate) struct Runs(Exclusive<(Batches, Option<verbs::Fragment>)>);
+#[pyclass(frozen, weakref, module = "cordwood._native")]
+pub(crate) struct Runs(Exclusive<Option<(Batches, Option<verbs::Fragment>)>>);
 
 type Run = (u64, u64, &'static str, Option<&'static str>, Option<&'static str>, u64);
 
@@ -176,7 +192,9 @@ impl Runs {
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Run>> {
         let mut state = self.0.lock(py)?;
         let _owner = self.0.may_run_python();
-        let (batches, met) = &mut *state;
+        let Some((batches, met)) = &mut *state else {
+            return Ok(None);
+        };
         let first = match met.take() {
             Some(first) => first,
             None => match batches.next(py)? {
@@ -197,6 +215,18 @@ impl Runs {
         }
         let severity = first.reason.map(|reason| reason.severity().as_str());
         Ok(Some((first.offset, end, first.name.as_str(), reason, severity, count)))
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        match self.0.try_lock().as_deref() {
+            Some(Some((batches, _))) => batches.traverse(&visit),
+            _ => Ok(()),
+        }
+    }
+
+    fn __clear__(&self) {
+        let cleared = self.0.try_lock().and_then(|mut state| state.take());
+        drop(cleared);
     }
 }
 
@@ -223,6 +253,7 @@ impl Read for Half {
 struct Batches {
     fragments: verbs::Fragments<StreamSource<Half>>,
     path: Option<PathBuf>,
+    referents: [Option<Referent>; 2],
     found: vec::IntoIter<verbs::Fragment>,
     /// What came behind those that were found.
     failed: Option<cordwood::Error>,
@@ -232,14 +263,25 @@ impl Batches {
     fn open(source: &Bound<'_, PyAny>, dialect: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
         let mut options = ReadOptions::default().with_on_corruption(OnCorruption::Salvage);
         options.dialect = dialect_of(dialect)?;
-        let Opened { source: ahead, path } = open(source, 0)?;
-        // A path or a buffer can be opened twice, unless it is that of a pipe; an object is shared.
-        let is_shared = ahead.file_len().is_none();
+        let Opened {
+            source: ahead,
+            path,
+            referent,
+        } = open(source, 0)?;
+        // A file or a buffer can be read at two positions, unless it is a pipe; an object is shared.
+        let another = ahead.get_ref().another();
+        let is_shared = another.is_none();
         if is_shared && path.is_some() {
             return Err(unsupported(source.py(), "the source cannot seek"));
         }
-        let behind = open(source, 0)?.source;
-        let half = |source: StreamSource<Box<dyn Input>>| {
+        let (behind, also_referent) = match another {
+            Some(input) => (source_at(input, 0)?, None),
+            None => {
+                let Opened { source, referent, .. } = open(source, 0)?;
+                (source, referent)
+            }
+        };
+        let half = |source: InputSource| {
             source.map(|input| Half {
                 input,
                 position: is_shared.then_some(0),
@@ -249,9 +291,17 @@ impl Batches {
         Ok(Batches {
             fragments: verbs::fragments(reader, half(behind)),
             path,
+            referents: [referent, also_referent],
             found: Vec::new().into_iter(),
             failed: None,
         })
+    }
+
+    fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.referents
+            .iter()
+            .flatten()
+            .try_for_each(|referent| visit.call(referent.as_ref()))
     }
 
     #[inline]
@@ -280,6 +330,14 @@ impl Batches {
                 }
             });
             self.found = found.into_iter();
+        }
+        // Ctrl-C is raised at once. What was found comes with the next step.
+        let is_interrupt = |error: &mut cordwood::Error| match error {
+            cordwood::Error::Io { source, .. } => is_interrupt_of_source(py, source),
+            _ => false,
+        };
+        if let Some(error) = self.failed.take_if(is_interrupt) {
+            return Err(to_python(py, error, self.path.as_deref()));
         }
         match (
             self.found.next(),

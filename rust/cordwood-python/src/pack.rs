@@ -8,10 +8,10 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyMemoryView};
 
-use crate::bytes::{Column, Part};
+use crate::bytes::{Column, Part, new_bytes};
 
 /// Records one behind the other in one buffer.
-#[pyclass(frozen, module = "cordwood")]
+#[pyclass(frozen, weakref, module = "cordwood")]
 pub(crate) struct Pack {
     records: cordwood::Pack,
     pool: Arc<Pool>,
@@ -72,9 +72,10 @@ impl Pack {
             index
         };
         let record = usize::try_from(index).ok().and_then(|index| self.records.get(index));
-        record
-            .map(|record| PyBytes::new(py, record))
-            .ok_or_else(|| PyIndexError::new_err("there is no record with this number in the pack"))
+        let Some(record) = record else {
+            return Err(PyIndexError::new_err("there is no record with this number in the pack"));
+        };
+        new_bytes(py, record).ok_or_else(|| PyErr::fetch(py))
     }
 
     fn __repr__(&self) -> String {

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cordwood::{Finding, Findings, OnCorruption, ReadOptions, RecordSpan, Severity, Step};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyException, PyMemoryError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyList};
 
@@ -18,7 +19,7 @@ use crate::error::to_python;
 use crate::event::{End, Record, SkippedRegion, listed};
 use crate::exclusive::Exclusive;
 use crate::pack::{Pack, Pool};
-use crate::source::{SourceReader, open_reader};
+use crate::source::{Input, OpenedReader, Referent, SourceReader, open_reader};
 
 #[expect(
     clippy::large_enum_variant,
@@ -33,6 +34,23 @@ enum State {
     },
 }
 
+impl State {
+    /// What is to be dropped, if it was open.
+    fn close(&mut self) -> Option<Box<Open>> {
+        let closed = match self {
+            State::Open(open) => State::Closed {
+                skipped: std::mem::take(&mut open.skipped),
+                end: open.end,
+            },
+            State::Closed { .. } => return None,
+        };
+        match std::mem::replace(self, closed) {
+            State::Open(open) => Some(Box::new(open)),
+            State::Closed { .. } => None,
+        }
+    }
+}
+
 struct Open {
     reader: SourceReader,
     position: u64,
@@ -40,14 +58,85 @@ struct Open {
     end: Option<cordwood::End>,
     /// What a batch met and left to the next step, since it had records to return first.
     met: Option<Next>,
-    /// To open it once more, if it is a file or memory of a length that is known.
-    source: Option<Py<PyAny>>,
+    /// To read it in several threads, if it is a file or memory of a length that is known.
+    source: Option<Box<dyn Input>>,
+    referent: Option<Referent>,
     options: ReadOptions,
+    logged: Logged,
+}
+
+/// What the logger is told of one reading of a log: a hostile file must not flood it.
+#[derive(Default)]
+pub(crate) struct Logged {
+    count: u64,
+    len: u64,
+}
+
+impl Logged {
+    /// So many regions are told one by one.
+    const COUNT_MAX: u64 = 10;
+
+    /// Counts a region of damage, and says whether it is to be told.
+    pub(crate) fn add(&mut self, region: cordwood::SkippedRegion) -> bool {
+        self.count += 1;
+        let is_told = self.count <= Self::COUNT_MAX;
+        if !is_told {
+            self.len += region.len();
+        }
+        is_told
+    }
+
+    /// At the end of a reading: how many regions have only been counted, and how many bytes they have. The next reading begins.
+    pub(crate) fn summary(&mut self) -> Option<(u64, u64)> {
+        let Logged { count, len } = std::mem::take(self);
+        (count > Self::COUNT_MAX).then(|| (count - Self::COUNT_MAX, len))
+    }
+}
+
+/// Where a record stands.
+#[derive(Clone, Copy)]
+struct Place {
+    offset: u64,
+    end_offset: u64,
+    is_salvaged: bool,
+}
+
+impl From<RecordSpan> for Place {
+    fn from(span: RecordSpan) -> Self {
+        let RecordSpan {
+            offset,
+            end_offset,
+            is_salvaged,
+            ..
+        } = span;
+        Place {
+            offset,
+            end_offset,
+            is_salvaged,
+        }
+    }
+}
+
+/// Records that have been read and not been handed out: an interrupt came first.
+struct Held {
+    pack: cordwood::Pack,
+    /// The number of the next one.
+    index: usize,
+}
+
+impl Held {
+    fn next(&self) -> Option<(&[u8], u64, u64)> {
+        let offsets = self.pack.record_offsets();
+        let end_offset = offsets.get(self.index + 1).copied().unwrap_or(self.pack.end_offset());
+        Some((self.pack.get(self.index)?, *offsets.get(self.index)?, end_offset))
+    }
 }
 
 /// What stands next in the log.
 enum Next {
     Record(RecordSpan),
+    /// At least one.
+    Held(Held),
     Skipped(cordwood::SkippedRegion),
     Failed(cordwood::Error),
     /// A signal's handler has raised this.
@@ -65,6 +154,17 @@ impl Open {
             None
         } else {
             self.reader.next_found()
+        }
+    }
+
+    /// Keeps `records`, which could not be handed out, for the next step.
+    fn hold(&mut self, records: cordwood::Pack) {
+        if let Some(&offset) = records.record_offsets().first() {
+            self.position = offset;
+            self.met = Some(Next::Held(Held {
+                pack: records,
+                index: 0,
+            }));
         }
     }
 
@@ -134,7 +234,8 @@ impl Open {
                     && matches!(self.met, None | Some(Next::Elsewhere)) =>
             {
                 ahead.next(
-                    source.bind(py),
+                    py,
+                    source.as_ref(),
                     &self.options,
                     self.position,
                     &packs.pool,
@@ -169,10 +270,22 @@ impl Open {
         let stopped_by = loop {
             match self.met.take() {
                 // What `batches` has left.
-                Some(Next::Record(span)) => {
-                    pack.push(self.reader.data(span), span);
-                    if pack.data().len() >= len_max {
-                        self.position = span.end_offset;
+                Some(Next::Record(span)) => self.reader.put_back(span),
+                Some(Next::Held(mut held)) => {
+                    while let Some((record, offset, end_offset)) = held.next() {
+                        if pack.is_full(len_max) || pack.push(record, offset, end_offset).is_err() {
+                            break;
+                        }
+                        held.index += 1;
+                    }
+                    if held.next().is_some() {
+                        self.met = Some(Next::Held(held));
+                        if pack.is_empty() {
+                            return Some(Next::Raised(PyMemoryError::new_err(())));
+                        }
+                    }
+                    if self.met.is_some() || pack.is_full(len_max) {
+                        self.position = pack.end_offset();
                         return None;
                     }
                 }
@@ -212,6 +325,10 @@ impl Open {
         if pack.is_empty() {
             return Some(stopped_by);
         }
+        if is_interrupt(py, &stopped_by) {
+            self.hold(std::mem::take(pack));
+            return Some(stopped_by);
+        }
         if !matches!(stopped_by, Next::End) {
             self.position = pack.end_offset();
         }
@@ -219,11 +336,62 @@ impl Open {
         None
     }
 
-    /// Hands out a record.
+    /// Hands out a record. `None`, with an exception set: there is not memory enough, and the record comes again.
     #[inline]
-    fn take(&mut self, py: Python<'_>, span: RecordSpan) -> Py<PyBytes> {
-        self.position = span.end_offset;
-        new_bytes(py, self.reader.data(span)).unbind()
+    fn take(&mut self, py: Python<'_>, span: RecordSpan) -> Option<Py<PyBytes>> {
+        match new_bytes(py, self.reader.data(span)) {
+            Some(bytes) => {
+                self.position = span.end_offset;
+                Some(bytes.unbind())
+            }
+            None => {
+                self.reader.put_back(span);
+                None
+            }
+        }
+    }
+
+    /// Hands out a record that comes next, or else what does.
+    fn hand_out(&mut self, py: Python<'_>, next: Next) -> Result<(Place, Py<PyBytes>), Next> {
+        match next {
+            Next::Record(span) => match self.take(py, span) {
+                Some(data) => Ok((span.into(), data)),
+                None => Err(Next::Raised(PyErr::fetch(py))),
+            },
+            Next::Held(mut held) => {
+                let Some((record, offset, end_offset)) = held.next() else {
+                    return Err(Next::Elsewhere);
+                };
+                let Some(data) = new_bytes(py, record) else {
+                    self.met = Some(Next::Held(held));
+                    return Err(Next::Raised(PyErr::fetch(py)));
+                };
+                held.index += 1;
+                if held.next().is_some() {
+                    self.met = Some(Next::Held(held));
+                }
+                self.position = end_offset;
+                let is_salvaged = self.reader.is_salvaged(offset);
+                Ok((
+                    Place {
+                        offset,
+                        end_offset,
+                        is_salvaged,
+                    },
+                    data.unbind(),
+                ))
+            }
+            other => Err(other),
+        }
+    }
+
+    /// The number of bytes of a record that comes next.
+    fn len_of(&self, next: &Next) -> Option<usize> {
+        match next {
+            Next::Record(span) => Some(self.reader.data(*span).len()),
+            Next::Held(held) => held.next().map(|(record, ..)| record.len()),
+            _ => None,
+        }
     }
 
     fn skip(&mut self, region: cordwood::SkippedRegion) {
@@ -234,8 +402,24 @@ impl Open {
     }
 }
 
+/// Whether this must be raised at once: Ctrl-C, or what else a signal's handler has raised. Exceptions of a source may wait until the records before them
+/// have been handed out.
+fn is_interrupt(py: Python<'_>, next: &Next) -> bool {
+    match next {
+        Next::Raised(_) => true,
+        Next::Failed(cordwood::Error::Io { source, .. }) => is_interrupt_of_source(py, source),
+        _ => false,
+    }
+}
+
+/// Whether a source that is a Python object raised an exception that is no error.
+pub(crate) fn is_interrupt_of_source(py: Python<'_>, error: &std::io::Error) -> bool {
+    let raised = error.get_ref().and_then(|error| error.downcast_ref::<PyErr>());
+    raised.is_some_and(|raised| !raised.is_instance_of::<PyException>(py))
+}
+
 /// Reads the records of a log.
-#[pyclass(frozen, module = "cordwood")]
+#[pyclass(frozen, weakref, module = "cordwood")]
 pub(crate) struct Reader {
     state: Exclusive<State>,
     path: Option<PathBuf>,
@@ -263,10 +447,17 @@ impl Reader {
             .with_verify_checksums(verify_checksums)
             .with_record_len_max(record_len_max);
         options.dialect = dialect_of(dialect)?;
-        let (reader, options) = open_reader(source, options)?;
+        let OpenedReader {
+            reader,
+            options,
+            another,
+            referent,
+        } = open_reader(source, options)?;
         let path = reader.path().map(Path::to_owned);
         let state = Open {
-            source: reader.file_len().map(|_| source.clone().unbind()),
+            source: another,
+            referent,
+            logged: Logged::default(),
             reader,
             position: start,
             skipped: Findings::default(),
@@ -319,7 +510,7 @@ impl Reader {
 
     #[pyo3(signature = (offset, /))]
     fn seek(&self, py: Python<'_>, offset: u64) -> PyResult<()> {
-        self.with_state(py, |state| {
+        let summary = self.with_state(py, |state| {
             let _owner = self.state.may_run_python();
             py.detach(|| state.reader.seek(offset))
                 .map_err(|error| to_python(py, error, self.path.as_deref()))?;
@@ -327,8 +518,9 @@ impl Reader {
             state.end = None;
             state.met = None;
             state.position = offset;
-            Ok(())
-        })
+            Ok(state.logged.summary())
+        })?;
+        log_summary(py, summary, self.path.as_deref())
     }
 
     #[getter]
@@ -369,18 +561,27 @@ impl Reader {
 
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let mut state = self.state.lock(py)?;
-        let closed = match &mut *state {
-            State::Open(open) => State::Closed {
-                skipped: std::mem::take(&mut open.skipped),
-                end: open.end,
-            },
-            State::Closed { .. } => return Ok(()),
-        };
-        let open = std::mem::replace(&mut *state, closed);
+        let open = state.close();
         // Dropped without the lock: letting go of a Python object may run Python code.
         drop(state);
+        let summary = open.and_then(|mut open| open.logged.summary());
+        log_summary(py, summary, self.path.as_deref())
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        // Who uses the reader now holds it, and so all that it refers to.
+        match self.state.try_lock().as_deref() {
+            Some(State::Open(Open {
+                referent: Some(referent),
+                ..
+            })) => visit.call(referent.as_ref()),
+            _ => Ok(()),
+        }
+    }
+
+    fn __clear__(&self) {
+        let open = self.state.try_lock().and_then(|mut state| state.close());
         drop(open);
-        Ok(())
     }
 
     fn __enter__(slf: Py<Self>, py: Python<'_>) -> PyResult<Py<Self>> {
@@ -428,95 +629,151 @@ impl Reader {
     #[inline]
     pub(crate) fn next_found(&self, py: Python<'_>) -> Option<Py<PyBytes>> {
         match &mut *self.state.try_lock()? {
-            State::Open(state) => state.next_found().map(|span| state.take(py, span)),
+            State::Open(state) => {
+                let span = state.next_found()?;
+                let found = state.take(py, span);
+                if found.is_none() {
+                    // PyO3's function tries once more, and raises if it has to.
+                    drop(PyErr::fetch(py));
+                }
+                found
+            }
             State::Closed { .. } => None,
         }
     }
 
     /// The next record.
     #[inline]
-    fn next(&self, py: Python<'_>) -> PyResult<Option<(RecordSpan, Py<PyBytes>)>> {
+    fn next(&self, py: Python<'_>) -> PyResult<Option<(Place, Py<PyBytes>)>> {
         let found = self.with_state(py, |state| {
-            Ok(state.next_found().map(|span| (span, state.take(py, span))))
+            let Some(span) = state.next_found() else {
+                return Ok(None);
+            };
+            match state.take(py, span) {
+                Some(data) => Ok(Some((span.into(), data))),
+                None => Err(PyErr::fetch(py)),
+            }
         })?;
         if found.is_some() { Ok(found) } else { self.look(py) }
     }
 
     /// The next record, if none has been found yet.
-    fn look(&self, py: Python<'_>) -> PyResult<Option<(RecordSpan, Py<PyBytes>)>> {
-        self.find(py, |state| match state.look(py) {
-            Next::Record(span) => Ok((span, state.take(py, span))),
-            other => Err(other),
+    fn look(&self, py: Python<'_>) -> PyResult<Option<(Place, Py<PyBytes>)>> {
+        self.find(py, |state| {
+            let next = state.look(py);
+            state.hand_out(py, next)
         })
     }
 
     /// What `find_it` finds, or `None` at the end. What it meets before is told or raised, once others may use the reader again.
     fn find<T>(&self, py: Python<'_>, mut find_it: impl FnMut(&mut Open) -> Result<T, Next>) -> PyResult<Option<T>> {
         loop {
-            let (found, is_listed) = self.with_state(py, |state| {
+            let mut is_told = false;
+            let mut summary = None;
+            let found = self.with_state(py, |state| {
                 let _owner = self.state.may_run_python();
                 let found = find_it(state);
-                let is_listed = !state.skipped.is_full();
                 if let Err(Next::Skipped(region) | Next::Failed(cordwood::Error::Corruption { region, .. })) = found {
                     state.skip(region);
                 }
-                Ok((found, is_listed))
+                match found {
+                    // Damage that nobody else will tell of.
+                    Err(Next::Skipped(region)) if region.reason.severity() == Severity::Corruption => {
+                        is_told = state.logged.add(region);
+                    }
+                    Err(Next::End) => summary = state.logged.summary(),
+                    _ => {}
+                }
+                Ok(found)
             })?;
             match found {
                 Ok(found) => return Ok(Some(found)),
-                // Damage that nobody else will tell of.
-                Err(Next::Skipped(region)) if is_listed && region.reason.severity() == Severity::Corruption => {
-                    log_skipped(py, region, self.path.as_deref())?;
-                }
+                Err(Next::Skipped(region)) if is_told => log_skipped(py, region, self.path.as_deref())?,
                 Err(Next::Skipped(_)) => {}
                 Err(Next::Raised(error)) => return Err(error),
                 Err(Next::Failed(error)) => return Err(to_python(py, error, self.path.as_deref())),
-                Err(Next::End | Next::Record(_) | Next::Elsewhere) => return Ok(None),
+                Err(Next::End | Next::Record(_) | Next::Held(_) | Next::Elsewhere) => {
+                    log_summary(py, summary, self.path.as_deref())?;
+                    return Ok(None);
+                }
             }
         }
     }
 
-    /// Records with at least `len_max` bytes together; fewer before the end or before what is to be said or raised; `None` at the end.
+    /// Records with at least `len_max` bytes together, or many short ones; fewer before the end or before what is to be said or raised; `None` at
+    /// the end.
     fn pack(&self, py: Python<'_>, packs: &Packs) -> PyResult<Option<Pack>> {
         let mut pack = packs.pool.take();
         let found = self.find(py, |state| state.fill_for(py, &mut pack, packs).map_or(Ok(()), Err))?;
         Ok(found.map(|()| Pack::new(pack, Arc::clone(&packs.pool))))
     }
 
-    /// Records with at most `len_max` bytes together, or one longer one; fewer before the end or before what is to be said or
-    /// raised; none at the end.
+    /// Records with at most `len_max` bytes together, or one longer one, and at most [`COUNT_MAX`]; fewer before the end or before what is to be said
+    /// or raised; none at the end.
     fn batch(&self, py: Python<'_>, len_max: usize) -> PyResult<Vec<Py<PyBytes>>> {
         let mut records = Vec::new();
-        let Some((_, first)) = self.next(py)? else {
+        let Some((first, data)) = self.next(py)? else {
             return Ok(records);
         };
-        let mut len = first.as_bytes(py).len();
-        records.push(first);
-        self.with_state(py, |state| {
+        let mut len = data.as_bytes(py).len();
+        records.push(data);
+        let mut places = vec![(first.offset, first.end_offset)];
+        let interrupt = self.with_state(py, |state| {
             let _owner = self.state.may_run_python();
-            loop {
+            while records.len() < COUNT_MAX {
                 let next = match state.next_found() {
                     Some(span) => Next::Record(span),
                     None => state.look(py),
                 };
-                let span = match next {
-                    Next::Record(span) if len + state.reader.data(span).len() <= len_max => span,
-                    other => {
-                        state.met = Some(other);
-                        return Ok(());
-                    }
+                if is_interrupt(py, &next) {
+                    return Ok(Some(next));
+                }
+                let Some(next_len) = state.len_of(&next).filter(|next_len| len + next_len <= len_max) else {
+                    state.met = Some(next);
+                    break;
                 };
-                len += state.reader.data(span).len();
-                records.push(state.take(py, span));
+                // If there is no memory for it, the next step says so.
+                let Ok((place, data)) = state.hand_out(py, next) else {
+                    break;
+                };
+                len += next_len;
+                records.push(data);
+                places.push((place.offset, place.end_offset));
             }
+            Ok(None)
         })?;
-        Ok(records)
+        let Some(interrupt) = interrupt else {
+            return Ok(records);
+        };
+        // The records are for the next step.
+        self.with_state(py, |state| {
+            let mut held = cordwood::Pack::default();
+            for (record, (offset, end_offset)) in records.iter().zip(places) {
+                held.push(record.as_bytes(py), offset, end_offset)
+                    .map_err(|_| PyMemoryError::new_err(()))?;
+            }
+            state.hold(held);
+            Ok(())
+        })?;
+        Err(match interrupt {
+            Next::Raised(error) => error,
+            Next::Failed(error) => to_python(py, error, self.path.as_deref()),
+            _ => PyErr::fetch(py),
+        })
     }
 }
 
+/// So many records are in a batch, however short they are.
+const COUNT_MAX: usize = 1 << 16;
+
+/// More threads than this do not read faster.
+const THREADS_MAX: usize = 256;
+
 /// A number of threads.
 pub(crate) fn threads_of(threads: usize) -> PyResult<NonZeroUsize> {
-    NonZeroUsize::new(threads).ok_or_else(|| PyValueError::new_err("threads must be at least 1"))
+    NonZeroUsize::new(threads)
+        .filter(|threads| threads.get() <= THREADS_MAX)
+        .ok_or_else(|| PyValueError::new_err(format!("threads must be from 1 to {THREADS_MAX}, not {threads}")))
 }
 
 /// The policy of that name.
@@ -532,7 +789,7 @@ pub(crate) fn on_corruption_of(name: &str) -> PyResult<OnCorruption> {
     }
 }
 
-/// Tells the logger of damage. It is not told of what is not listed: a hostile file must not flood the log.
+/// Tells the logger of damage.
 pub(crate) fn log_skipped(py: Python<'_>, region: cordwood::SkippedRegion, path: Option<&Path>) -> PyResult<()> {
     static LOG_SKIPPED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     LOG_SKIPPED
@@ -541,31 +798,42 @@ pub(crate) fn log_skipped(py: Python<'_>, region: cordwood::SkippedRegion, path:
         .map(drop)
 }
 
+/// Tells the logger of what it was not told one by one.
+pub(crate) fn log_summary(py: Python<'_>, summary: Option<(u64, u64)>, path: Option<&Path>) -> PyResult<()> {
+    let Some((count, len)) = summary else { return Ok(()) };
+    let log_summary = py.import("cordwood._log")?.getattr("log_summary")?;
+    log_summary.call1((count, len, path.map(Path::as_os_str))).map(drop)
+}
+
 /// What `Reader.records` returns.
-#[pyclass(frozen, module = "cordwood._native")]
+#[pyclass(frozen, weakref, module = "cordwood._native")]
 pub(crate) struct Records {
     reader: Py<Reader>,
 }
 
 #[pymethods]
 impl Records {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.reader)
+    }
+
     fn __iter__(slf: Py<Self>) -> Py<Self> {
         slf
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Record>> {
         let next = self.reader.get().next(py)?;
-        Ok(next.map(|(span, data)| Record {
-            offset: span.offset,
-            end_offset: span.end_offset,
+        Ok(next.map(|(place, data)| Record {
+            offset: place.offset,
+            end_offset: place.end_offset,
             data,
-            salvaged: span.is_salvaged,
+            salvaged: place.is_salvaged,
         }))
     }
 }
 
 /// What `Reader.batches` returns.
-#[pyclass(frozen, module = "cordwood._native")]
+#[pyclass(frozen, weakref, module = "cordwood._native")]
 pub(crate) struct Batches {
     reader: Py<Reader>,
     len_max: usize,
@@ -573,6 +841,10 @@ pub(crate) struct Batches {
 
 #[pymethods]
 impl Batches {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.reader)
+    }
+
     fn __iter__(slf: Py<Self>) -> Py<Self> {
         slf
     }
@@ -589,7 +861,7 @@ impl Batches {
 }
 
 /// What `Reader.packs` returns.
-#[pyclass(frozen, module = "cordwood._native")]
+#[pyclass(frozen, weakref, module = "cordwood._native")]
 pub(crate) struct Packs {
     reader: Py<Reader>,
     len_max: usize,
@@ -601,6 +873,10 @@ pub(crate) struct Packs {
 
 #[pymethods]
 impl Packs {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.reader)
+    }
+
     fn __iter__(slf: Py<Self>) -> Py<Self> {
         slf
     }

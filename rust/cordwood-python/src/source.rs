@@ -2,8 +2,9 @@
 
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use cordwood::{Dialect, ReadOptions, StreamSource};
+use cordwood::{Dialect, FileReader, ReadOptions, StreamSource};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyBlockingIOError, PyTypeError, PyValueError};
 use pyo3::intern;
@@ -11,75 +12,119 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyByteArray, PyBytes, PyMemoryView, PyType};
 
-use crate::bytes::copy_from_buffer;
+use crate::bytes::{copy_from_buffer, new_bytes};
 use crate::error::{os_error, to_python};
 
 /// A file, a buffer or a Python object.
-pub(crate) trait Input: Read + Seek + Send + Sync {}
+pub(crate) trait Input: Read + Seek + Send + Sync {
+    /// The same once more, at a position of its own: of what stays the same whoever else reads it, and so not of a pipe, a device or an object.
+    fn another(&self) -> Option<Box<dyn Input>> {
+        None
+    }
 
-impl<T: Read + Seek + Send + Sync> Input for T {}
+    /// Its length in bytes, now, if that is known.
+    fn len(&self) -> io::Result<Option<u64>> {
+        Ok(None)
+    }
+}
+
+/// The Python object that an [`Input`] reads, if it does not read a file. All inputs of it share this reference, so whoever holds an input can show it
+/// to the garbage collector.
+pub(crate) type Referent = Arc<Py<PyAny>>;
+
+pub(crate) type InputSource = StreamSource<Box<dyn Input>>;
 
 /// A source that is open, and its path if it has one.
 pub(crate) struct Opened {
-    pub(crate) source: StreamSource<Box<dyn Input>>,
+    pub(crate) source: InputSource,
     pub(crate) path: Option<PathBuf>,
+    pub(crate) referent: Option<Referent>,
 }
 
-pub(crate) type SourceReader = cordwood::Reader<StreamSource<Box<dyn Input>>>;
+impl Opened {
+    fn new(input: impl Input + 'static, begin: u64, referent: Option<Referent>) -> PyResult<Self> {
+        Ok(Opened {
+            source: source_at(Box::new(input), begin)?,
+            path: None,
+            referent,
+        })
+    }
+}
 
-/// Opens what the user passed to `Reader`, for `options`: at the block in which their range starts. Those that are returned name the dialect, if it had to be
-/// found out for that.
-pub(crate) fn open_reader(
-    source: &Bound<'_, PyAny>,
-    mut options: ReadOptions,
-) -> PyResult<(SourceReader, ReadOptions)> {
+/// `input` from the offset `begin` of the log on, or from its end if that is nearer.
+pub(crate) fn source_at(mut input: Box<dyn Input>, begin: u64) -> io::Result<InputSource> {
+    let Some(len) = input.len()? else {
+        return Ok(StreamSource::new(input, 0));
+    };
+    let begin = input.seek(SeekFrom::Start(begin.min(len)))?;
+    Ok(StreamSource::new(input, begin).with_len(len))
+}
+
+pub(crate) type SourceReader = cordwood::Reader<InputSource>;
+
+/// A reader that is open.
+pub(crate) struct OpenedReader {
+    pub(crate) reader: SourceReader,
+    /// Those that were asked for. They name the dialect, if it had to be found out.
+    pub(crate) options: ReadOptions,
+    /// What the reader reads, once more, where that can be.
+    pub(crate) another: Option<Box<dyn Input>>,
+    pub(crate) referent: Option<Referent>,
+}
+
+/// Opens what the user passed to `Reader`, for `options`: at the block in which their range starts.
+pub(crate) fn open_reader(source: &Bound<'_, PyAny>, mut options: ReadOptions) -> PyResult<OpenedReader> {
     let py = source.py();
     let begin = |dialect: Dialect| dialect.block_begin(options.start);
-    let Opened { source: opened, path } = open(source, options.dialect.map_or(0, begin))?;
-    let mut reader = cordwood::Reader::with_source(opened, options.clone()).with_path(path.clone());
-    // It is found out at the beginning; then what lies before the range need not be read, where the source can be opened once more.
-    if options.dialect.is_none() && options.start > 0 && reader.file_len().is_some() {
+    let Opened { source, path, referent } = open(source, options.dialect.map_or(0, begin))?;
+    let another = source.get_ref().another();
+    let mut reader = cordwood::Reader::with_source(source, options.clone()).with_path(path.clone());
+    // It is found out at the beginning; then what lies before the range need not be read, where the source can be read at any position.
+    if options.dialect.is_none()
+        && options.start > 0
+        && let Some(input) = another.as_ref().and_then(|another| another.another())
+    {
         let dialect = py.detach(|| reader.dialect());
         let dialect = dialect.map_err(|error| to_python(py, error, path.as_deref()))?;
+        let source = source_at(input, dialect.block_begin(options.start));
+        let source = source.map_err(|error| os_error(error, path.as_deref()))?;
         options.dialect = Some(dialect);
-        let opened = open(source, dialect.block_begin(options.start))?.source;
-        reader = cordwood::Reader::with_source(opened, options.clone()).with_path(path);
+        reader = cordwood::Reader::with_source(source, options.clone()).with_path(path);
     }
-    Ok((reader, options))
+    Ok(OpenedReader {
+        reader,
+        options,
+        another,
+        referent,
+    })
 }
 
 /// Opens what the user passed, at the offset `begin` of the log.
 pub(crate) fn open(source: &Bound<'_, PyAny>, begin: u64) -> PyResult<Opened> {
     let py = source.py();
     if let Some(path) = path_of(source)? {
-        let opened = py.detach(|| StreamSource::open(&path, begin));
+        let opened = py.detach(|| source_at(Box::new(FileReader::open(&path)?), begin));
         let source = opened.map_err(|error| os_error(error, Some(&path)))?;
         return Ok(Opened {
-            source: source.map(|file| Box::new(file) as Box<dyn Input>),
+            source,
             path: Some(path),
+            referent: None,
         });
     }
     if let Ok(bytes) = source.cast::<PyBytes>() {
-        let len = bytes.as_bytes().len() as u64;
-        let position = begin.min(len);
-        let input: Box<dyn Input> = Box::new(BytesInput {
-            bytes: bytes.clone().unbind(),
-            position,
-        });
-        return Ok(Opened {
-            source: StreamSource::new(input, position).with_len(len),
-            path: None,
-        });
+        let bytes = Arc::new(bytes.clone().unbind());
+        // Bytes refer to nothing, so the garbage collector need not see them.
+        return Opened::new(BytesInput { bytes, position: 0 }, begin, None);
     }
     if let Ok(view) = PyMemoryView::from(source) {
-        let buffer = byte_buffer(&view)?;
-        let len = buffer.len_bytes() as u64;
-        let position = begin.min(len);
-        let input: Box<dyn Input> = Box::new(BufferInput { buffer, position });
-        return Ok(Opened {
-            source: StreamSource::new(input, position).with_len(len),
-            path: None,
-        });
+        let (view, len) = byte_view(&view)?;
+        let view = Arc::new(view.unbind());
+        let input = BufferInput {
+            view: view.clone(),
+            len,
+            position: 0,
+        };
+        return Opened::new(input, begin, Some(view));
     }
     if source.hasattr(intern!(py, "read"))? {
         return open_object(source, begin);
@@ -88,6 +133,17 @@ pub(crate) fn open(source: &Bound<'_, PyAny>, begin: u64) -> PyResult<Opened> {
         "source must be a path, bytes or another buffer, or an object with read(size), not {}",
         source.get_type().name()?
     )))
+}
+
+impl Input for FileReader {
+    fn another(&self) -> Option<Box<dyn Input>> {
+        let has_positions = self.file_len().is_ok_and(|len| len.is_some());
+        has_positions.then(|| Box::new(self.clone()) as Box<dyn Input>)
+    }
+
+    fn len(&self) -> io::Result<Option<u64>> {
+        self.file_len()
+    }
 }
 
 fn open_object(object: &Bound<'_, PyAny>, begin: u64) -> PyResult<Opened> {
@@ -100,8 +156,9 @@ fn open_object(object: &Bound<'_, PyAny>, begin: u64) -> PyResult<Opened> {
     } else {
         0
     };
+    let referent = Arc::new(object.clone().unbind());
     let mut input = ObjectInput {
-        object: object.clone().unbind(),
+        object: referent.clone(),
         base,
         is_seekable,
     };
@@ -115,6 +172,7 @@ fn open_object(object: &Bound<'_, PyAny>, begin: u64) -> PyResult<Opened> {
     Ok(Opened {
         source: StreamSource::new(Box::new(input) as Box<dyn Input>, offset),
         path: None,
+        referent: Some(referent),
     })
 }
 
@@ -143,11 +201,12 @@ pub(crate) fn path_of(object: &Bound<'_, PyAny>) -> PyResult<Option<PathBuf>> {
     Ok(Some(path))
 }
 
-/// A view of any buffer as plain bytes.
-fn byte_buffer(view: &Bound<'_, PyAny>) -> PyResult<PyBuffer<u8>> {
+/// A view of any buffer as plain bytes, and its length.
+fn byte_view<'py>(view: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyAny>, u64)> {
     let cast = view.call_method1(intern!(view.py(), "cast"), ("B",));
-    cast.map_err(|_| PyTypeError::new_err("the buffer must be contiguous"))?
-        .extract()
+    let view = cast.map_err(|_| PyTypeError::new_err("the buffer must be contiguous"))?;
+    let len = view.len()? as u64;
+    Ok((view, len))
 }
 
 /// A copy of the bytes of any buffer.
@@ -164,13 +223,24 @@ pub(crate) fn bytes_of(object: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
             "a bytes-like object is required, not '{name}'"
         )));
     };
-    byte_buffer(&view)?.to_vec(object.py())
+    PyBuffer::get(&byte_view(&view)?.0)?.to_vec(object.py())
 }
 
 /// `bytes`, which never change.
+#[derive(Clone)]
 struct BytesInput {
-    bytes: Py<PyBytes>,
+    bytes: Arc<Py<PyBytes>>,
     position: u64,
+}
+
+impl Input for BytesInput {
+    fn another(&self) -> Option<Box<dyn Input>> {
+        Some(Box::new(self.clone()))
+    }
+
+    fn len(&self) -> io::Result<Option<u64>> {
+        Ok(Some(Python::attach(|py| self.bytes.as_bytes(py).len() as u64)))
+    }
 }
 
 impl Read for BytesInput {
@@ -194,14 +264,30 @@ impl Seek for BytesInput {
 }
 
 /// Any other buffer. Others may write to it while we read, so each piece is copied before anyone looks at it.
+#[derive(Clone)]
 struct BufferInput {
-    buffer: PyBuffer<u8>,
+    /// A `memoryview` of our own, which keeps the buffer where it is, and which the garbage collector can look through.
+    view: Referent,
+    len: u64,
     position: u64,
+}
+
+impl Input for BufferInput {
+    fn another(&self) -> Option<Box<dyn Input>> {
+        Some(Box::new(self.clone()))
+    }
+
+    fn len(&self) -> io::Result<Option<u64>> {
+        Ok(Some(self.len))
+    }
 }
 
 impl Read for BufferInput {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let len = Python::attach(|py| copy_from_buffer(py, &self.buffer, self.position, buffer));
+        let len = Python::attach(|py| {
+            let source = PyBuffer::get(self.view.bind(py))?;
+            PyResult::Ok(copy_from_buffer(py, &source, self.position, buffer))
+        })?;
         self.position += len as u64;
         Ok(len)
     }
@@ -223,11 +309,13 @@ fn seek_position(position: &mut u64, to: SeekFrom) -> io::Result<u64> {
 
 /// An object with `read`.
 struct ObjectInput {
-    object: Py<PyAny>,
+    object: Referent,
     /// Where the object stood when it was passed in: there is file offset 0.
     base: u64,
     is_seekable: bool,
 }
+
+impl Input for ObjectInput {}
 
 impl Read for ObjectInput {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
@@ -304,10 +392,10 @@ impl ObjectOutput {
 impl Write for ObjectOutput {
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
         Python::attach(|py| {
-            let answer = self
-                .0
-                .bind(py)
-                .call_method1(intern!(py, "write"), (PyBytes::new(py, buffer),))?;
+            let answer = self.0.bind(py).call_method1(
+                intern!(py, "write"),
+                (new_bytes(py, buffer).ok_or_else(|| PyErr::fetch(py))?,),
+            )?;
             if answer.is_none() {
                 return Ok(buffer.len());
             }

@@ -3,6 +3,11 @@
 use std::io::{self, Read, Seek, SeekFrom};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 use cordwood::{OnCorruption, ReadOptions, Severity, StreamSource, verbs};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -14,22 +19,94 @@ use crate::dialect::{Dialect, dialect_of};
 use crate::error::{os_error, to_python};
 use crate::event::{End, SkippedRegion, listed, reason_object, severity_object};
 use crate::reader::threads_of;
-use crate::source::{Input, Opened, open, open_reader, path_of};
+use crate::source::{Input, InputSource, Opened, OpenedReader, open, open_reader, path_of, source_at};
 
 /// A source that looks for Ctrl-C at each read, since the work is done with the interpreter released, and tells how far it has come. In a thread that is
-/// not Python's main one there is no Ctrl-C to see.
+/// not Python's main one there is no Ctrl-C to see: it stops when another one has seen it.
 struct Watched {
     input: Box<dyn Input>,
+    watch: Arc<Watch>,
+}
+
+/// What all threads that read one log have in common.
+struct Watch {
     /// Called with the number of bytes of each read.
     progress: Option<Py<PyAny>>,
+    is_stopped: AtomicBool,
+    /// What `progress` or a signal's handler raised first.
+    raised: Mutex<Option<PyErr>>,
 }
+
+impl Watch {
+    fn new(progress: Option<&Bound<'_, PyAny>>) -> Arc<Self> {
+        Arc::new(Watch {
+            progress: progress.map(|progress| progress.clone().unbind()),
+            is_stopped: AtomicBool::new(false),
+            raised: Mutex::new(None),
+        })
+    }
+
+    /// Fails, and lets all threads fail at their next read, if `result` is an exception.
+    fn check(&self, result: PyResult<()>) -> io::Result<()> {
+        if let Err(error) = result {
+            self.is_stopped.store(true, Ordering::Relaxed);
+            self.raised
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .get_or_insert(error);
+        }
+        if self.is_stopped.load(Ordering::Relaxed) {
+            return Err(io::Error::other("interrupted"));
+        }
+        Ok(())
+    }
+
+    /// Does `work`, which reads [`Watched`] sources, with the interpreter released. If there are several, this thread only waits, and looks for
+    /// Ctrl-C.
+    fn run<T: Send>(
+        &self,
+        py: Python<'_>,
+        threads: usize,
+        work: impl FnOnce() -> Result<T, cordwood::Error> + Send,
+    ) -> PyResult<Result<T, cordwood::Error>> {
+        let done = if threads == 1 {
+            py.detach(work)
+        } else {
+            py.detach(|| {
+                thread::scope(|scope| {
+                    let (sender, receiver) = mpsc::channel();
+                    let thread = thread::Builder::new().spawn_scoped(scope, move || {
+                        let done = work();
+                        // Nobody waits if there is nobody: that cannot be.
+                        let _ = sender.send(());
+                        done
+                    });
+                    let thread = thread.map_err(|source| cordwood::Error::Io { path: None, source })?;
+                    while let Err(RecvTimeoutError::Timeout) = receiver.recv_timeout(PAUSE) {
+                        // The threads see what was raised.
+                        let _ = self.check(Python::attach(|py| py.check_signals()));
+                    }
+                    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                })
+            })
+        };
+        match self.raised.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            Some(error) => Err(error),
+            None => Ok(done),
+        }
+    }
+}
+
+/// How long the thread that waits for others waits without a look at Ctrl-C.
+const PAUSE: Duration = Duration::from_millis(50);
 
 impl Read for Watched {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        Python::attach(|py| py.check_signals())?;
-        let len = self.input.read(buffer)?;
-        if let Some(progress) = &self.progress {
-            Python::attach(|py| progress.call1(py, (len,)))?;
+        let Watched { input, watch } = self;
+        watch.check(Python::attach(|py| py.check_signals()))?;
+        let len = input.read(buffer)?;
+        if let Some(progress) = &watch.progress {
+            watch.check(Python::attach(|py| progress.call1(py, (len,)).map(drop)))?;
         }
         Ok(len)
     }
@@ -41,9 +118,9 @@ impl Seek for Watched {
     }
 }
 
-fn watched(source: StreamSource<Box<dyn Input>>, progress: Option<&Bound<'_, PyAny>>) -> StreamSource<Watched> {
-    let progress = progress.map(|progress| progress.clone().unbind());
-    source.map(|input| Watched { input, progress })
+fn watched(source: InputSource, watch: &Arc<Watch>) -> StreamSource<Watched> {
+    let watch = Arc::clone(watch);
+    source.map(|input| Watched { input, watch })
 }
 
 /// Reads a log to its end, and reports what is in it and what is wrong with it.
@@ -81,8 +158,9 @@ pub(crate) fn verify(
         .with_verify_checksums(verify_checksums)
         .with_record_len_max(record_len_max);
     options.dialect = dialect_of(dialect)?;
-    let (readers, path) = readers(source, options, threads, progress)?;
-    let report = py.detach(|| verbs::verify_ranges(readers));
+    let watch = Watch::new(progress);
+    let (readers, path) = readers(source, options, threads, &watch)?;
+    let report = watch.run(py, readers.len(), || verbs::verify_ranges(readers))?;
     report
         .map(Report)
         .map_err(|error| to_python(py, error, path.as_deref()))
@@ -95,25 +173,34 @@ fn readers(
     source: &Bound<'_, PyAny>,
     options: ReadOptions,
     threads: usize,
-    progress: Option<&Bound<'_, PyAny>>,
+    watch: &Arc<Watch>,
 ) -> PyResult<(Vec<WatchedReader>, Option<PathBuf>)> {
     let threads = threads_of(threads)?;
     let py = source.py();
-    let (mut whole, mut options) = open_reader(source, options)?;
+    let OpenedReader {
+        reader: mut whole,
+        mut options,
+        another,
+        ..
+    } = open_reader(source, options)?;
     let path = whole.path().map(Path::to_owned);
     if threads > NonZeroUsize::MIN && options.dialect.is_none() {
         let dialect = py.detach(|| whole.dialect());
         options.dialect = Some(dialect.map_err(|error| to_python(py, error, path.as_deref()))?);
     }
     let ranges = verbs::split_ranges(&options, whole.file_len(), threads);
-    if ranges.len() == 1 {
-        return Ok((vec![whole.map_source(|source| watched(source, progress))], path));
-    }
-    let open_range = |range: ReadOptions| {
-        let (reader, _) = open_reader(source, range)?;
-        Ok(reader.map_source(|source| watched(source, progress)))
+    let Some(another) = another.filter(|_| ranges.len() > 1) else {
+        return Ok((vec![whole.map_source(|source| watched(source, watch))], path));
     };
-    Ok((ranges.into_iter().map(open_range).collect::<PyResult<_>>()?, path))
+    let dialect = whole.dialect();
+    let dialect = dialect.map_err(|error| to_python(py, error, path.as_deref()))?;
+    let part = |range: ReadOptions| {
+        let input = another.another().ok_or(io::ErrorKind::Unsupported)?;
+        let source = source_at(input, dialect.block_begin(range.start))?;
+        Ok(cordwood::Reader::with_source(watched(source, watch), range).with_path(path.clone()))
+    };
+    let parts = ranges.into_iter().map(part).collect::<io::Result<_>>();
+    Ok((parts.map_err(|error| os_error(error, path.as_deref()))?, path))
 }
 
 /// Writes what can be read of a damaged log to a new one.
@@ -135,9 +222,10 @@ pub(crate) fn salvage(
     };
     let mut options = ReadOptions::default().with_record_len_max(record_len_max);
     options.dialect = dialect_of(dialect)?;
-    let Opened { source, path } = open(source, 0)?;
-    let source = watched(source, progress);
-    let report = py.detach(|| verbs::salvage_source(source, &destination, &options));
+    let Opened { source, path, .. } = open(source, 0)?;
+    let watch = Watch::new(progress);
+    let source = watched(source, &watch);
+    let report = watch.run(py, 1, || verbs::salvage_source(source, &destination, &options))?;
     report.map(Report).map_err(|error| match error {
         // It concerns the destination.
         cordwood::Error::Io {
@@ -166,8 +254,9 @@ pub(crate) fn stat(
         .with_verify_checksums(verify_checksums)
         .with_record_len_max(record_len_max);
     options.dialect = dialect_of(dialect)?;
-    let (readers, path) = readers(source, options, threads, progress)?;
-    let stat = py.detach(|| verbs::stat_ranges(readers));
+    let watch = Watch::new(progress);
+    let (readers, path) = readers(source, options, threads, &watch)?;
+    let stat = watch.run(py, readers.len(), || verbs::stat_ranges(readers))?;
     stat.map(Stat).map_err(|error| to_python(py, error, path.as_deref()))
 }
 

@@ -2,7 +2,9 @@
 //!
 //! Source: LevelDB `db/log_reader.cc`, `ReadRecord`; `docs/format/reading.md`, "Fragments into records".
 
-use crate::copy::append;
+use std::collections::TryReserveError;
+
+use crate::copy::{append, try_reserve};
 use crate::error::{Reason, SkippedRegion};
 use crate::format::Kind;
 
@@ -136,6 +138,26 @@ impl Assembler {
                 })
             }
         }
+    }
+
+    /// Makes room for a fragment that is to be kept. If there is not memory enough, nothing has changed.
+    #[inline]
+    pub(crate) fn reserve(&mut self, kind: Kind, payload_len: usize) -> Result<(), TryReserveError> {
+        let pending_len = match (kind, self.pending) {
+            (Kind::Full, _) => return Ok(()),
+            // What was joined has been handed out.
+            (Kind::First, _) => 0,
+            (_, Pending::Record { .. }) => self.joined.len(),
+            (_, Pending::Nothing | Pending::Rest { .. }) => return Ok(()),
+        };
+        let len = pending_len + payload_len;
+        if len as u64 > self.record_len_max || len <= self.joined.capacity() {
+            return Ok(());
+        }
+        if kind == Kind::First {
+            self.joined.clear();
+        }
+        try_reserve(&mut self.joined, payload_len)
     }
 
     /// Takes the next fragment. If it is FULL or FIRST, nothing may be pending.

@@ -4,6 +4,16 @@
 
 use crate::error::Reason;
 
+/// Why a record has no data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Failed {
+    /// It is skipped.
+    Skipped(Reason),
+    /// It may be tried again.
+    #[cfg_attr(not(feature = "zstd"), expect(dead_code, reason = "nothing is decompressed"))]
+    OutOfMemory,
+}
+
 /// Holds the data of the last record.
 #[derive(Debug, Default)]
 pub(crate) struct Inflater {
@@ -18,36 +28,37 @@ impl Inflater {
 
     /// Decompresses `frame`, to at most `len_max` bytes. An empty record is no frame.
     #[cfg(feature = "zstd")]
-    pub(crate) fn inflate(&mut self, frame: &[u8], len_max: u64) -> Result<(), Reason> {
+    pub(crate) fn inflate(&mut self, frame: &[u8], len_max: u64) -> Result<(), Failed> {
         self.data.clear();
         if frame.is_empty() {
             return Ok(());
         }
-        let stated = zstd_safe::get_frame_content_size(frame).map_err(|_| Reason::BadCompression)?;
+        let bad = Failed::Skipped(Reason::BadCompression);
+        let stated = zstd_safe::get_frame_content_size(frame).map_err(|_| bad)?;
         // RocksDB states the length in each frame. It is not believed beyond what so few bytes can hold.
-        let len = stated.ok_or(Reason::BadCompression)?;
+        let len = stated.ok_or(bad)?;
         let possible = (frame.len() as u64 / BLOCK_HEADER_LEN + 1).saturating_mul(BLOCK_DATA_LEN_MAX);
         if len > possible {
-            return Err(Reason::BadCompression);
+            return Err(bad);
         }
         if len > len_max {
-            return Err(Reason::RecordTooLarge);
+            return Err(Failed::Skipped(Reason::RecordTooLarge));
         }
-        let len = usize::try_from(len).map_err(|_| Reason::RecordTooLarge)?;
-        self.data.reserve_exact(len);
+        let len = usize::try_from(len).map_err(|_| Failed::Skipped(Reason::RecordTooLarge))?;
+        self.data.try_reserve_exact(len).map_err(|_| Failed::OutOfMemory)?;
         match zstd_safe::decompress(&mut self.data, frame) {
             Ok(found) if found == len => Ok(()),
-            _ => Err(Reason::BadCompression),
+            _ => Err(bad),
         }
     }
 
     /// Without the feature `zstd` nothing is decompressed.
     #[cfg(not(feature = "zstd"))]
-    pub(crate) fn inflate(&mut self, frame: &[u8], _len_max: u64) -> Result<(), Reason> {
+    pub(crate) fn inflate(&mut self, frame: &[u8], _len_max: u64) -> Result<(), Failed> {
         if frame.is_empty() {
             return Ok(());
         }
-        Err(Reason::UnsupportedCompression)
+        Err(Failed::Skipped(Reason::UnsupportedCompression))
     }
 }
 

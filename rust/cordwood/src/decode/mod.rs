@@ -14,7 +14,7 @@ use crate::dialect::{Dialect, Form};
 use crate::error::{Reason, Severity, SkippedRegion};
 use crate::format::{FRAGMENT_LEN_MAX, HEADER_LEN, Kind};
 use crate::fragment::{Found, FullRun, RUN_MAX, find};
-use crate::inflate::Inflater;
+use crate::inflate::{Failed, Inflater};
 use crate::log_info::{Applied, LogInfo};
 use crate::salvage;
 
@@ -94,7 +94,8 @@ pub enum Step {
     Record(RecordSpan),
     /// Bytes that are not returned.
     Skipped(SkippedRegion),
-    /// Call again with a window that holds the bytes from [`Decoder::offset`] on and goes farther than this one.
+    /// Call again with a window that holds the bytes from [`Decoder::offset`] on and goes farther than this one; or with this one, if
+    /// [`Decoder::is_out_of_memory`].
     NeedMore,
     /// All has been said. Every further call says the same.
     End(End),
@@ -152,6 +153,11 @@ pub struct Decoder {
     torn_since: Option<u64>,
     /// Set when there is nothing more to find.
     finish: Option<End>,
+    /// A record that is returned once more.
+    again: Option<RecordSpan>,
+    /// A record in pieces that could not be decompressed for want of memory.
+    compressed: Option<RecordSpan>,
+    is_out_of_memory: bool,
     run: Run,
     /// Whether runs are looked for: not if even a FULL fragment may be too large.
     finds_runs: bool,
@@ -221,6 +227,9 @@ impl Decoder {
             is_inside: false,
             torn_since: None,
             finish: None,
+            again: None,
+            compressed: None,
+            is_out_of_memory: false,
             run: Run {
                 begin: 0,
                 ends: [0; RUN_MAX],
@@ -259,10 +268,35 @@ impl Decoder {
         self.is_inside = false;
         self.torn_since = None;
         self.finish = None;
+        self.again = None;
+        self.compressed = None;
         self.salvaged = 0..0;
         self.scanned = None;
         self.doubt = None;
         self.log_end = None;
+    }
+
+    /// Takes back the record that the last call to [`step`](Self::step) returned: the next one returns it once more.
+    pub(crate) fn put_back(&mut self, span: RecordSpan) {
+        let run = &mut self.run;
+        let taken = run.ends[..run.taken.min(run.len)].last();
+        if !span.is_joined && taken.is_some_and(|&end| run.begin + u64::from(end) == span.end_offset) {
+            run.taken -= 1;
+            self.offset = span.offset;
+        } else {
+            self.again = Some(span);
+        }
+    }
+
+    /// Whether the last call to [`step`](Self::step) answered [`Step::NeedMore`] because there was not memory enough for the bytes of a record.
+    /// Nothing is lost: a further call tries again.
+    pub fn is_out_of_memory(&self) -> bool {
+        self.is_out_of_memory
+    }
+
+    /// The part of a block after the last damage in it, if its records are salvaged: file offsets.
+    pub(crate) fn salvaged(&self) -> Range<u64> {
+        self.salvaged.clone()
     }
 
     /// Whether to answer [`Step::NeedMore`] at what is no good fragment, even where all of the block is there.
@@ -372,6 +406,13 @@ impl Decoder {
 
     /// [`step`](Self::step) where no run is left.
     fn look(&mut self, window: Window<'_>) -> Step {
+        self.is_out_of_memory = false;
+        if let Some(span) = self.again.take() {
+            return Step::Record(span);
+        }
+        if let Some(span) = self.compressed.take() {
+            return self.decompress(span, &[]);
+        }
         loop {
             if let Some(end) = self.finish {
                 return Step::End(end);
@@ -482,6 +523,9 @@ impl Decoder {
                 .give_up(Interruption::NewRecord)
                 .map(|region| self.skip(region));
         }
+        if self.assembler.reserve(kind, payload.len()).is_err() {
+            return Some(self.out_of_memory());
+        }
         let begin = self.offset;
         let end = begin + (form.header_len() + payload.len()) as u64;
         self.offset = end;
@@ -537,20 +581,35 @@ impl Decoder {
         let inflated = if self.info.has_known_compression() {
             self.inflater.inflate(frame, self.record_len_max)
         } else {
-            Err(Reason::UnsupportedCompression)
+            Err(Failed::Skipped(Reason::UnsupportedCompression))
         };
         match inflated {
             Ok(()) => Step::Record(RecordSpan {
                 is_joined: true,
                 ..span
             }),
-            Err(reason) => self.skip(SkippedRegion {
+            Err(Failed::OutOfMemory) => {
+                if span.is_joined {
+                    self.compressed = Some(span);
+                } else {
+                    // The window has it: it is looked at again.
+                    self.offset = span.offset;
+                }
+                self.out_of_memory()
+            }
+            Err(Failed::Skipped(reason)) => self.skip(SkippedRegion {
                 begin: span.offset,
                 end: span.end_offset,
                 reason,
                 leveldb_len: None,
             }),
         }
+    }
+
+    #[cold]
+    fn out_of_memory(&mut self) -> Step {
+        self.is_out_of_memory = true;
+        Step::NeedMore
     }
 
     /// All but the usual: the edges of the range, trailers, faults and the end of the file.

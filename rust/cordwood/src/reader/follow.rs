@@ -415,6 +415,9 @@ impl Follower {
         loop {
             let mut step = self.decoder.step(self.file.window());
             if step == Step::NeedMore {
+                if self.decoder.is_out_of_memory() {
+                    return Err(io::ErrorKind::OutOfMemory.into());
+                }
                 let offset = self.decoder.offset();
                 let Some((at, look)) = place.filter(|&(at, _)| at == offset) else {
                     // Fragments that an earlier call has read and bytes read now may not belong together: a writer that could not
@@ -468,6 +471,13 @@ impl Follower {
                 Step::Skipped(region) => return Ok(Told::Skipped(self.skip(region))),
             }
         }
+    }
+
+    /// Takes back the record that the last poll returned, which begins at the file offset `record_offset`: the next poll returns it once more.
+    /// For a caller that has no room for its bytes.
+    pub fn put_back(&mut self, record_offset: u64) {
+        self.position = record_offset;
+        self.restart();
     }
 
     /// Looks whether the file shows its dialect yet.

@@ -4,13 +4,12 @@ mod follow;
 mod pack;
 mod source;
 
-use std::fs::File;
 use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
 
 pub use follow::{FollowOptions, Follower, NotYet, Poll, WaitReason};
 pub use pack::Pack;
-pub use source::{SliceSource, Source, StreamSource};
+pub use source::{FileReader, SliceSource, Source, StreamSource};
 
 use crate::decode::{Decoder, End, OnCorruption, ReadOptions, RecordSpan, Step, Stored};
 use crate::dialect::{Detection, Dialect, detect_at};
@@ -90,7 +89,7 @@ impl<R: Read> Reader<StreamSource<R>> {
     }
 }
 
-impl Reader<StreamSource<File>> {
+impl Reader<StreamSource<FileReader>> {
     /// Opens and reads a file.
     ///
     /// # Errors
@@ -114,6 +113,21 @@ impl Reader<StreamSource<File>> {
             }
         }
         Ok(reader)
+    }
+
+    /// A reader of another range of the same open file, whatever its path names meanwhile. `options` must name the dialect.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] if the file does not say how long it is.
+    pub fn another(&self, options: ReadOptions) -> Result<Self, Error> {
+        let begin = options.dialect.map_or(0, |dialect| dialect.block_begin(options.start));
+        let source = StreamSource::with_file(self.source.get_ref().clone(), begin);
+        let source = source.map_err(|source| Error::Io {
+            path: self.path.clone(),
+            source,
+        })?;
+        Ok(Reader::with_source(source, options).with_path(self.path.clone()))
     }
 }
 
@@ -206,6 +220,11 @@ impl<S: Source> Reader<S> {
         }
     }
 
+    /// What is read.
+    pub(crate) fn source(&self) -> &S {
+        &self.source
+    }
+
     /// The file, if it is known.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
@@ -266,7 +285,14 @@ impl<S: Source> Reader<S> {
         // A file that was to be recycled may hold nothing but an older log. Its name says which log it is.
         let named = self.path.as_deref().and_then(log_number_of);
         let dialect = named.map_or(detected, |number| detected.with_log_number(number));
-        self.decoder = Decoder::new(&options.clone().with_dialect(dialect));
+        let decoder = Decoder::new(&options.clone().with_dialect(dialect));
+        if window.offset > decoder.offset() {
+            return Err(Error::Io {
+                path: self.path.clone(),
+                source: source::begins_after(window.offset, decoder.offset()),
+            });
+        }
+        self.decoder = decoder;
         self.undetected = None;
         Ok(true)
     }
@@ -288,7 +314,8 @@ impl<S: Source> Reader<S> {
     ///
     /// # Errors
     ///
-    /// * [`Error::Io`] if the source cannot be read; a further call tries again.
+    /// * [`Error::Io`] if the source cannot be read, or, of the kind [`OutOfMemory`](std::io::ErrorKind::OutOfMemory), if there is not memory enough
+    ///   for a record; a further call tries again.
     /// * [`Error::Corruption`] in place of an event that is damage, under [`OnCorruption::Raise`]; a further call goes on behind it.
     pub fn next_event(&mut self) -> Result<Option<Event<'_>>, Error> {
         match self.step()? {
@@ -379,7 +406,38 @@ impl<S: Source> Reader<S> {
                 self.end = Some(end);
                 Ok(self.not_read(end).map_or(Step::End(end), Step::Skipped))
             }
+            Step::NeedMore if self.decoder.is_out_of_memory() => Err(self.out_of_memory()),
             step => Ok(step),
+        }
+    }
+
+    /// Takes back a record, which must be the one that the last step returned: the next step returns it once more. For a caller that has no room for
+    /// its bytes.
+    ///
+    /// ```
+    /// use cordwood::{ReadOptions, Reader, Step};
+    /// let mut reader = Reader::from_slice(b"\xdd\x5f\xb3\x7a\x03\x00\x01foo", ReadOptions::default());
+    /// let Step::Record(span) = reader.step_buffered()? else { panic!() };
+    /// reader.put_back(span);
+    /// assert_eq!(reader.next_record()?.unwrap().data, b"foo");
+    /// # Ok::<(), cordwood::Error>(())
+    /// ```
+    pub fn put_back(&mut self, span: RecordSpan) {
+        self.decoder.put_back(span);
+    }
+
+    /// Whether a record that was returned since the last event of another kind, and begins at this file offset, begins after damage in its
+    /// block: see [`RecordSpan::is_salvaged`].
+    pub fn is_salvaged(&self, record_offset: u64) -> bool {
+        self.decoder.salvaged().contains(&record_offset)
+    }
+
+    /// There is not memory enough for the bytes of a record.
+    #[cold]
+    fn out_of_memory(&self) -> Error {
+        Error::Io {
+            path: self.path.clone(),
+            source: std::io::ErrorKind::OutOfMemory.into(),
         }
     }
 

@@ -1,8 +1,10 @@
 //! Many records in a few buffers: for callers to whom a value for each record costs more than the record.
 
+use std::collections::TryReserveError;
+
 use super::{Reader, Source};
-use crate::copy::append;
-use crate::decode::{RecordSpan, Step};
+use crate::copy::try_append;
+use crate::decode::Step;
 use crate::error::Error;
 
 /// Records one behind the other: their bytes in one buffer, where each begins in another. It is the layout of Arrow's `LargeBinary`.
@@ -64,6 +66,12 @@ impl Pack {
         self.data.get(begin as usize..end as usize)
     }
 
+    /// Whether it holds `len_max` bytes of data, or so many records that their offsets alone take as much memory; 65,536 of them are never too many.
+    #[inline]
+    pub fn is_full(&self, len_max: usize) -> bool {
+        self.data.len() >= len_max || self.len() >= COUNT_MAX.max(len_max / 16)
+    }
+
     /// Takes all records out. The memory is kept for the next ones.
     pub fn clear(&mut self) {
         self.data.clear();
@@ -77,20 +85,30 @@ impl Pack {
         self.data.capacity()
     }
 
-    /// Adds a record that stands at `span` in a file.
+    /// Adds a record that stands from `offset` to `end_offset` in a file.
+    ///
+    /// # Errors
+    ///
+    /// There is not memory enough. Nothing was added.
     #[inline]
-    pub fn push(&mut self, record: &[u8], span: RecordSpan) {
-        append(&mut self.data, record);
+    pub fn push(&mut self, record: &[u8], offset: u64, end_offset: u64) -> Result<(), TryReserveError> {
+        self.offsets.try_reserve(1)?;
+        self.record_offsets.try_reserve(1)?;
+        try_append(&mut self.data, record)?;
         // A buffer is never longer than i64::MAX.
         self.offsets.push(self.data.len() as i64);
-        self.record_offsets.push(span.offset);
-        self.end_offset = span.end_offset;
+        self.record_offsets.push(offset);
+        self.end_offset = end_offset;
+        Ok(())
     }
 }
 
+/// So many records fill a pack, however short they are. Each takes 16 bytes of memory besides its data.
+const COUNT_MAX: usize = 1 << 16;
+
 impl<S: Source> Reader<S> {
-    /// Adds records to `pack` until it holds at least `len_max` bytes of data, or the log ends; the last one may make it longer. Returns whether
-    /// any was added. What lies before a record unreturned is passed over.
+    /// Adds records to `pack` until it [is full](Pack::is_full), or the log ends; the last one may make it longer. Returns whether any was
+    /// added. What lies before a record unreturned is passed over.
     ///
     /// ```
     /// use cordwood::{Pack, ReadOptions, Reader};
@@ -106,7 +124,8 @@ impl<S: Source> Reader<S> {
     ///
     /// # Errors
     ///
-    /// As [`next_event`](Reader::next_event); the records that come before are in `pack`.
+    /// As [`next_event`](Reader::next_event); the records that come before are in `pack`. If there is not memory enough for one more, a further
+    /// call begins with that.
     pub fn pack(&mut self, pack: &mut Pack, len_max: usize) -> Result<bool, Error> {
         let len_before = pack.len();
         loop {
@@ -123,7 +142,7 @@ impl<S: Source> Reader<S> {
     ///
     /// # Errors
     ///
-    /// [`Error::Corruption`], as [`next_event`](Reader::next_event).
+    /// As [`pack`](Self::pack).
     pub fn pack_buffered(&mut self, pack: &mut Pack, len_max: usize) -> Result<Step, Error> {
         loop {
             let span = match self.next_found() {
@@ -133,8 +152,11 @@ impl<S: Source> Reader<S> {
                     other => return Ok(other),
                 },
             };
-            pack.push(self.data(span), span);
-            if pack.data.len() >= len_max {
+            if pack.push(self.data(span), span.offset, span.end_offset).is_err() {
+                self.put_back(span);
+                return Err(self.out_of_memory());
+            }
+            if pack.is_full(len_max) {
                 return Ok(Step::Record(span));
             }
         }

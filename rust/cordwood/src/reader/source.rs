@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::decode::Window;
 
@@ -63,6 +64,90 @@ impl Source for SliceSource<'_> {
     }
 }
 
+/// An open file that is read at a position of its own, so that nobody else who reads the same open file, another thread or a forked process, moves it.
+///
+/// A clone reads the same open file, whatever its path names meanwhile, from the same position on. A pipe or a device has no positions: it
+/// is read from where it stands, by clones too.
+#[derive(Debug, Clone)]
+pub struct FileReader {
+    file: Arc<File>,
+    /// The file offset of the next byte; `None` for what has none.
+    position: Option<u64>,
+}
+
+impl FileReader {
+    /// Opens a file.
+    ///
+    /// # Errors
+    ///
+    /// What the operating system says, [`io::ErrorKind::IsADirectory`] for a directory.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let file = File::open(path)?;
+        let metadata = file.metadata()?;
+        if metadata.is_dir() {
+            return Err(io::ErrorKind::IsADirectory.into());
+        }
+        Ok(FileReader {
+            file: Arc::new(file),
+            position: metadata.is_file().then_some(0),
+        })
+    }
+
+    /// The length of the file in bytes, now; `None` for a pipe or a device.
+    ///
+    /// # Errors
+    ///
+    /// What the operating system says.
+    pub fn file_len(&self) -> io::Result<Option<u64>> {
+        match self.position {
+            Some(_) => Ok(Some(self.file.metadata()?.len())),
+            None => Ok(None),
+        }
+    }
+}
+
+impl Read for FileReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let Some(position) = &mut self.position else {
+            return self.file.as_ref().read(buffer);
+        };
+        // No file has a byte there, and systems refuse to be asked.
+        let room = usize::try_from((i64::MAX as u64).saturating_sub(*position)).unwrap_or(usize::MAX);
+        let wanted = buffer.len().min(room);
+        if wanted == 0 {
+            return Ok(0);
+        }
+        let len = read_at(&self.file, &mut buffer[..wanted], *position)?;
+        *position += len as u64;
+        Ok(len)
+    }
+}
+
+impl Seek for FileReader {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let Some(position) = &mut self.position else {
+            return self.file.as_ref().seek(to);
+        };
+        let new = match to {
+            SeekFrom::Start(offset) => Some(offset),
+            SeekFrom::Current(by) => position.checked_add_signed(by),
+            SeekFrom::End(by) => self.file.metadata()?.len().checked_add_signed(by),
+        };
+        *position = new.ok_or(io::ErrorKind::InvalidInput)?;
+        Ok(*position)
+    }
+}
+
+#[cfg(unix)]
+fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    std::os::unix::fs::FileExt::read_at(file, buffer, offset)
+}
+
+#[cfg(windows)]
+fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    std::os::windows::fs::FileExt::seek_read(file, buffer, offset)
+}
+
 /// A file that is read piece by piece.
 #[derive(Debug)]
 pub struct StreamSource<R> {
@@ -79,24 +164,27 @@ pub struct StreamSource<R> {
     file_len: Option<u64>,
 }
 
-impl StreamSource<File> {
+impl StreamSource<FileReader> {
     /// Opens a file and goes to `offset`, or to its end if that is nearer.
     ///
     /// # Errors
     ///
-    /// What the operating system says, [`io::ErrorKind::IsADirectory`] for a directory.
+    /// As [`FileReader::open`].
     pub fn open(path: &Path, offset: u64) -> io::Result<Self> {
-        let mut file = File::open(path)?;
-        let metadata = file.metadata()?;
-        if metadata.is_dir() {
-            return Err(io::ErrorKind::IsADirectory.into());
-        }
-        // A pipe or a device has no length, and cannot seek.
-        if metadata.is_file() {
-            let offset = file.seek(SeekFrom::Start(offset.min(metadata.len())))?;
-            return Ok(StreamSource::new(file, offset).with_len(metadata.len()));
-        }
-        Ok(StreamSource::new(file, 0))
+        Self::with_file(FileReader::open(path)?, offset)
+    }
+
+    /// Reads another part of an open file: from `offset` on, or from its end if that is nearer.
+    ///
+    /// # Errors
+    ///
+    /// What the operating system says.
+    pub fn with_file(mut file: FileReader, offset: u64) -> io::Result<Self> {
+        let Some(file_len) = file.file_len()? else {
+            return Ok(StreamSource::new(file, 0));
+        };
+        let offset = file.seek(SeekFrom::Start(offset.min(file_len)))?;
+        Ok(StreamSource::new(file, offset).with_len(file_len))
     }
 }
 
@@ -123,6 +211,11 @@ impl<R: Read> StreamSource<R> {
         }
     }
 
+    /// What is read.
+    pub fn get_ref(&self) -> &R {
+        &self.read
+    }
+
     /// The same source with its reader wrapped in another.
     pub fn map<T>(self, wrap: impl FnOnce(R) -> T) -> StreamSource<T> {
         let StreamSource {
@@ -145,15 +238,20 @@ impl<R: Read> StreamSource<R> {
         }
     }
 
-    /// Lets go of the first `len` bytes, and moves the others to where the buffer has room behind them.
-    fn forget(&mut self, len: usize) {
-        self.buffer.resize(WINDOW_LEN + 2 * PAGE_LEN, 0);
+    /// Lets go of the first `len` bytes, and moves the others to where the buffer has room after them.
+    fn forget(&mut self, len: usize) -> io::Result<()> {
+        if self.buffer.is_empty() {
+            let len = WINDOW_LEN + 2 * PAGE_LEN;
+            self.buffer.try_reserve_exact(len)?;
+            self.buffer.resize(len, 0);
+        }
         let kept = self.begin + len..self.begin + self.filled;
         self.offset += len as u64;
         self.filled -= len;
         let next_page = self.buffer.as_ptr().addr().wrapping_neg() % PAGE_LEN;
         self.begin = next_page + (self.offset % PAGE_LEN as u64) as usize;
         self.buffer.copy_within(kept, self.begin);
+        Ok(())
     }
 
     /// One read into the space behind what is filled. A read that is interrupted by a signal is repeated.
@@ -202,11 +300,14 @@ impl<R: Read> Source for StreamSource<R> {
     }
 
     fn fill(&mut self, from: u64) -> io::Result<()> {
+        if from < self.offset {
+            return Err(begins_after(self.offset, from));
+        }
         loop {
             let done = usize::try_from(from.saturating_sub(self.offset))
                 .unwrap_or(usize::MAX)
                 .min(self.filled);
-            self.forget(done);
+            self.forget(done)?;
             self.read_on()?;
             if self.is_last || self.offset + self.filled as u64 > from {
                 return Ok(());
@@ -217,6 +318,15 @@ impl<R: Read> Source for StreamSource<R> {
     fn file_len(&self) -> Option<u64> {
         self.file_len
     }
+}
+
+/// A source whose first byte is not the one that is asked for.
+#[cold]
+pub(super) fn begins_after(offset: u64, wanted: u64) -> io::Error {
+    io::Error::new(
+        io::ErrorKind::InvalidInput,
+        format!("the source begins at offset {offset}, after offset {wanted} where reading starts"),
+    )
 }
 
 #[cfg(test)]

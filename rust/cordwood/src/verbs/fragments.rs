@@ -4,13 +4,14 @@
 //! second look at the same bytes finds the fragments in that region. So what is said here is what the reader says, and no region, however long, is
 //! held in memory.
 
+use std::io;
 use std::path::Path;
 
 use crate::decode::{OnCorruption, ReadOptions, Step};
 use crate::dialect::{Dialect, FragmentName};
 use crate::error::{Error, Reason};
 use crate::format::{HEADER_LEN, Header};
-use crate::reader::{Reader, SliceSource, Source, StreamSource};
+use crate::reader::{FileReader, Reader, SliceSource, Source, StreamSource};
 use crate::salvage;
 
 /// A fragment, or a stretch of a block that is none.
@@ -131,7 +132,7 @@ pub fn fragments_slice(file: &[u8], dialect: Option<Dialect>) -> Fragments<Slice
     fragments(Reader::from_slice(file, options(dialect)), SliceSource::new(file))
 }
 
-/// [`fragments`] of a file, which must be one that can be opened twice: no pipe. Without a dialect, it is found out.
+/// [`fragments`] of a regular file. Without a dialect, it is found out.
 ///
 /// ```
 /// use cordwood::verbs;
@@ -145,17 +146,25 @@ pub fn fragments_slice(file: &[u8], dialect: Option<Dialect>) -> Fragments<Slice
 ///
 /// # Errors
 ///
-/// [`Error::Io`] if the file cannot be opened.
+/// [`Error::Io`] if the file cannot be opened, or is a pipe or a device.
 pub fn fragments_file(
     path: impl AsRef<Path>,
     dialect: Option<Dialect>,
-) -> Result<Fragments<StreamSource<std::fs::File>>, Error> {
+) -> Result<Fragments<StreamSource<FileReader>>, Error> {
     let path = path.as_ref();
-    let source = StreamSource::open(path, 0).map_err(|source| Error::Io {
+    let reader = Reader::open(path, options(dialect))?;
+    let source = match reader.file_len() {
+        Some(_) => StreamSource::with_file(reader.source().get_ref().clone(), 0),
+        None => Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            "a pipe or a device cannot be read twice",
+        )),
+    };
+    let source = source.map_err(|source| Error::Io {
         path: Some(path.to_owned()),
         source,
     })?;
-    Ok(fragments(Reader::open(path, options(dialect))?, source))
+    Ok(fragments(reader, source))
 }
 
 fn options(dialect: Option<Dialect>) -> ReadOptions {

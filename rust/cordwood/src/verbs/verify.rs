@@ -160,7 +160,7 @@ pub fn verify_file(path: impl AsRef<Path>, options: &ReadOptions, threads: NonZe
     if ranges.len() == 1 {
         return verify(&mut whole);
     }
-    let readers = ranges.into_iter().map(|range| Reader::open(path, range));
+    let readers = ranges.into_iter().map(|range| whole.another(range));
     verify_ranges(readers.collect::<Result<_, _>>()?)
 }
 

@@ -1,0 +1,165 @@
+"""Ctrl-C ends every call promptly, and no record is lost by it."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+import reference
+
+import cordwood
+
+# A hole, which takes no room on the disk: as long to read as a log of that length.
+HOLE_LEN = 64 << 30
+PROMPT = 2.0
+
+CALLS = {
+    "verify": "cordwood.verify(path)",
+    "verify, 2 threads": "cordwood.verify(path, threads=2)",
+    "verify, 4 threads, salvage": "cordwood.verify(path, threads=4, on_corruption='salvage')",
+    "stat": "cordwood.stat(path)",
+    "stat, 2 threads": "cordwood.stat(path, threads=2)",
+    "salvage": "cordwood.salvage(path, path + '.salvaged')",
+    "iterate": "list(cordwood.Reader(path))",
+    "batches": "list(cordwood.Reader(path).batches())",
+    "packs": "list(cordwood.Reader(path).packs())",
+    "packs, 2 threads": "list(cordwood.Reader(path).packs(threads=2))",
+    "fragments": "sum(1 for _ in cordwood.fragments(path))",
+    "detect and start": "list(cordwood.Reader(path, start=1 << 20))",
+}
+SCRIPT = """
+import sys
+import cordwood
+path = sys.argv[1]
+print("ready", flush=True)
+try:
+    {}
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+@pytest.fixture(scope="module")
+def hole(tmp_path_factory):
+    path = tmp_path_factory.mktemp("hole") / "hole.log"
+    path.write_bytes(reference.encode([b"one"]))
+    os.truncate(path, HOLE_LEN)
+    return path
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="SIGINT cannot be sent to one process here")
+@pytest.mark.parametrize("name", CALLS)
+def test_ctrl_c_ends_a_call(hole, name):
+    command = [sys.executable, "-c", SCRIPT.format(CALLS[name]), hole]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout.readline() == "ready\n"
+            time.sleep(0.5)
+            begin = time.monotonic()
+            process.send_signal(signal.SIGINT)
+            output, errors = process.communicate(timeout=30)
+            assert time.monotonic() - begin < PROMPT
+            assert (output, errors) == ("interrupted\n", "")
+        finally:
+            process.kill()
+
+
+def test_an_exception_of_the_progress_function_ends_all_threads(hole):
+    def progress(length):
+        raise RuntimeError("enough")
+
+    for function in (cordwood.verify, cordwood.stat):
+        begin = time.monotonic()
+        with pytest.raises(RuntimeError, match="enough"):
+            function(hole, threads=4, progress=progress)
+        assert time.monotonic() - begin < PROMPT
+
+
+# Inside of a batch -----------------------------------------------------------------------------
+
+RECORDS = [b"%03d" % number for number in range(100)]
+LOG = reference.encode(RECORDS)
+
+
+class Interrupted:
+    """A source whose third read raises."""
+
+    def __init__(self, error):
+        self.error = error
+        self.pieces = [LOG[:170], LOG[170:300], None, LOG[300:700], LOG[700:]]
+
+    def read(self, size):
+        piece = self.pieces.pop(0) if self.pieces else b""
+        if piece is None:
+            raise self.error
+        return piece
+
+
+ITERATIONS = {
+    "records": lambda reader: (record.data for record in reader.records()),
+    "batches": lambda reader: (record for batch in reader.batches(len_max=1 << 30) for record in batch),
+    "packs": lambda reader: (record for pack in reader.packs(len_max=1 << 30) for record in pack),
+    "next": iter,
+}
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+@pytest.mark.parametrize("after", ITERATIONS)
+@pytest.mark.parametrize("before", ["batches", "packs"])
+def test_an_interrupt_inside_of_a_batch_is_raised_at_once(before, after, error):
+    reader = cordwood.Reader(Interrupted(error))
+    with pytest.raises(error):
+        next(ITERATIONS[before](reader))
+    assert reader.tell() == 0
+    assert list(ITERATIONS[after](reader)) == RECORDS
+    assert reader.tell() == len(LOG)
+
+
+@pytest.mark.parametrize("before", ["batches", "packs"])
+def test_what_an_interrupt_left_is_handed_out_one_by_one(before):
+    reader = cordwood.Reader(Interrupted(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        next(ITERATIONS[before](reader))
+    with cordwood.Reader(LOG) as other:
+        for expected in other.records():
+            found = next(reader.records())
+            assert (found.offset, found.end_offset, found.data) == (expected.offset, expected.end_offset, expected.data)
+            assert reader.tell() == found.end_offset
+    assert list(reader) == []
+
+
+@pytest.mark.parametrize("step", ["batches", "packs"])
+def test_an_error_of_the_source_comes_after_the_records_before_it(step):
+    reader = cordwood.Reader(Interrupted(TimeoutError()))
+    records = ITERATIONS[step](reader)
+    assert [next(records) for _ in range(30)] == RECORDS[:30]
+    with pytest.raises(TimeoutError):
+        next(records)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="SIGINT cannot be sent to one process here")
+@pytest.mark.parametrize("step", ["batches", "packs"])
+def test_ctrl_c_inside_of_a_batch_from_a_pipe(step):
+    receive, send = os.pipe()
+    with os.fdopen(send, "wb", buffering=0) as sink, cordwood.Reader(f"/dev/fd/{receive}") as reader:
+        sink.write(LOG[:500])
+
+        def interrupt():
+            time.sleep(0.3)
+            signal.raise_signal(signal.SIGINT)
+            # A read that waits is not interrupted by itself.
+            sink.write(LOG[500:600])
+
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        with pytest.raises(KeyboardInterrupt):
+            next(getattr(reader, step)(len_max=10**9))
+        thread.join()
+        assert reader.tell() == 0
+        sink.write(LOG[600:])
+        sink.close()
+        assert list(reader) == RECORDS
+    os.close(receive)

@@ -1,0 +1,146 @@
+"""A reader reads the file that it opened, whatever its path names meanwhile and whoever moves its cursor."""
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+import reference
+
+import cordwood
+
+MIB = 1 << 20
+# Longer than what two threads read ahead at a time.
+COUNT = 80
+
+DESCRIPTORS = Path("/proc/self/fd")
+needs_descriptors = pytest.mark.skipif(not DESCRIPTORS.exists(), reason="the system does not list open files here")
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory):
+    """Two logs of the same layout with other records."""
+    folder = tmp_path_factory.mktemp("logs")
+    for name in ("a", "b"):
+        (folder / name).write_bytes(reference.encode([name.encode() * MIB] * COUNT))
+    return folder
+
+
+@pytest.fixture
+def folder(logs, tmp_path):
+    for name in ("a", "b"):
+        os.link(logs / name, tmp_path / name)
+    return tmp_path
+
+
+def replace(folder):
+    (folder / "b").replace(folder / "a")
+
+
+def unlink(folder):
+    (folder / "a").unlink()
+
+
+def change_folder(folder):
+    os.chdir(folder.parent)
+
+
+@pytest.mark.parametrize("happens", [replace, unlink, change_folder])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_packs_are_of_the_file_that_was_opened(folder, monkeypatch, happens, threads):
+    monkeypatch.chdir(folder)
+    with cordwood.Reader("a") as reader:
+        packs = reader.packs(threads=threads)
+        found = [next(packs)]
+        happens(folder)
+        found += packs
+        assert [bytes(set(record)) for pack in found for record in pack] == [b"a"] * COUNT
+        assert reader.skipped == []
+
+
+@needs_descriptors
+@pytest.mark.parametrize("function", [cordwood.verify, cordwood.stat])
+@pytest.mark.parametrize("threads", [1, 2, 4])
+@pytest.mark.parametrize("dialect", [None, "leveldb"])
+def test_a_path_is_opened_once(folder, monkeypatch, function, threads, dialect):
+    opened = count_opens(folder / "a", lambda: function(str(folder / "a"), threads=threads, dialect=dialect))
+    assert opened == 1
+
+
+@needs_descriptors
+@pytest.mark.parametrize("dialect", [None, "leveldb"])
+def test_a_path_is_opened_once_by_a_reader_that_starts_later(folder, dialect):
+    path = str(folder / "a")
+    start = 40 * MIB
+
+    def read():
+        with cordwood.Reader(path, start=start, dialect=dialect, on_corruption="skip") as reader:
+            assert sum(1 for _ in reader.packs(threads=2)) > 1
+
+    assert count_opens(folder / "a", read) == 1
+    assert count_opens(folder / "a", lambda: list(cordwood.fragments(path))) == 1
+
+
+def count_opens(path, work):
+    """How often `work` opens `path`, by the numbers of the descriptors that are open at each read: Linux lists them."""
+    seen = set()
+    source = path.stat()
+
+    def look():
+        for descriptor in DESCRIPTORS.iterdir():
+            try:
+                found = descriptor.stat()
+            except OSError:
+                continue
+            if (found.st_dev, found.st_ino) == (source.st_dev, source.st_ino):
+                seen.add(descriptor.name)
+
+    is_over = threading.Event()
+
+    def watch():
+        while not is_over.wait(0.0005):
+            look()
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        work()
+    finally:
+        is_over.set()
+        thread.join()
+    return len(seen)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_forked_process_does_not_move_the_reader(folder):
+    with cordwood.Reader(folder / "a") as reader:
+        assert next(reader)[:1] == b"a"
+        child = os.fork()
+        if child == 0:
+            # It reads on from the descriptor that both have.
+            count = sum(1 for _ in reader)
+            os._exit(0 if count == COUNT - 1 else 1)
+        assert os.waitpid(child, 0)[1] == 0
+        assert [record[:1] for record in reader] == [b"a"] * (COUNT - 1)
+
+
+def test_a_log_that_is_cut_while_threads_read_it_is_torn(tmp_path):
+    path = tmp_path / "cut.log"
+    path.write_bytes(reference.encode([b"x" * MIB] * COUNT))
+    with cordwood.Reader(path) as reader:
+        packs = reader.packs(threads=2)
+        count = len(next(packs))
+        os.truncate(path, 50 * MIB)
+        count += sum(len(pack) for pack in packs)
+        assert count == 49
+        assert reader.end.kind == "torn_tail"
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("start", [1 << 40, (1 << 63) - 1, 1 << 63, (1 << 64) - 1])
+def test_a_range_after_the_end_of_the_file(tmp_path, threads, start):
+    path = tmp_path / "short.log"
+    path.write_bytes(reference.encode([b"one"]))
+    with cordwood.Reader(path, start=start) as reader:
+        assert list(reader.packs(threads=threads)) == []
+        assert list(reader) == []
