@@ -219,14 +219,14 @@ def lost_len(rest: memoryview, left: int, *, may_search: bool) -> tuple[int, boo
     """How much of `rest` the damage at its beginning costs, and whether a chain was looked for to tell."""
     stored, length, kind = HEADER.unpack_from(rest)
     stated = HEADER_LEN + length
-    if is_sound(rest, stated):  # line 1
-        return stated, False
     crc_of_kind = crc32c(rest[HEADER_LEN - 1 : HEADER_LEN])
-    for n in sorted(length ^ 1 << bit for bit in range(16)):  # line 2
+    for n in sorted(length ^ 1 << bit for bit in range(16)):  # line 1
         if HEADER_LEN + n <= len(rest) and crc32c(rest[HEADER_LEN : HEADER_LEN + n], crc_of_kind) == unmask(stored):
             if is_sound(rest, HEADER_LEN + n) or is_end(rest, left, HEADER_LEN + n):
                 return HEADER_LEN + n, False
             break
+    if is_sound(rest, stated):  # line 2
+        return stated, False
     if kind in KINDS and is_hard_end(rest, left, stated):  # line 3
         return stated, False
     found = first_chain(rest, left) if may_search else None  # line 4

@@ -98,37 +98,6 @@ impl Drop for KeptException<'_> {
     }
 }
 
-/// Keeps the exception that is set, if any, until it is dropped: meanwhile Python can be called. PyO3's own `PyErr::take` would panic if the exception
-/// is of a panic.
-pub(crate) struct KeptException<'py> {
-    exception: [*mut ffi::PyObject; 3],
-    _py: Python<'py>,
-}
-
-impl<'py> KeptException<'py> {
-    pub(crate) fn new(py: Python<'py>) -> Self {
-        let mut exception = [std::ptr::null_mut(); 3];
-        let [class, value, traceback] = &mut exception;
-        // SAFETY: We are attached; the three references, each null or ours from here on, are handed back once, by `drop`.
-        #[allow(deprecated, reason = "what replaces it came with Python 3.12")]
-        unsafe {
-            ffi::PyErr_Fetch(class, value, traceback);
-        }
-        KeptException { exception, _py: py }
-    }
-}
-
-impl Drop for KeptException<'_> {
-    fn drop(&mut self) {
-        let [class, value, traceback] = self.exception;
-        // SAFETY: As above: the references are ours, and handed over. We are attached as long as `_py` lives.
-        #[allow(deprecated, reason = "what replaces it came with Python 3.12")]
-        unsafe {
-            ffi::PyErr_Restore(class, value, traceback);
-        }
-    }
-}
-
 /// A part of a pack as bytes: what a `memoryview` of it shows.
 #[pyclass(frozen, module = "cordwood._native")]
 pub(crate) struct Column {

@@ -225,7 +225,9 @@ pub(crate) fn salvage(
     let Opened { source, path, .. } = open(source, 0)?;
     let watch = Watch::new(progress);
     let source = watched(source, &watch);
-    let report = watch.run(py, 1, || verbs::salvage_source(source, &destination, &options))?;
+    let report = watch.run(py, 1, || {
+        verbs::salvage_source(source, path.as_deref(), &destination, &options)
+    })?;
     report.map(Report).map_err(|error| match error {
         // It concerns the destination.
         cordwood::Error::Io {

@@ -84,6 +84,29 @@ impl Encoder {
         out.try_reserve(record_len.saturating_add(block_count * 2 * self.form.header_len()))
     }
 
+    /// Writes the next records with this log number, or in types 1 to 4 without one.
+    pub(crate) fn set_number(&mut self, number: Option<u32>) {
+        if let Some(number) = number {
+            self.dialect = self.dialect.with_log_number(number);
+        }
+        self.form = match number.and(self.dialect.log_number()) {
+            Some(_) => Form::Recyclable,
+            None => Form::Plain,
+        };
+    }
+
+    /// Appends a whole fragment as it is. It must be in this dialect, and is moved to the next block if it has no room in this one.
+    pub(crate) fn copy_fragment(&mut self, fragment: &[u8], out: &mut Vec<u8>) {
+        self.begin(out);
+        let left = self.dialect.block_left(self.offset);
+        if left < fragment.len() {
+            out.resize(out.len() + left, 0);
+            self.offset += left as u64;
+        }
+        out.extend_from_slice(fragment);
+        self.offset += fragment.len() as u64;
+    }
+
     /// The length of the file with all that has been encoded, in bytes.
     #[inline]
     pub fn offset(&self) -> u64 {

@@ -310,6 +310,15 @@ pub enum Error {
         /// The other format.
         foreign: Foreign,
     },
+    /// All of a file belongs to another log than the one whose number was named or is in the file's name, so there is nothing to salvage.
+    OtherLog {
+        /// The file, where the reader opened it itself.
+        path: Option<PathBuf>,
+        /// The number that was named or is in the file's name.
+        log_number: u32,
+        /// The number that its fragments have.
+        other_log_number: u32,
+    },
     /// A log that ends in an incomplete record or in zeros was to be appended to. Records behind such an end would be lost to every
     /// reader up to the next block.
     TornTail {
@@ -376,6 +385,7 @@ impl fmt::Display for Error {
         let (Error::Io { path, .. }
         | Error::Corruption { path, .. }
         | Error::Foreign { path, .. }
+        | Error::OtherLog { path, .. }
         | Error::TornTail { path, .. }
         | Error::WrongDialect { path, .. }
         | Error::NeverAppended { path, .. }
@@ -395,6 +405,15 @@ impl fmt::Display for Error {
                 "this is {}, not a log: {}; if it is a log after all, name its dialect",
                 foreign.name(),
                 foreign.hint()
+            ),
+            Error::OtherLog {
+                log_number,
+                other_log_number,
+                ..
+            } => write!(
+                f,
+                "all of it belongs to log {other_log_number}, and log {log_number} was looked for, by the file's name or by the dialect; to read it, name \
+                 the log number {other_log_number} with the dialect"
             ),
             Error::TornTail { region, .. } => write!(
                 f,
@@ -461,6 +480,7 @@ impl std::error::Error for Error {
             Error::Io { source, .. } | Error::Write { source, .. } => Some(source),
             Error::Corruption { .. }
             | Error::Foreign { .. }
+            | Error::OtherLog { .. }
             | Error::TornTail { .. }
             | Error::WrongDialect { .. }
             | Error::NeverAppended { .. }

@@ -71,7 +71,7 @@ pub fn locate_bit_flip(bytes: &[u8], offset: u64) -> Option<BitFlip> {
 pub(crate) fn locate_in(dialect: &Dialect, bytes: &[u8], offset: u64) -> Option<BitFlip> {
     let header = Header::decode(bytes.first_chunk()?);
     let flip = |at: usize, bit: u32, part| BitFlip {
-        offset: offset + at as u64,
+        offset: offset.saturating_add(at as u64),
         bit: bit as u8,
         part,
     };

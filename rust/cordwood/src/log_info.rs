@@ -16,6 +16,9 @@ pub struct LogInfo {
     pub timestamp_lens: BTreeMap<u32, u16>,
     /// The log before this one.
     pub predecessor: Option<Predecessor>,
+    /// The number of another log, to which all fragments belong that have been read so far. The file was recycled, and nothing has been written to
+    /// this log yet; or the number of this log, which was named or is in the file's name, is not that of its content.
+    pub other_log_number: Option<u32>,
     /// Whether a record has been read, or how all are compressed.
     pub(crate) has_begun: bool,
 }

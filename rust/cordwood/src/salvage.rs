@@ -27,19 +27,20 @@ pub(crate) fn resume(dialect: &Dialect, rest: &[u8], left: usize, may_scan: bool
         return found(rest.len());
     };
     let ends = Ends::new(rest, left);
-    let stated_end = stated_end(dialect, rest, 0);
-    // 1. The length is right, and a sound fragment follows.
-    if let Some(end) = stated_end
-        && is_whole(dialect, rest, end)
-    {
-        return found(end);
-    }
-    // 2. One bit of the length was flipped: then the checksum is right for the true one.
+    // 1. One bit of the length was flipped: then the checksum is right for the true one. This is a proof, and what follows are guesses: a wrong
+    // length may lead to another fragment by chance, where all are of about the same length, or to one of a log inside of the payload.
     if let Some(len) = true_len(dialect, header, rest) {
         let end = dialect.meaning(header.kind).form.header_len() + len;
         if ends.is_end(end) || is_whole(dialect, rest, end) {
             return found(end);
         }
+    }
+    // 2. The length is right, and a sound fragment follows.
+    let stated_end = stated_end(dialect, rest, 0);
+    if let Some(end) = stated_end
+        && is_whole(dialect, rest, end)
+    {
+        return found(end);
     }
     // 3. The length is right, nothing can follow, and the type does not speak against it.
     if let Some(end) = stated_end

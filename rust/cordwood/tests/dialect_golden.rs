@@ -123,7 +123,7 @@ fn pebble_end_trailer() {
     Encoder::with_dialect(0, dialect).finish(&mut file);
     assert_eq!(file, trailer);
     assert_eq!(read(dialect, trailer), (vec![], vec![(0, 11, "end_trailer")]));
-    assert_eq!(detect(trailer), Ok(Some(Dialect::PEBBLE)));
+    assert_eq!(detect(trailer), Ok(Some(Dialect::PEBBLE.with_log_number(1))));
 
     // Behind it the log has ended, whatever follows.
     let file = [trailer.as_slice(), &Wire::Recyclable(1).full(b"old"), b"junk"].concat();

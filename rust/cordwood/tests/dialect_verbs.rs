@@ -95,7 +95,7 @@ fn salvage_keeps_the_dialect() -> Result<(), Box<dyn std::error::Error>> {
         let (mut file, offsets) = log(dialect);
         file[offsets[100] as usize + 20] ^= 1;
         let destination = folder.path().join(number.to_string());
-        let report = verbs::salvage_source(SliceSource::new(&file), &destination, &ReadOptions::default())?;
+        let report = verbs::salvage_source(SliceSource::new(&file), None, &destination, &ReadOptions::default())?;
         assert_eq!(report.record_count, 300);
         let mut expected = records();
         expected.remove(100);
@@ -123,5 +123,140 @@ fn a_compressed_log() -> Result<(), Box<dyn std::error::Error>> {
     // A range that begins later cannot see how records are compressed, so the beginning of the file is looked at for it.
     let options = ReadOptions::default().with_range(40_000, None);
     assert!(records().ends_with(&read(&file, options)));
+    Ok(())
+}
+
+/// Salvages `file` as the file `name` of an empty folder, and gives back the new log and the report.
+fn salvage_as(file: &[u8], name: &str, options: &ReadOptions) -> Result<(Vec<u8>, verbs::Report), cordwood::Error> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let destination = folder.path().join(name);
+    let report = verbs::salvage_source(SliceSource::new(file), None, &destination, options)?;
+    Ok((std::fs::read(destination).expect("a new log"), report))
+}
+
+/// A log that nothing is wrong with is copied byte for byte: no trailer is added, no number is lost or gained.
+#[test]
+fn salvage_of_a_sound_log_changes_no_byte() -> Result<(), Box<dyn std::error::Error>> {
+    for dialect in DIALECTS {
+        let mut file = Vec::new();
+        let mut encoder = Encoder::with_dialect(0, dialect);
+        for record in records() {
+            encoder.encode(&record, &mut file);
+        }
+        // As its writer left it, and closed.
+        let open = file.clone();
+        encoder.finish(&mut file);
+        for file in [open, file] {
+            for options in [ReadOptions::default(), ReadOptions::default().with_dialect(dialect)] {
+                let (saved, report) = salvage_as(&file, "saved.log", &options)?;
+                assert!(saved == file, "{dialect:?}");
+                assert_eq!(report.not_kept, []);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Bytes made by hand: the lengths of timestamps (type 10), without which keys cannot be read, and records of type 1 in a file that has a log number
+/// in its name.
+#[test]
+fn salvage_keeps_what_the_engine_wrote_for_itself() -> Result<(), Box<dyn std::error::Error>> {
+    let timestamps = b"\x3a\x99\xa1\x6e\x06\x00\x0a\x01\x00\x00\x00\x08\x00";
+    let foo = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo";
+    let bar = b"\xba\xea\xec\x44\x03\x00\x01bar";
+    let file = [timestamps.as_slice(), foo, bar].concat();
+    let folder = tempfile::tempdir()?;
+    let (source, destination) = (folder.path().join("000010.log"), folder.path().join("000011.log"));
+    std::fs::write(&source, &file)?;
+    verbs::salvage(&source, &destination, &ReadOptions::default())?;
+    assert_eq!(std::fs::read(&destination)?, file);
+
+    // Where a block has no room for it, it begins the next one.
+    let mut long = vec![0; 32_768 - 5];
+    let len = long.len() - 7;
+    long[..7].copy_from_slice(b"\0\0\0\0\0\0\x01");
+    long[4..6].copy_from_slice(&(len as u16).to_le_bytes());
+    let crc = cordwood::mask(cordwood::crc32c(&long[6..]));
+    long[..4].copy_from_slice(&crc.to_le_bytes());
+    let file = [
+        timestamps.as_slice(),
+        &[0; 32_768 - 13],
+        &long,
+        &[0; 5],
+        timestamps,
+        foo,
+    ]
+    .concat();
+    let (saved, report) = salvage_as(
+        &file,
+        "saved.log",
+        &ReadOptions::default().with_dialect(Dialect::ROCKSDB),
+    )?;
+    let mut reader = Reader::from_slice(&saved, ReadOptions::default());
+    assert_eq!(reader.next_record()?.map(|record| record.data.len()), Some(len));
+    assert_eq!(
+        reader.next_record()?.map(|record| record.data.to_vec()),
+        Some(b"foo".to_vec())
+    );
+    assert_eq!(reader.info().timestamp_lens.get(&1), Some(&8));
+    assert_eq!(report.record_count, 2);
+    Ok(())
+}
+
+/// What a new log cannot have is named.
+#[test]
+fn salvage_says_what_it_cannot_keep() -> Result<(), Box<dyn std::error::Error>> {
+    // Pebble's type 9: log 1, synced up to 0, one byte of data.
+    let synced = b"\x90\x5d\x84\xdc\x01\x00\x09\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00";
+    let (saved, report) = salvage_as(synced, "000001.log", &ReadOptions::default())?;
+    assert_eq!(
+        report.not_kept.iter().map(|what| what.as_str()).collect::<Vec<_>>(),
+        ["synced_offsets"]
+    );
+    assert_eq!((saved[6], saved.len()), (5, 12));
+    Ok(())
+}
+
+/// Every reader of a file of this name would take the records for left over.
+#[test]
+fn salvage_to_the_name_of_another_log_is_refused() -> Result<(), Box<dyn std::error::Error>> {
+    let file = b"\x45\xb7\x1d\x10\x03\x00\x05\x7b\x00\x00\x00foo";
+    for (name, is_right) in [("000123.log", true), ("saved.log", true), ("000124.log", false)] {
+        match salvage_as(file, name, &ReadOptions::default()) {
+            Ok((saved, _)) => assert!(is_right && saved == file, "{name}"),
+            Err(error) => assert!(!is_right && error.to_string().contains("000123.log"), "{error}"),
+        }
+    }
+    Ok(())
+}
+
+/// One result, and the others say that it is there.
+#[test]
+fn salvages_to_one_destination_leave_one_log() -> Result<(), Box<dyn std::error::Error>> {
+    let (file, _) = log(Dialect::LEVELDB);
+    let folder = tempfile::tempdir()?;
+    let source = folder.path().join("source.log");
+    std::fs::write(&source, &file)?;
+    // As long as a name can be.
+    let name = "n".repeat(255);
+    for _ in 0..10 {
+        let destination = folder.path().join(&name);
+        let results: Vec<_> = std::thread::scope(|scope| {
+            let run = || verbs::salvage(&source, &destination, &ReadOptions::default());
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(run)).collect();
+            threads
+                .into_iter()
+                .map(|thread| thread.join().expect("no panic"))
+                .collect()
+        });
+        assert_eq!(results.iter().filter(|result| result.is_ok()).count(), 1);
+        for error in results.into_iter().filter_map(Result::err) {
+            let text = error.to_string();
+            assert!(text.contains(&name) && text.contains("File exists"), "{text}");
+        }
+        assert!(std::fs::read(&destination)? == file);
+        std::fs::remove_file(&destination)?;
+        assert_eq!(std::fs::read_dir(folder.path())?.count(), 1, "nothing else is left");
+    }
     Ok(())
 }

@@ -9,8 +9,7 @@ use std::time::Duration;
 
 use common::{Found, read_all};
 use cordwood::{
-    BLOCK_LEN, Dialect, Error, FlushPolicy, LogFile, LogFileOptions, OnCorruption, OnTornTail, ReadOptions, Reader,
-    Reason, SyncPolicy,
+    Dialect, Error, FlushPolicy, LogFile, LogFileOptions, OnCorruption, OnTornTail, ReadOptions, Reader, SyncPolicy,
 };
 use double::{Double, EINTR, EIO, ENOSPC, Fault, Op};
 

@@ -318,10 +318,6 @@ fn lost_len(rest: &[u8], left: usize, may_search: bool) -> Lost {
     let (stored, length, kind) = header(rest);
     let stated = HEADER + length;
     // Line 1.
-    if is_sound(rest, stated) {
-        return found(stated);
-    }
-    // Line 2.
     let mut flipped: Vec<usize> = (0..16).map(|bit| length ^ 1 << bit).collect();
     flipped.sort_unstable();
     let true_len = flipped.into_iter().find(|n| {
@@ -332,6 +328,10 @@ fn lost_len(rest: &[u8], left: usize, may_search: bool) -> Lost {
         && (is_sound(rest, HEADER + n) || is_end(rest, left, HEADER + n))
     {
         return found(HEADER + n);
+    }
+    // Line 2.
+    if is_sound(rest, stated) {
+        return found(stated);
     }
     // Line 3.
     if matches!(kind, FULL..=LAST) && is_hard_end(rest, left, stated) {

@@ -18,6 +18,8 @@ pub(super) struct Doubt {
     leveldb_len: Option<u64>,
     /// Whether a fragment of another log has been seen.
     has_stale: bool,
+    /// Whether it began behind damage in the same block, of which a reader that does not salvage knows nothing.
+    is_salvaged: bool,
     pub(super) verdict: Option<Verdict>,
 }
 
@@ -33,13 +35,15 @@ impl Decoder {
     pub(super) fn weigh(&mut self, found: Found, bytes: &[u8]) -> bool {
         if let Found::Fragment { form, .. } | Found::Metadata { form, .. } = found {
             if self.dialect.log_number().is_none()
+                && !self.is_salvaged()
                 && let Some(number) = Dialect::log_number_at(bytes, form)
             {
                 self.dialect = self.dialect.with_log_number(number);
             }
             if self.doubt.is_none() {
-                if matches!(found, Found::Fragment { .. }) {
+                if matches!(found, Found::Fragment { .. }) && !self.is_salvaged() {
                     self.form = Some(form);
+                    self.info.other_log_number = None;
                 }
                 return false;
             }
@@ -47,10 +51,45 @@ impl Decoder {
         let Some(mut doubt) = self.doubt else {
             return self.begins_to_doubt(found, bytes);
         };
+        if doubt.is_salvaged && !self.is_salvaged() {
+            // From the next block on, it goes on only where it would have begun in any case.
+            match found {
+                Found::Incomplete | Found::Nothing | Found::Trailer { .. } => {}
+                Found::Fault {
+                    reason: Reason::ZeroFill | Reason::TornTail,
+                    ..
+                } => {}
+                _ => match self.suspicion(found, bytes) {
+                    Some((.., evidence)) if evidence != Evidence::OfThisLog => doubt.is_salvaged = false,
+                    _ => {
+                        doubt.verdict = Some(Verdict::Damage);
+                        self.doubt = Some(doubt);
+                        return true;
+                    }
+                },
+            }
+        }
         match found {
-            _ if self.offset >= self.end => doubt.verdict = Some(Verdict::Damage),
-            Found::Incomplete | Found::Trailer { .. } => return false,
+            Found::Incomplete => return false,
             Found::Nothing => doubt.verdict = Some(Verdict::EndOfFile),
+            // What follows the range decides as far as it is seen here. If the log goes on farther on, the range in which it does says that a write
+            // was lost.
+            Found::Stale | Found::Fault { .. } | Found::Trailer { .. } if self.offset >= self.end => {
+                doubt.verdict = Some(if doubt.has_stale {
+                    Verdict::EndOfFile
+                } else {
+                    Verdict::Damage
+                });
+            }
+            Found::Fragment { form, .. } if self.offset >= self.end && self.form.is_some_and(|own| own != form) => {
+                doubt.verdict = Some(if doubt.has_stale {
+                    Verdict::EndOfFile
+                } else {
+                    Verdict::Damage
+                });
+            }
+            _ if self.offset >= self.end => doubt.verdict = Some(Verdict::Damage),
+            Found::Trailer { .. } => return false,
             // A log has fragments of one form.
             Found::Fragment { form, .. } if self.form.is_some_and(|own| own != form) => {
                 self.pass_stale(&mut doubt, bytes)
@@ -78,6 +117,7 @@ impl Decoder {
 
     /// Passes over a block that begins with a fragment of another log.
     fn pass_stale(&mut self, doubt: &mut Doubt, bytes: &[u8]) {
+        self.note_other_log(bytes);
         self.offset += bytes.len() as u64;
         doubt.end = self.offset;
         doubt.has_stale = true;
@@ -85,22 +125,11 @@ impl Decoder {
 
     /// Whether `found` is damage of which it must be seen what follows.
     fn begins_to_doubt(&mut self, found: Found, bytes: &[u8]) -> bool {
-        let (reason, leveldb_len) = match found {
-            Found::Fault {
-                reason: reason @ (Reason::BadLength { .. } | Reason::ChecksumMismatch { .. } | Reason::ZeroHeader),
-                leveldb_len,
-                ..
-            } => (reason, leveldb_len),
-            Found::Stale => (Reason::LostWrite, None),
-            _ => return false,
+        let Some((reason, leveldb_len, evidence)) = self.suspicion(found, bytes) else {
+            return false;
         };
-        let is_ours = self.offset >= self.start && self.offset < self.end;
-        if !is_ours || self.is_live || self.dialect.log_number().is_none() {
-            return false;
-        }
-        let evidence = salvage::evidence(&self.dialect, self.form, bytes);
-        if evidence == Evidence::OfThisLog && found != Found::Stale {
-            return false;
+        if found == Found::Stale {
+            self.note_other_log(bytes);
         }
         let end = self.offset + bytes.len() as u64;
         self.doubt = Some(Doubt {
@@ -109,10 +138,38 @@ impl Decoder {
             reason,
             leveldb_len,
             has_stale: found == Found::Stale || evidence == Evidence::OfAnother,
+            is_salvaged: self.is_salvaged(),
             verdict: (evidence == Evidence::OfThisLog).then_some(Verdict::Damage),
         });
         self.offset = end;
         true
+    }
+
+    /// Remembers the log of the stale fragment that `bytes` begin with, if it is the first one in the file.
+    fn note_other_log(&mut self, bytes: &[u8]) {
+        if self.form.is_none() && self.info.other_log_number.is_none() {
+            let sound = self.dialect.sound(bytes, self.verify_checksums);
+            self.info.other_log_number = sound.and_then(|sound| Dialect::log_number_at(bytes, sound.form));
+        }
+    }
+
+    /// What `found` is called if it is damage, what LevelDB reports of it, and what the rest of the block says about it. `None` if there is no doubt.
+    fn suspicion(&self, found: Found, bytes: &[u8]) -> Option<(Reason, Option<u64>, Evidence)> {
+        let (reason, leveldb_len) = match found {
+            Found::Fault {
+                reason: reason @ (Reason::BadLength { .. } | Reason::ChecksumMismatch { .. } | Reason::ZeroHeader),
+                leveldb_len,
+                ..
+            } => (reason, leveldb_len),
+            Found::Stale => (Reason::LostWrite, None),
+            _ => return None,
+        };
+        let is_ours = self.offset >= self.start && self.offset < self.end;
+        if !is_ours || self.is_live || self.dialect.log_number().is_none() {
+            return None;
+        }
+        let evidence = salvage::evidence(&self.dialect, self.form, bytes);
+        (evidence != Evidence::OfThisLog || found == Found::Stale).then_some((reason, leveldb_len, evidence))
     }
 
     /// Tells what a doubt has come to: the pending record first, then the damage, then zeros.
@@ -158,7 +215,7 @@ impl Decoder {
         if let Some(region) = self.assembler.give_up(Interruption::EndOfFile) {
             return self.skip(region);
         }
-        self.offset = self.offset.max(window.offset + window.bytes.len() as u64);
+        self.offset = self.offset.max(window.end_offset());
         if !window.is_last {
             return Step::NeedMore;
         }

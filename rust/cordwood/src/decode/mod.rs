@@ -10,7 +10,7 @@ pub use self::options::{OnCorruption, ReadOptions};
 use self::doubt::Doubt;
 use crate::assemble::{Assembler, Fragment, Interruption, Outcome};
 use crate::checksum;
-use crate::dialect::{Dialect, Form};
+use crate::dialect::{Dialect, Form, Metadata};
 use crate::error::{Reason, Severity, SkippedRegion};
 use crate::format::{FRAGMENT_LEN_MAX, HEADER_LEN, Kind};
 use crate::fragment::{Found, FullRun, RUN_MAX, find};
@@ -30,6 +30,11 @@ pub struct Window<'a> {
 }
 
 impl<'a> Window<'a> {
+    /// File offset after the last byte. No file ends after the last offset that there is, but a window may say so.
+    pub(crate) fn end_offset(self) -> u64 {
+        self.offset.saturating_add(self.bytes.len() as u64)
+    }
+
     /// The bytes from the file offset `begin` on, at most `len`; none if the window does not hold `begin`.
     #[inline]
     pub(crate) fn at(self, begin: u64, len: usize) -> &'a [u8] {
@@ -37,6 +42,8 @@ impl<'a> Window<'a> {
             .checked_sub(self.offset)
             .and_then(|skip| usize::try_from(skip).ok());
         let bytes = skip.and_then(|skip| self.bytes.get(skip..)).unwrap_or_default();
+        // No file has more bytes than there are offsets.
+        let len = len.min(usize::try_from(u64::MAX - begin).unwrap_or(usize::MAX));
         &bytes[..bytes.len().min(len)]
     }
 }
@@ -399,6 +406,7 @@ impl Decoder {
         let first = self.next_of_run()?;
         self.form = Some(Form::Plain);
         self.info.has_begun = true;
+        self.info.other_log_number = None;
         self.is_inside = false;
         self.torn_since = None;
         Some(first)
@@ -433,10 +441,20 @@ impl Decoder {
             }
             let left = self.dialect.block_left(self.offset);
             let bytes = window.at(self.offset, left);
+            if self.offset == 0
+                && self.dialect.log_number().is_none()
+                && let Some(number) = self.dialect.number_of_empty_log(bytes)
+            {
+                self.dialect = self.dialect.with_log_number(number);
+            }
             if let Some(span) = self.find_run(bytes, left) {
                 return Step::Record(span);
             }
-            let found = find(&self.dialect, bytes, left, window.is_last, self.verify_checksums);
+            let mut found = find(&self.dialect, bytes, left, window.is_last, self.verify_checksums);
+            if matches!(found, Found::EndTrailer { .. }) && self.is_salvaged() {
+                let dialect = self.dialect.without_end_trailer();
+                found = find(&dialect, bytes, left, window.is_last, self.verify_checksums);
+            }
             if self.dialect.has_log_numbers() && self.weigh(found, bytes) {
                 continue;
             }
@@ -470,17 +488,24 @@ impl Decoder {
         if bytes.len() < prefix.len() && !window.is_last {
             return Some(Step::NeedMore);
         }
+        // Whether nothing else is in the first block: then it was preallocated, and else the header was destroyed.
+        let written_len = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+        let block_end = prefix.len() + self.dialect.block_left(prefix.len() as u64);
+        let first_block = window.at(0, block_end);
+        let is_zero = written_len == 0 && first_block.iter().all(|&byte| byte == 0);
+        let is_half_written = self.waits_at_faults && bytes != prefix && prefix.starts_with(&bytes[..written_len]);
+        if is_half_written || (is_zero && first_block.len() < block_end && !window.is_last) {
+            return Some(Step::NeedMore);
+        }
         if bytes.is_empty() || self.end == 0 {
             return self.finish(Found::Nothing, 0);
         }
         let reason = if bytes == prefix {
             Reason::FileHeader
-        } else if bytes.len() == prefix.len() {
-            Reason::BadFileHeader
-        } else if prefix.starts_with(bytes) {
-            Reason::TornTail
-        } else if bytes.iter().all(|&byte| byte == 0) {
+        } else if is_zero {
             Reason::ZeroFill
+        } else if bytes.len() < prefix.len() && prefix.starts_with(bytes) {
+            Reason::TornTail
         } else {
             Reason::BadFileHeader
         };
@@ -643,7 +668,7 @@ impl Decoder {
         }
         let is_ours = begin >= self.start && !(self.is_before_first && continues);
         match found {
-            Found::Nothing => return self.finish(found, window.offset + window.bytes.len() as u64),
+            Found::Nothing => return self.finish(found, window.end_offset()),
             Found::Fragment {
                 kind,
                 form,
@@ -677,8 +702,11 @@ impl Decoder {
             } => (reason, leveldb_len),
             Found::Metadata { metadata, form, len } => {
                 let kind = bytes[HEADER_LEN - 1];
-                // A log says it before its first record, and applies it even so.
-                match self.info.apply(metadata, &bytes[form.header_len()..len]) {
+                // A log says it before its first record, and it is applied if it comes later. But what was found behind damage must not change how
+                // the blocks that follow are read.
+                let is_believed = metadata != Metadata::SetCompression || !self.salvaged.contains(&begin);
+                let applied = is_believed.then(|| self.info.apply(metadata, &bytes[form.header_len()..len]));
+                match applied.unwrap_or(Applied::Unusual) {
                     Applied::AsUsual => (Reason::Metadata { kind }, None),
                     Applied::Unusual => (Reason::BadMetadata { kind }, None),
                 }
@@ -718,9 +746,15 @@ impl Decoder {
         }
         // More damage in the same block makes this part of it no smaller.
         if !self.salvaged.contains(&self.offset) {
-            self.salvaged = self.offset + resume.len as u64..self.offset + left as u64;
+            self.salvaged = self.offset + resume.len as u64..self.offset.saturating_add(left as u64);
         }
         resume.len
+    }
+
+    /// Whether what stands at `offset` is behind damage in the same block. It may be part of a payload, so the rest of the log is read as it would be
+    /// without it: it says nothing about the log's number, the form of its fragments, its compression or its end.
+    fn is_salvaged(&self) -> bool {
+        self.salvaged.contains(&self.offset)
     }
 
     /// Gives up the pending record, since `next` does not continue it.

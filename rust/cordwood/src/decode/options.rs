@@ -1,6 +1,6 @@
 //! How to read.
 
-use crate::dialect::Dialect;
+use crate::dialect::{Dialect, is_open};
 
 /// What a reader does with damage: a [`SkippedRegion`](crate::SkippedRegion) of [`Severity::Corruption`](crate::Severity::Corruption).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -85,6 +85,12 @@ impl ReadOptions {
     pub fn with_verify_checksums(mut self, verify_checksums: bool) -> Self {
         self.verify_checksums = verify_checksums;
         self
+    }
+
+    /// Whether a reader looks at the beginning of the file before it reads: to find out the dialect, or what the dialect that is named leaves open, the
+    /// log number and the compression. It must then begin there, also for a range.
+    pub fn must_look(&self) -> bool {
+        self.dialect.is_none_or(is_open)
     }
 
     /// Sets [`dialect`](Self::dialect).

@@ -1,8 +1,10 @@
 //! Which dialect a log is in, by its content.
 
-use super::{Dialect, Metadata, Role};
+use std::path::Path;
+
+use super::{Dialect, Form, Metadata, Role};
 use crate::checksum::{crc32c, mask};
-use crate::format::{BLOCK_LEN, FRAGMENT_LEN_MAX, HEADER_LEN};
+use crate::format::{BLOCK_LEN, FRAGMENT_LEN_MAX, HEADER_LEN, Header, Kind};
 
 /// As many bytes of the beginning of a file as [`detect`] may look at: three blocks, so that the second one is there even if it begins
 /// behind a file header.
@@ -81,10 +83,133 @@ impl Foreign {
 ///
 /// What the file is, if it is none of these logs and known.
 pub fn detect(head: &[u8]) -> Result<Option<Dialect>, Foreign> {
-    match detect_at(head, 0, true) {
+    detect_named(head, None)
+}
+
+/// [`detect`] for a log that is in the file `path`, if it is in one: the name of the file says which log it is, before any fragment does.
+///
+/// ```
+/// use std::path::Path;
+/// use cordwood::{Dialect, detect_named};
+/// // A file that is to hold log 124, and still holds log 123.
+/// let head = b"\x45\xb7\x1d\x10\x03\x00\x05\x7b\x00\x00\x00foo";
+/// let dialect = Dialect::RECYCLABLE;
+/// assert_eq!(detect_named(head, None), Ok(Some(dialect.with_log_number(123))));
+/// assert_eq!(detect_named(head, Some(Path::new("000124.log"))), Ok(Some(dialect.with_log_number(124))));
+/// ```
+///
+/// # Errors
+///
+/// As [`detect`].
+pub fn detect_named(head: &[u8], path: Option<&Path>) -> Result<Option<Dialect>, Foreign> {
+    match identify(None, path, head, 0, true) {
         Detection::Dialect(dialect) => Ok(Some(dialect)),
         Detection::Foreign(foreign) => Err(foreign),
         Detection::Unclear | Detection::NeedMore => Ok(None),
+    }
+}
+
+/// Which log this is: its dialect, its number and whether it is compressed. This is the one place that says it, for all that read.
+///
+/// * The dialect is `named`, or found by [`detect`].
+/// * The number is that of `named`; else it is in the name of the file, `path`; else it is that of the first valid fragment of the file, never of a
+///   range of it.
+///
+/// `bytes` are those from the file offset `offset` on; `is_last` says that the file ends where they end.
+pub(crate) fn identify(
+    named: Option<Dialect>,
+    path: Option<&Path>,
+    bytes: &[u8],
+    offset: u64,
+    is_last: bool,
+) -> Detection {
+    let number = named
+        .and_then(Dialect::log_number)
+        .or_else(|| path.and_then(log_number_of));
+    let numbered = |dialect: Dialect| number.map_or(dialect, |number| dialect.with_log_number(number));
+    match named.map(numbered) {
+        Some(dialect) if offset > 0 || !is_open(dialect) => Detection::Dialect(dialect),
+        Some(dialect) => complete(dialect, bytes, is_last),
+        None => match detect_at(bytes, offset, is_last) {
+            Detection::Dialect(dialect) => Detection::Dialect(numbered(dialect)),
+            detection => detection,
+        },
+    }
+}
+
+/// Whether the file may say more about a log of this dialect than its name does: its number, or that it is compressed.
+pub(crate) fn is_open(dialect: Dialect) -> bool {
+    let may_be_compressed = dialect.with_zstd() != dialect;
+    dialect.has_log_numbers() && (dialect.log_number().is_none() || may_be_compressed)
+}
+
+/// The log number in the name of a file, as the engines name their logs: `000123.log`, or `000123-001.log` after a failover of Pebble.
+///
+/// Source: RocksDB `file/filename.cc`, Pebble `wal/wal.go`.
+pub(crate) fn log_number_of(path: &Path) -> Option<u32> {
+    let name = path.file_name()?.to_str()?.strip_suffix(".log")?;
+    let number = match name.split_once('-') {
+        Some((number, index)) if index.len() == 3 && is_digits(index) => number,
+        Some(_) => return None,
+        None => name,
+    };
+    // They write at least six digits. With fewer it is somebody else's name.
+    let number = (number.len() >= 6 && is_digits(number)).then(|| number.parse::<u64>().ok())??;
+    // A header has room for the low half.
+    Some(number as u32)
+}
+
+fn is_digits(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// The named `dialect` with what the beginning of the file says: up to the first valid fragment of a record, in three blocks.
+fn complete(dialect: Dialect, bytes: &[u8], is_last: bool) -> Detection {
+    let head = &bytes[..bytes.len().min(DETECT_LEN)];
+    let is_all = is_last || head.len() == DETECT_LEN;
+    if dialect.log_number().is_none()
+        && let Some(number) = dialect.number_of_empty_log(head)
+    {
+        return Detection::Dialect(dialect.with_log_number(number));
+    }
+    let mut found = dialect;
+    let mut begin = 0;
+    while begin < head.len() {
+        let left = dialect.block_left(begin as u64);
+        let block = &head[begin..];
+        let block = &block[..block.len().min(left)];
+        let Some(sound) = dialect.sound(block, true) else {
+            if block.len() < left && !is_all {
+                return Detection::NeedMore;
+            }
+            begin += left;
+            continue;
+        };
+        if found.log_number().is_none()
+            && let Some(number) = Dialect::log_number_at(block, sound.form)
+        {
+            found = found.with_log_number(number);
+        }
+        if sound.role == Role::Metadata(Metadata::SetCompression)
+            && block[HEADER_LEN..sound.end] == super::rocksdb::ZSTD
+        {
+            found = found.with_zstd();
+        }
+        if matches!(sound.role, Role::Fragment(_)) {
+            return if dialect.sound(head, true).is_some() {
+                Detection::Dialect(found)
+            } else if is_all {
+                Detection::Dialect(with_compression(found, head))
+            } else {
+                Detection::NeedMore
+            };
+        }
+        begin += sound.end;
+    }
+    if is_all {
+        Detection::Dialect(found)
+    } else {
+        Detection::NeedMore
     }
 }
 
@@ -112,6 +237,9 @@ pub(crate) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> Detection {
         if has_prefix_of(Dialect::SWANLAB) {
             return Detection::Dialect(Dialect::SWANLAB);
         }
+        if let Some(number) = Dialect::PEBBLE.number_of_empty_log(head) {
+            return Detection::Dialect(Dialect::PEBBLE.with_log_number(number));
+        }
     }
     let in_block = (offset % BLOCK_LEN as u64) as usize;
     // A reader may begin at a record, so the first place is where it begins.
@@ -124,8 +252,15 @@ pub(crate) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> Detection {
             return if offset > 0 && dialect.has_log_numbers() {
                 // The first fragment here may be one of an older log. Only the beginning of a file tells which is which.
                 Detection::Unclear
+            } else if offset == 0 && begin > 0 && !is_all {
+                // The first block is damaged: whether records are compressed has to be seen by what they hold.
+                Detection::NeedMore
+            } else if offset == 0 && begin > 0 && is_compressed(dialect, head) {
+                Detection::Dialect(Dialect::ROCKSDB.with_number_of(dialect).with_zstd())
             } else if dialect.name == Dialect::RECYCLABLE.name {
                 recyclable(dialect, head, begin, is_all)
+            } else if dialect.name == Dialect::WANDB.name && offset == 0 {
+                run_file(head, is_all)
             } else {
                 Detection::Dialect(dialect)
             };
@@ -140,14 +275,97 @@ pub(crate) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> Detection {
     if let Some(foreign) = foreign(head) {
         return Detection::Foreign(foreign);
     }
-    match behind_damage(&head[..head.len().min(BLOCK_LEN)]) {
-        Some(Dialect { name, .. }) if name == Dialect::WANDB.name => wandb_grid(head, is_all),
-        found => found.map_or(Detection::Unclear, Detection::Dialect),
+    match behind_damage(&head[..head.len().min(BLOCK_LEN)]).map(|(_, dialect)| dialect) {
+        Some(Dialect { name, .. }) if name == Dialect::WANDB.name => run_file(head, is_all),
+        None if is_cut_recyclable(head) => Detection::Dialect(Dialect::RECYCLABLE),
+        Some(dialect) => Detection::Dialect(with_compression(dialect, head)),
+        None => Detection::Unclear,
     }
 }
 
-/// The dialect of a first block that begins with damage: that of the first two sound fragments in it, one behind the other.
-fn behind_damage(block: &[u8]) -> Option<Dialect> {
+/// `dialect`, or RocksDB's if the first fragment is damaged and the log is a compressed one.
+fn with_compression(dialect: Dialect, head: &[u8]) -> Dialect {
+    if is_compressed(dialect, head) {
+        Dialect::ROCKSDB.with_number_of(dialect).with_zstd()
+    } else {
+        dialect
+    }
+}
+
+/// Whether a log that begins with damage is one of RocksDB's that are compressed. The first fragment says so, which is the same eleven bytes in all of
+/// them. A frame must not be taken for a record.
+///
+/// * At most eight bits of these bytes are damaged; or
+/// * what is damaged is not plainly another fragment, which the next one follows, and the first records that can be read are zstd frames.
+fn is_compressed(dialect: Dialect, head: &[u8]) -> bool {
+    const DAMAGED_BITS_MAX: u32 = 8;
+    let may_be = [Dialect::LEVELDB.name, Dialect::RECYCLABLE.name, Dialect::ROCKSDB.name].contains(&dialect.name);
+    if !may_be || Dialect::ROCKSDB.sound(head, true).is_some() {
+        return false;
+    }
+    let Some(first) = head.first_chunk::<{ FIRST_COMPRESSED.len() }>() else {
+        return false;
+    };
+    let damaged_bits: u32 = first
+        .iter()
+        .zip(FIRST_COMPRESSED)
+        .map(|(byte, right)| (byte ^ right).count_ones())
+        .sum();
+    if damaged_bits <= DAMAGED_BITS_MAX {
+        return true;
+    }
+    let dialect = Dialect::ROCKSDB.with_number_of(dialect);
+    let header = Header::decode(first.first_chunk().unwrap_or(&[0; HEADER_LEN]));
+    let end = dialect.meaning(header.kind).form.header_len() + usize::from(header.len);
+    let rest = head[..head.len().min(BLOCK_LEN)].get(end..);
+    let is_another = end != FIRST_COMPRESSED.len() && rest.is_some_and(|rest| dialect.sound(rest, true).is_some());
+    !is_another && begins_with_frames(dialect, head)
+}
+
+/// Whether the records that begin in `head`, as far as they can be found at the beginnings of blocks and after them, are zstd frames.
+fn begins_with_frames(dialect: Dialect, head: &[u8]) -> bool {
+    let first_block = &head[..head.len().min(BLOCK_LEN)];
+    are_frames(dialect, head, BLOCK_LEN)
+        .or_else(|| are_frames(dialect, first_block, FIRST_COMPRESSED.len()))
+        .or_else(|| are_frames(dialect, first_block, behind_damage(first_block)?.0))
+        .unwrap_or(false)
+}
+
+/// Whether all records in `head` that begin at `begin` or after it are zstd frames; `None` if there is none.
+fn are_frames(dialect: Dialect, head: &[u8], mut begin: usize) -> Option<bool> {
+    let mut found = None;
+    while begin < head.len() {
+        let left = dialect.block_left(begin as u64);
+        let block = &head[begin..];
+        let block = &block[..block.len().min(left)];
+        let Some(sound) = dialect
+            .sound(block, true)
+            .filter(|sound| !dialect.is_stale(block, sound.form))
+        else {
+            begin += left;
+            continue;
+        };
+        let payload = &block[sound.form.header_len()..sound.end];
+        // An empty record is no frame, and a FIRST may end within the four bytes.
+        if matches!(sound.role, Role::Fragment(Kind::Full | Kind::First)) && payload.len() >= ZSTD_MAGIC.len() {
+            if !payload.starts_with(ZSTD_MAGIC) {
+                return Some(false);
+            }
+            found = Some(true);
+        }
+        begin += sound.end;
+    }
+    found
+}
+
+/// What each compressed log of RocksDB begins with.
+const FIRST_COMPRESSED: [u8; 11] = *b"\xe1\x2c\x08\xf8\x04\x00\x09\x07\x00\x00\x00";
+
+/// What a zstd frame begins with.
+const ZSTD_MAGIC: &[u8; 4] = b"\x28\xb5\x2f\xfd";
+
+/// The dialect of a first block that begins with damage, and where that ends: at the first two sound fragments in it, one behind the other.
+fn behind_damage(block: &[u8]) -> Option<(usize, Dialect)> {
     // Most bytes are no type, and need no checksum.
     let is_type = |byte| {
         let roles = [Dialect::ROCKSDB, Dialect::PEBBLE].map(|dialect| dialect.meaning(byte).role);
@@ -162,7 +380,7 @@ fn behind_damage(block: &[u8]) -> Option<Dialect> {
         }
         let dialect = of_fragment(rest)?;
         let end = dialect.sound(rest, true)?.end;
-        dialect.sound(&rest[end..], true).map(|_| dialect)
+        dialect.sound(&rest[end..], true).map(|_| (begin, dialect))
     })
 }
 
@@ -206,9 +424,7 @@ fn of_fragment(block: &[u8]) -> Option<Dialect> {
             Role::Ignorable | Role::Unknown => {}
         }
     }
-    // An end trailer, behind nothing: the log was closed without a record.
-    let is_closed = Dialect::PEBBLE.is_end_trailer(block);
-    is_closed.then_some(Dialect::PEBBLE)
+    None
 }
 
 /// Whether a log that begins with recyclable fragments, at `begin`, is Pebble's: if a trailer ends it. RocksDB's has nothing that shows it.
@@ -232,7 +448,25 @@ fn recyclable(dialect: Dialect, head: &[u8], mut begin: usize, is_all: bool) -> 
     Detection::Dialect(dialect)
 }
 
-/// Whether the blocks of a run file begin at its beginning or behind its header: a sound fragment stands at the beginning of the second one.
+/// Whether `head` is all of a log that was cut in the header of an empty recyclable record, in which LevelDB sees a whole fragment.
+fn is_cut_recyclable(head: &[u8]) -> bool {
+    let header = head.first_chunk().map(Header::decode);
+    let form = header.map(|header| (header.len, Dialect::RECYCLABLE.meaning(header.kind).form));
+    form == Some((0, Form::Recyclable)) && head.len() < Form::Recyclable.header_len()
+}
+
+/// Which run file has a damaged file header, by the bytes of it that are right.
+fn run_file(head: &[u8], is_all: bool) -> Detection {
+    let right_count = |dialect: Dialect| dialect.prefix.iter().zip(head).filter(|(a, b)| a == b).count();
+    if right_count(Dialect::SWANLAB) > right_count(Dialect::WANDB) {
+        Detection::Dialect(Dialect::SWANLAB)
+    } else {
+        wandb_grid(head, is_all)
+    }
+}
+
+/// Whether the blocks of a run file begin at its beginning or behind its header: a sound fragment stands at the beginning of the second one. If neither
+/// is there, the first fragment may be too long for a block that begins at the beginning.
 fn wandb_grid(head: &[u8], is_all: bool) -> Detection {
     if !is_all && head.len() < 2 * BLOCK_LEN + HEADER_LEN {
         return Detection::NeedMore;
@@ -242,7 +476,16 @@ fn wandb_grid(head: &[u8], is_all: bool) -> Detection {
         let block = &block[..block.len().min(BLOCK_LEN)];
         Dialect::WANDB.sound(block, true).is_some()
     };
-    let is_old = !has_second_block_at(BLOCK_LEN) && has_second_block_at(BLOCK_LEN + Dialect::WANDB.prefix.len());
+    let prefix_len = Dialect::WANDB.prefix.len();
+    let first = head
+        .get(prefix_len..)
+        .and_then(|behind| behind.first_chunk())
+        .map(Header::decode);
+    let is_too_long = first.is_some_and(|Header { len, kind, .. }| {
+        let end = HEADER_LEN + usize::from(len);
+        matches!(kind, 1 | 2) && end > BLOCK_LEN - prefix_len && end <= BLOCK_LEN
+    });
+    let is_old = !has_second_block_at(BLOCK_LEN) && (has_second_block_at(BLOCK_LEN + prefix_len) || is_too_long);
     Detection::Dialect(if is_old { Dialect::WANDB_OLD } else { Dialect::WANDB })
 }
 
@@ -250,7 +493,7 @@ fn wandb_grid(head: &[u8], is_all: bool) -> Detection {
 fn foreign(head: &[u8]) -> Option<Foreign> {
     let by_magic = [
         (b"\x1f\x8b\x08".as_slice(), Foreign::Gzip),
-        (b"\x28\xb5\x2f\xfd", Foreign::Zstd),
+        (ZSTD_MAGIC, Foreign::Zstd),
         (b"\x04\x22\x4d\x18", Foreign::Lz4),
         (b"\x83\xaf\x70\xd1\x0d\x88\x4a\x3f", Foreign::Riegeli),
         (b"SQLite format 3\0", Foreign::Sqlite),

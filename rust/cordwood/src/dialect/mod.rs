@@ -10,8 +10,8 @@ mod pebble;
 mod rocksdb;
 mod wandb;
 
-pub use detect::{DETECT_LEN, Foreign, detect};
-pub(crate) use detect::{Detection, detect_at};
+pub use detect::{DETECT_LEN, Foreign, detect, detect_named};
+pub(crate) use detect::{Detection, identify, is_open, log_number_of};
 pub use name::FragmentName;
 pub(crate) use rocksdb::{SET_ZSTD, ZSTD};
 
@@ -139,6 +139,11 @@ impl Dialect {
         self
     }
 
+    /// The same dialect with records as they are.
+    pub(crate) const fn without_zstd(self) -> Self {
+        Dialect { is_zstd: false, ..self }
+    }
+
     /// Whether each record is a zstd frame.
     pub const fn is_zstd(self) -> bool {
         self.is_zstd
@@ -249,14 +254,25 @@ impl Dialect {
         Some([0, 0, 0, 0, 0, 0, END_TRAILER_KIND, a, b, c, d])
     }
 
-    /// Whether `bytes` begin with [`end_trailer`](Self::end_trailer); of any log, if the number of this one is not known.
+    /// Whether `bytes` begin with [`end_trailer`](Self::end_trailer). It has no checksum: without the number of the log nothing is one.
     pub(crate) fn is_end_trailer(&self, bytes: &[u8]) -> bool {
-        let Some(bytes) = bytes.first_chunk().filter(|_| self.has_end_trailer) else {
-            return false;
-        };
-        match self.end_trailer() {
-            Some(trailer) => trailer == *bytes,
-            None => bytes.starts_with(&[0, 0, 0, 0, 0, 0, END_TRAILER_KIND]),
+        self.end_trailer().is_some_and(|trailer| bytes.starts_with(&trailer))
+    }
+
+    /// The number of a log that was closed without a record, if `file` begins with its end trailer.
+    pub(crate) fn number_of_empty_log(&self, file: &[u8]) -> Option<u32> {
+        let (zeros, next) = file.split_at_checked(END_TRAILER_KIND_AT)?;
+        let (&kind, next) = next.split_first()?;
+        let next = u32::from_le_bytes(*next.first_chunk()?);
+        let is_trailer = self.has_end_trailer && kind == END_TRAILER_KIND && zeros == [0; END_TRAILER_KIND_AT];
+        is_trailer.then_some(next.wrapping_sub(1))
+    }
+
+    /// The dialect of a place where an end trailer is not believed.
+    pub(crate) const fn without_end_trailer(self) -> Self {
+        Dialect {
+            has_end_trailer: false,
+            ..self
         }
     }
 }
@@ -288,6 +304,9 @@ impl std::fmt::Debug for Dialect {
 
 /// The type of the trailer of a closed log: that of a recyclable FULL. Source: Pebble `record/log_writer.go`, `emitEOFTrailer`.
 const END_TRAILER_KIND: u8 = 5;
+
+/// Where it stands in the trailer: behind a checksum and a length of zeros.
+const END_TRAILER_KIND_AT: usize = HEADER_LEN - 1;
 
 /// Bytes of the checksum in a header.
 const CHECKSUM_LEN: usize = 4;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use super::Record;
 use crate::decode::{Decoder, End, OnCorruption, ReadOptions, RecordSpan, Step, Window};
-use crate::dialect::{DETECT_LEN, Dialect, Role, detect};
+use crate::dialect::{DETECT_LEN, Detection, Dialect, Role, identify, is_open, log_number_of};
 use crate::error::{Error, Reason, Severity, SkippedRegion};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header};
 use crate::fragment::{Found, find};
@@ -268,7 +268,12 @@ struct Suspect {
 /// ```
 #[derive(Debug)]
 pub struct Follower {
+    /// With what is known of the dialect by now.
     options: FollowOptions,
+    /// The dialect that the user named.
+    named: Option<Dialect>,
+    /// Whether the file has shown which log it is.
+    is_identified: bool,
     file: LiveFile,
     decoder: Decoder,
     /// The file offset behind what has been told.
@@ -294,8 +299,14 @@ impl Follower {
     ///
     /// [`Error::Io`] with the path: what the operating system says, or [`io::ErrorKind::IsADirectory`], or
     /// [`io::ErrorKind::InvalidInput`] for what is no regular file.
-    pub fn open(path: impl AsRef<Path>, options: FollowOptions) -> Result<Self, Error> {
+    pub fn open(path: impl AsRef<Path>, mut options: FollowOptions) -> Result<Self, Error> {
         let path = path.as_ref();
+        let named = options.dialect;
+        if let (Some(dialect), Some(number)) = (named, log_number_of(path))
+            && dialect.log_number().is_none()
+        {
+            options.dialect = Some(dialect.with_log_number(number));
+        }
         let file = LiveFile::open(path).map_err(|source| Error::Io {
             path: Some(path.to_owned()),
             source,
@@ -305,6 +316,8 @@ impl Follower {
             decoder: options.decoder(),
             position: options.start,
             has_told: false,
+            named,
+            is_identified: !named.is_none_or(is_open),
             options,
             passed: 0,
             probe: 0,
@@ -406,8 +419,8 @@ impl Follower {
         if let Some(rest) = self.rest {
             return self.rest_of_block(rest);
         }
-        if self.options.dialect.is_none() && !self.has_told {
-            self.detect()?;
+        if !self.is_identified && !self.has_told {
+            self.identify()?;
         }
         let mut place = None;
         let mut is_mixed = false;
@@ -480,14 +493,19 @@ impl Follower {
         self.restart();
     }
 
-    /// Looks whether the file shows its dialect yet.
-    fn detect(&mut self) -> io::Result<()> {
+    /// Looks whether the file shows yet which log it is.
+    fn identify(&mut self) -> io::Result<()> {
         let mut head = vec![0; DETECT_LEN];
         let len = self.file.read_at(0, &mut head)?;
-        // What looks like another format may be the first bytes of a fragment, so it is not believed here.
-        if let Ok(Some(dialect)) = detect(&head[..len]) {
-            self.options.dialect = Some(dialect);
-            self.restart();
+        // Nothing but a whole fragment decides, and for that all of the block need not be there. What looks like another format may be the first bytes
+        // of one, so it is not believed here.
+        let is_last = self.named.is_none();
+        if let Detection::Dialect(dialect) = identify(self.named, Some(&self.file.path), &head[..len], 0, is_last) {
+            self.is_identified = true;
+            if self.options.dialect != Some(dialect) {
+                self.options.dialect = Some(dialect);
+                self.restart();
+            }
         }
         Ok(())
     }

@@ -12,7 +12,7 @@ pub use pack::Pack;
 pub use source::{FileReader, SliceSource, Source, StreamSource};
 
 use crate::decode::{Decoder, End, OnCorruption, ReadOptions, RecordSpan, Step, Stored};
-use crate::dialect::{Detection, Dialect, detect_at};
+use crate::dialect::{Detection, Dialect, identify};
 use crate::error::{Error, Reason, Severity, SkippedRegion};
 use crate::flip::{BitFlip, locate_in};
 use crate::log_info::LogInfo;
@@ -66,7 +66,7 @@ pub enum Event<'a> {
 pub struct Reader<S> {
     source: S,
     decoder: Decoder,
-    /// What to read with, as long as the dialect has not been found out.
+    /// What to read with, as long as it is not known which log this is.
     undetected: Option<ReadOptions>,
     raises: bool,
     range_end: Option<u64>,
@@ -102,10 +102,12 @@ impl Reader<StreamSource<FileReader>> {
             source,
         };
         let begin = |dialect: Dialect| dialect.block_begin(options.start);
-        let source = StreamSource::open(path, options.dialect.map_or(0, begin)).map_err(at_path)?;
+        let is_known = !options.must_look();
+        let named = options.dialect.filter(|_| is_known);
+        let source = StreamSource::open(path, named.map_or(0, begin)).map_err(at_path)?;
         let mut reader = Reader::with_source(source, options.clone());
         reader.path = Some(path.to_owned());
-        if options.dialect.is_none() && options.start > 0 {
+        if !is_known && options.start > 0 {
             // Found out at the beginning of the file, and then not all of it is read up to the range.
             let begin = begin(reader.dialect()?);
             if let Some(len) = reader.source.file_len() {
@@ -129,26 +131,6 @@ impl Reader<StreamSource<FileReader>> {
         })?;
         Ok(Reader::with_source(source, options).with_path(self.path.clone()))
     }
-}
-
-/// The log number in the name of a file, as the engines name their logs: `000123.log`, or `000123-001.log` behind a failover of Pebble.
-///
-/// Source: RocksDB `file/filename.cc`, Pebble `wal/wal.go`.
-fn log_number_of(path: &Path) -> Option<u32> {
-    let name = path.file_name()?.to_str()?.strip_suffix(".log")?;
-    let number = match name.split_once('-') {
-        Some((number, index)) if index.len() == 3 && is_digits(index) => number,
-        Some(_) => return None,
-        None => name,
-    };
-    // They write at least six digits. With fewer it is somebody else's name.
-    let number = (number.len() >= 6 && is_digits(number)).then(|| number.parse::<u64>().ok())??;
-    // A header has room for the low half.
-    Some(number as u32)
-}
-
-fn is_digits(text: &str) -> bool {
-    text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 impl<R: Read + Seek> Reader<StreamSource<R>> {
@@ -216,7 +198,7 @@ impl<S: Source> Reader<S> {
             range_end: options.end,
             end: None,
             path: None,
-            undetected: options.dialect.is_none().then_some(options),
+            undetected: options.must_look().then_some(options),
         }
     }
 
@@ -230,7 +212,7 @@ impl<S: Source> Reader<S> {
         self.path.as_deref()
     }
 
-    /// Says which file the source is: errors name it, and the log number is looked for in its name.
+    /// Says which file the source is: errors name it, and its name says the log number, if none was named.
     #[must_use]
     pub fn with_path(mut self, path: Option<PathBuf>) -> Self {
         self.path = path;
@@ -271,7 +253,8 @@ impl<S: Source> Reader<S> {
             return Ok(true);
         };
         let window = self.source.window();
-        let detected = match detect_at(window.bytes, window.offset, window.is_last) {
+        let path = self.path.as_deref();
+        let dialect = match identify(options.dialect, path, window.bytes, window.offset, window.is_last) {
             Detection::NeedMore => return Ok(false),
             Detection::Foreign(foreign) => {
                 return Err(Error::Foreign {
@@ -282,9 +265,6 @@ impl<S: Source> Reader<S> {
             Detection::Dialect(dialect) => dialect,
             Detection::Unclear => Dialect::LEVELDB,
         };
-        // A file that was to be recycled may hold nothing but an older log. Its name says which log it is.
-        let named = self.path.as_deref().and_then(log_number_of);
-        let dialect = named.map_or(detected, |number| detected.with_log_number(number));
         let decoder = Decoder::new(&options.clone().with_dialect(dialect));
         if window.offset > decoder.offset() {
             return Err(Error::Io {
@@ -477,10 +457,21 @@ impl<S: Source> Reader<S> {
         self.decoder.stored(span)
     }
 
+    /// The dialect as far as it is known by now.
+    pub(crate) fn known_dialect(&self) -> Dialect {
+        self.decoder.dialect()
+    }
+
+    /// The bytes of `region`, which must be the one that was returned last, as far as they are in memory: at least those of its last block.
+    pub(crate) fn bytes(&self, region: SkippedRegion) -> &[u8] {
+        let len = usize::try_from(region.len()).unwrap_or(usize::MAX);
+        self.source.window().at(region.begin, len)
+    }
+
     /// The length of the whole file in bytes, if the source knows it or has come to its end.
     pub fn file_len(&self) -> Option<u64> {
         let window = self.source.window();
-        let seen = window.is_last.then(|| window.offset + window.bytes.len() as u64);
+        let seen = window.is_last.then(|| window.end_offset());
         self.source.file_len().or(seen)
     }
 

@@ -9,6 +9,6 @@ mod verify;
 
 pub use fragments::{Fragment, Fragments, fragments, fragments_file, fragments_slice};
 pub use ranges::split_ranges;
-pub use salvage::{salvage, salvage_source};
+pub use salvage::{NotKept, salvage, salvage_source};
 pub use stat::{Stat, stat, stat_ranges};
 pub use verify::{Report, verify, verify_file, verify_ranges, verify_slice};

@@ -1,20 +1,24 @@
 //! Writes what can be read of a damaged log to a new one.
 
-use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use super::verify::{Report, report};
-use crate::decode::{OnCorruption, ReadOptions};
-use crate::error::Error;
+use crate::decode::{OnCorruption, ReadOptions, Step};
+use crate::dialect::{Dialect, Form, Metadata, Role, log_number_of};
+use crate::encode::Encoder;
+use crate::error::{Error, Reason, SkippedRegion};
+use crate::format::HEADER_LEN;
 use crate::reader::{Reader, Source};
-use crate::writer::Writer;
 
 /// Reads the log `source` with the policy [`OnCorruption::Salvage`], and writes all its records to a new log, `destination`. The report is about
 /// `source`.
 ///
-/// The new log is in the same dialect, with the same log number.
+/// The new log is as `source` is: its dialect and log number, the form of each record's fragments, the records that the engine has written for itself, its
+/// compression, and the trailer of a closed log if there was one. What cannot be kept is in [`Report::not_kept`]. RocksDB and Pebble take the number of a log
+/// from the name of its file: a destination whose name states another one than the records carry would be read as empty, and is refused.
 ///
 /// `source` is not changed, and `destination` must not exist. The new log is written beside it under another name, put on the disk, and gets
 /// its name last: what has the name is complete. If anything fails, what was written is removed.
@@ -35,8 +39,9 @@ use crate::writer::Writer;
 ///
 /// # Errors
 ///
-/// [`Error::Io`], with the path that it concerns: `source` cannot be read, `destination` exists ([`io::ErrorKind::AlreadyExists`]; it is then
-/// left as it is) or cannot be written.
+/// * [`Error::Io`], with the path that it concerns: `source` cannot be read, `destination` exists ([`io::ErrorKind::AlreadyExists`]; it is then
+///   left as it is), cannot be written, or has the name of another log.
+/// * [`Error::OtherLog`] if all of `source` belongs to another log than its name or the dialect says. Nothing is written.
 pub fn salvage(
     source: impl AsRef<Path>,
     destination: impl AsRef<Path>,
@@ -46,14 +51,14 @@ pub fn salvage(
     write_records(&mut Reader::open(source, options)?, destination.as_ref())
 }
 
-/// [`salvage`] for any source of a log.
+/// [`salvage`] for any source of a log; `path` is that of the file, if it is one, since its name may say which log it is.
 ///
 /// ```
 /// use cordwood::{ReadOptions, SliceSource, verbs};
 /// # let folder = tempfile::tempdir()?;
 /// # let clean = folder.path().join("clean.log");
 /// let source = SliceSource::new(b"\xdd\x5f\xb3\x7a\x03\x00\x01foo torn");
-/// let report = verbs::salvage_source(source, &clean, &ReadOptions::default())?;
+/// let report = verbs::salvage_source(source, None, &clean, &ReadOptions::default())?;
 /// assert_eq!(report.record_count, 1);
 /// assert_eq!(std::fs::read(&clean)?, b"\xdd\x5f\xb3\x7a\x03\x00\x01foo");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -64,41 +69,173 @@ pub fn salvage(
 /// As [`salvage`]; without a path, if it is `source` that cannot be read.
 pub fn salvage_source<S: Source>(
     source: S,
+    path: Option<&Path>,
     destination: impl AsRef<Path>,
     options: &ReadOptions,
 ) -> Result<Report, Error> {
     let options = options.clone().with_on_corruption(OnCorruption::Salvage);
-    write_records(&mut Reader::with_source(source, options), destination.as_ref())
+    let reader = Reader::with_source(source, options).with_path(path.map(Path::to_owned));
+    write_records(&mut { reader }, destination.as_ref())
 }
 
 fn write_records<S: Source>(reader: &mut Reader<S>, destination: &Path) -> Result<Report, Error> {
-    let at = |path: &Path| {
-        let path = path.to_owned();
-        move |source| Error::Io {
-            path: Some(path),
-            source,
-        }
+    let failed = |source| Error::Io {
+        path: Some(destination.to_owned()),
+        source,
     };
     // Looked at first, so that nothing is read in vain; what decides is that `publish` replaces nothing.
-    refuse_existing(destination).map_err(at(destination))?;
-    let mut dialect = reader.dialect()?;
-    // Without the feature no compressed record is read, and none can be written.
-    dialect.is_zstd &= cfg!(feature = "zstd");
-    let temporary = Temporary::beside(destination).map_err(at(destination))?;
-    let file = File::create_new(&temporary.path).map_err(at(destination))?;
-    let mut writer = Writer::with_dialect(file, 0, dialect);
-    let written = report(reader, |record| {
-        writer.append(record).map(drop).map_err(at(&temporary.path))
+    refuse_existing(destination).map_err(failed)?;
+    let destination_number = log_number_of(destination);
+    let mut copy = Copy::new(reader.dialect()?);
+    let (temporary, mut file) = Temporary::beside(destination).map_err(failed)?;
+    let mut write = |out: &mut Vec<u8>, len_min: usize| {
+        if out.len() > len_min {
+            file.write_all(out).map_err(failed)?;
+            out.clear();
+        }
+        Ok(())
+    };
+    let mut report = report(reader, |reader, step| {
+        match step {
+            Step::Record(span) => {
+                let number = reader.known_dialect().log_number();
+                copy.record(reader.data(span), usize::from(span.header_len), number);
+            }
+            Step::Skipped(region) => copy.region(region, reader.bytes(region)),
+            Step::NeedMore | Step::End(_) => {}
+        }
+        if let (Some(own), Some(named)) = (copy.number, destination_number)
+            && named != own
+        {
+            let message = format!(
+                "the records are those of log {own}, and the name says {named}: every reader would take them for left over; name it {own:06}.log"
+            );
+            return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, message)));
+        }
+        write(&mut copy.out, WRITE_LEN)
     })?;
-    writer.finish().map_err(at(&temporary.path))?;
-    writer.sync_with(|file| file.sync_all()).map_err(at(&temporary.path))?;
-    temporary.publish(destination).map_err(at(destination))?;
-    Ok(written)
+    if let (Some(other_log_number), Some(log_number)) = (report.other_log_number, report.dialect.log_number()) {
+        return Err(Error::OtherLog {
+            path: reader.path().map(Path::to_owned),
+            log_number,
+            other_log_number,
+        });
+    }
+    report.not_kept = copy.finish();
+    write(&mut copy.out, 0)?;
+    file.sync_all().map_err(failed)?;
+    temporary.publish(destination).map_err(failed)?;
+    Ok(report)
+}
+
+/// Bytes that are written at a time.
+const WRITE_LEN: usize = 1 << 20;
+
+/// What the new log cannot be given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum NotKept {
+    /// How far the file had been synced, which some records of Pebble's say. They are written without it: types 5 to 8 in place of 9 to 12.
+    SyncedOffsets,
+    /// Records that the engine has written for itself, and not as it writes them.
+    BadMetadata,
+    /// Fragments of a type that is not known and may be passed over.
+    IgnoredKinds,
+    /// The compression. This build does not write it: the feature `zstd` is off.
+    Compression,
+}
+
+impl NotKept {
+    /// A stable name, such as `"synced_offsets"`: the same in Python and on the command line.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            NotKept::SyncedOffsets => "synced_offsets",
+            NotKept::BadMetadata => "bad_metadata",
+            NotKept::IgnoredKinds => "ignored_kinds",
+            NotKept::Compression => "compression",
+        }
+    }
+}
+
+/// The new log, as far as it has been made.
+struct Copy {
+    encoder: Encoder,
+    dialect: Dialect,
+    /// What has not been written yet.
+    out: Vec<u8>,
+    /// The number of the log, if a fragment carries it.
+    number: Option<u32>,
+    has_end_trailer: bool,
+    not_kept: Vec<NotKept>,
+}
+
+impl Copy {
+    fn new(dialect: Dialect) -> Self {
+        let mut not_kept = Vec::new();
+        let mut written = dialect;
+        if dialect.is_zstd && !cfg!(feature = "zstd") {
+            written = dialect.without_zstd();
+            not_kept.push(NotKept::Compression);
+        }
+        Copy {
+            encoder: Encoder::with_dialect(0, written),
+            dialect: written,
+            out: Vec::new(),
+            number: None,
+            has_end_trailer: false,
+            not_kept,
+        }
+    }
+
+    /// The record that was read in fragments with headers of `header_len` bytes.
+    fn record(&mut self, data: &[u8], header_len: usize, number: Option<u32>) {
+        if header_len > Form::Recyclable.header_len() {
+            self.lose(NotKept::SyncedOffsets);
+        }
+        // Without a number, which is then that of no log, there is nothing to tell it by.
+        let number = number.filter(|_| header_len > HEADER_LEN);
+        self.number = number.or(self.number);
+        self.encoder.set_number(number);
+        self.encoder.encode(data, &mut self.out);
+    }
+
+    /// A region of the source and its bytes.
+    fn region(&mut self, region: SkippedRegion, bytes: &[u8]) {
+        match region.reason {
+            // The encoder writes it, since it is what compresses.
+            Reason::Metadata { kind }
+                if self.dialect.meaning(kind).role == Role::Metadata(Metadata::SetCompression) => {}
+            Reason::Metadata { kind } => {
+                self.number = Dialect::log_number_at(bytes, self.dialect.meaning(kind).form).or(self.number);
+                self.encoder.copy_fragment(bytes, &mut self.out);
+            }
+            Reason::BadMetadata { .. } => self.lose(NotKept::BadMetadata),
+            Reason::IgnoredKind { .. } => self.lose(NotKept::IgnoredKinds),
+            Reason::EndTrailer => self.has_end_trailer = true,
+            _ => {}
+        }
+    }
+
+    fn lose(&mut self, what: NotKept) {
+        if !self.not_kept.contains(&what) {
+            self.not_kept.push(what);
+        }
+    }
+
+    /// Ends the log as the source ends, and says what it does not have.
+    fn finish(&mut self) -> Vec<NotKept> {
+        self.encoder.begin(&mut self.out);
+        if self.has_end_trailer {
+            self.encoder.set_number(self.dialect.log_number().or(self.number));
+            self.encoder.finish(&mut self.out);
+        }
+        std::mem::take(&mut self.not_kept)
+    }
 }
 
 fn refuse_existing(path: &Path) -> io::Result<()> {
     match fs::symlink_metadata(path) {
-        Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
+        Ok(_) => Err(io::Error::new(io::ErrorKind::AlreadyExists, "File exists")),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),
     }
@@ -110,17 +247,22 @@ struct Temporary {
 }
 
 impl Temporary {
-    /// A name in the same folder that no other process uses.
-    fn beside(destination: &Path) -> io::Result<Self> {
-        let Some(name) = destination.file_name() else {
+    /// A new file in the same folder. Its name is random, since process ids are not: in a container they are the same each time. It does not hold that of
+    /// the destination, which may be as long as a name can be.
+    fn beside(destination: &Path) -> io::Result<(Self, File)> {
+        if destination.file_name().is_none() {
             return Err(io::ErrorKind::InvalidInput.into());
-        };
-        let mut temporary = OsString::from(".");
-        temporary.push(name);
-        temporary.push(format!(".{}.partial", std::process::id()));
-        Ok(Temporary {
-            path: destination.with_file_name(temporary),
-        })
+        }
+        loop {
+            let number = RandomState::new().build_hasher().finish();
+            let path = destination.with_file_name(format!(".cordwood-{number:016x}.partial"));
+            match File::create_new(&path) {
+                // Only a file that we have made is removed.
+                Ok(file) => return Ok((Temporary { path }, file)),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     /// Gives the file its name, which must not be taken.

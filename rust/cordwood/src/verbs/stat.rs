@@ -4,7 +4,7 @@ use super::ranges::{Events, joined_end, on_threads};
 use crate::decode::{End, Step};
 use crate::dialect::Dialect;
 use crate::error::{Error, Severity};
-use crate::format::{BLOCK_LEN, block_left};
+use crate::format::BLOCK_LEN;
 use crate::reader::{Reader, Source};
 
 /// What is in a log, in numbers.
@@ -45,6 +45,8 @@ pub struct Stat {
     pub file_len: Option<u64>,
     /// How the records ended.
     pub end: End,
+    /// The number of another log, if all of this one belongs to that: see [`LogInfo::other_log_number`](crate::LogInfo::other_log_number).
+    pub other_log_number: Option<u32>,
     /// Bytes of `skipped_len` that are a torn tail.
     torn_len: u64,
 }
@@ -68,6 +70,7 @@ impl Stat {
             damaged_len: 0,
             file_len: None,
             end: End::Clean { offset: 0 },
+            other_log_number: None,
             torn_len: 0,
         }
     }
@@ -91,6 +94,7 @@ impl Stat {
             damaged_len: self.damaged_len + next.damaged_len,
             file_len: next.file_len.or(self.file_len),
             end: joined_end((self.events(), self.end), (next.events(), next.end)),
+            other_log_number: self.other_log_number,
             torn_len: self.torn_len + next.torn_len,
         }
     }
@@ -166,7 +170,7 @@ pub fn stat<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
                     (End::Clean { offset }, Some(position)) => offset - position,
                     // A torn record whose first fragment is the last of its block, and empty.
                     (End::TornTail { .. }, Some(position)) => {
-                        let left = block_left(position);
+                        let left = stat.dialect.block_left(position);
                         let rest = reader.file_len().map_or(0, |file_len| file_len - position);
                         if left <= stat.dialect.trailer_len_max() {
                             rest.min(left as u64)
@@ -178,6 +182,7 @@ pub fn stat<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
                 };
                 stat.file_len = reader.file_len();
                 stat.end = end;
+                stat.other_log_number = reader.info().other_log_number.filter(|_| stat.record_count == 0);
                 return Ok(stat);
             }
             Err(error) => return Err(error),

@@ -3,6 +3,7 @@
 use std::num::NonZeroUsize;
 use std::path::Path;
 
+use super::NotKept;
 use super::ranges::{Events, joined_end, on_threads, split_ranges};
 use crate::decode::{End, ReadOptions, RecordSpan, Step};
 use crate::dialect::Dialect;
@@ -28,6 +29,10 @@ pub struct Report {
     pub findings: Findings,
     /// How the records ended.
     pub end: End,
+    /// The number of another log, if all of this one belongs to that: see [`LogInfo::other_log_number`](crate::LogInfo::other_log_number).
+    pub other_log_number: Option<u32>,
+    /// What [`salvage`](super::salvage) could not give the new log. Empty after [`verify`].
+    pub not_kept: Vec<NotKept>,
 }
 
 impl Report {
@@ -40,6 +45,8 @@ impl Report {
             file_len: None,
             findings: Findings::default(),
             end: End::Clean { offset: 0 },
+            other_log_number: None,
+            not_kept: Vec::new(),
         }
     }
 
@@ -100,30 +107,33 @@ impl Report {
 ///
 /// [`Error::Io`] if the source cannot be read.
 pub fn verify<S: Source>(reader: &mut Reader<S>) -> Result<Report, Error> {
-    report(reader, |_| Ok(()))
+    report(reader, |_, _| Ok(()))
 }
 
-/// [`verify`], with a look at each record.
+/// [`verify`], with a look at each step, while its bytes are in memory.
 pub(super) fn report<S: Source>(
     reader: &mut Reader<S>,
-    mut on_record: impl FnMut(&[u8]) -> Result<(), Error>,
+    mut on_step: impl FnMut(&mut Reader<S>, Step) -> Result<(), Error>,
 ) -> Result<Report, Error> {
     let mut report = Report::new();
     loop {
         match reader.step() {
             Ok(Step::Record(span)) => {
-                let data = reader.data(span);
-                report.record(span, data.len());
-                on_record(data)?;
+                report.record(span, reader.data(span).len());
+                on_step(reader, Step::Record(span))?;
             }
-            Ok(Step::Skipped(region)) | Err(Error::Corruption { region, .. }) => report.findings.add(Finding {
-                region,
-                bit_flip: reader.bit_flip(region),
-            }),
+            Ok(Step::Skipped(region)) | Err(Error::Corruption { region, .. }) => {
+                report.findings.add(Finding {
+                    region,
+                    bit_flip: reader.bit_flip(region),
+                });
+                on_step(reader, Step::Skipped(region))?;
+            }
             Ok(Step::NeedMore) => {}
             Ok(Step::End(end)) => {
                 report.dialect = reader.dialect()?;
                 report.end = end;
+                report.other_log_number = reader.info().other_log_number.filter(|_| report.record_count == 0);
                 report.file_len = reader.file_len();
                 return Ok(report);
             }

@@ -1,0 +1,713 @@
+//! The rules of `docs/format/reading.md` in every dialect, each with bytes made by hand: the log number, salvage, compressed logs.
+
+mod common;
+#[path = "common/wire.rs"]
+#[allow(dead_code, reason = "not every test file needs all of it")]
+mod wire;
+
+use std::time::Duration;
+
+use common::{Found, fragment, read_all};
+use cordwood::{
+    Decoder, Dialect, Error, FollowOptions, Follower, NotYet, OnCorruption, Poll, ReadOptions, Reader, Severity, Step,
+    WaitReason, Window, detect, detect_named, locate_bit_flip, verbs,
+};
+use wire::Wire;
+
+const BLOCK: usize = 32_768;
+
+fn skip() -> ReadOptions {
+    ReadOptions::default().with_on_corruption(OnCorruption::Skip)
+}
+
+/// The records of a file, with their offsets, and the reasons of the regions between them.
+fn read(file: &[u8], options: &ReadOptions) -> (Vec<(u64, Vec<u8>)>, Vec<&'static str>) {
+    let (events, _) = read_all(&mut Reader::from_slice(file, options.clone()));
+    let (mut records, mut reasons) = (Vec::new(), Vec::new());
+    for event in events {
+        match event {
+            Found::Record { offset, data, .. } => records.push((offset, data)),
+            Found::Skipped(region) => reasons.push(region.reason.as_str()),
+        }
+    }
+    (records, reasons)
+}
+
+// Small rules ---------------------------------------------------------------------------------------------------------
+
+/// The grid of `wandb_old` begins at offset 7, so its blocks end 7 bytes later than LevelDB's.
+#[test]
+fn stat_adds_up_where_an_old_run_file_is_torn_in_a_trailer() -> Result<(), cordwood::Error> {
+    let file = [
+        b":W&B\xe1\xbe\x00".as_slice(),
+        &Wire::Ieee.fragment(2, &[b'x'; 32_755]),
+        &[0; 6],
+    ]
+    .concat();
+    let options = ReadOptions::default().with_dialect(Dialect::WANDB_OLD);
+    let stat = verbs::stat(&mut Reader::from_slice(&file, options))?;
+    let sum = stat.stored_len + stat.header_len + stat.trailer_len + stat.skipped_len;
+    assert_eq!((sum, stat.file_len), (32_775, Some(32_775)));
+    Ok(())
+}
+
+/// Room that a writer has preallocated is no damage, also where the dialect that was named has a file header.
+#[test]
+fn zeros_where_a_file_header_belongs_are_zero_fill() {
+    for dialect in [Dialect::WANDB, Dialect::WANDB_OLD, Dialect::SWANLAB] {
+        for len in [1, 6, 7, 8, 100, BLOCK, BLOCK + 7, 2 * BLOCK] {
+            let (records, reasons) = read(&vec![0; len], &skip().with_dialect(dialect));
+            assert!(records.is_empty());
+            assert!(
+                reasons.iter().all(|&reason| reason == "zero_fill"),
+                "{dialect:?} {len} {reasons:?}"
+            );
+        }
+        // Not if something follows in the block: then the header was destroyed.
+        let file = [[0; 7].as_slice(), &Wire::Ieee.full(b"foo")].concat();
+        let (records, reasons) = read(&file, &skip().with_dialect(dialect));
+        assert_eq!((records.len(), reasons), (1, vec!["bad_file_header"]), "{dialect:?}");
+    }
+}
+
+#[test]
+fn a_follower_waits_for_a_file_header_that_is_zeros_so_far() -> Result<(), Box<dyn std::error::Error>> {
+    let folder = tempfile::tempdir()?;
+    let header = b":W&B\xe1\xbe\x00";
+    for written in [0, 1, 3, 5] {
+        let path = folder.path().join(format!("{written}.wandb"));
+        let mut file = vec![0; 4096];
+        file[..written].copy_from_slice(&header[..written]);
+        std::fs::write(&path, &file)?;
+        let options = FollowOptions::default()
+            .with_dialect(Dialect::WANDB)
+            .with_retry(1, Duration::ZERO);
+        let mut follower = Follower::open(&path, options)?;
+        for _ in 0..3 {
+            assert!(matches!(follower.poll()?, Poll::NotYet(_)), "{written}");
+        }
+        let whole = [header.as_slice(), &Wire::Ieee.full(b"foo")].concat();
+        file[..whole.len()].copy_from_slice(&whole);
+        std::fs::write(&path, &file)?;
+        assert!(matches!(follower.poll()?, Poll::Skipped(region) if region.reason.as_str() == "file_header"));
+        assert!(matches!(follower.poll()?, Poll::Record(record) if record.data == b"foo"));
+    }
+    Ok(())
+}
+
+/// Offsets that no file has: no overflow.
+#[test]
+fn a_window_at_the_end_of_all_offsets() {
+    let mut damaged = fragment(1, b"foo");
+    damaged[9] ^= 1;
+    for bytes in [&fragment(1, b"foo")[..], &damaged, &[0; 20], b"junk", &[]] {
+        for offset in [u64::MAX, u64::MAX - 5, u64::MAX - BLOCK as u64] {
+            for policy in [OnCorruption::Skip, OnCorruption::Salvage] {
+                let options = ReadOptions::default()
+                    .with_range(offset, None)
+                    .with_on_corruption(policy);
+                let mut decoder = Decoder::new(&options);
+                let window = Window {
+                    offset,
+                    bytes,
+                    is_last: true,
+                };
+                for _ in 0..20 {
+                    if matches!(decoder.step(window), Step::End(_)) {
+                        break;
+                    }
+                }
+            }
+        }
+    }
+    let flip = locate_bit_flip(&damaged, u64::MAX).expect("one bit");
+    assert_eq!(flip.offset, u64::MAX);
+}
+
+/// A fragment of more than 32,754 bytes behind the file header has no room in a block that begins at offset 0.
+#[test]
+fn a_torn_run_file_of_the_old_grid_is_told_by_the_length_of_its_first_fragment() {
+    let mut file = b":W&B\xe1\xbe\x00".to_vec();
+    Wire::Ieee.append(&mut file, 7, &[b'x'; 200_000]);
+    for len in (14..3 * BLOCK).step_by(997) {
+        let (records, reasons) = read(&file[..len], &skip());
+        assert!(records.is_empty());
+        assert!(
+            reasons
+                .iter()
+                .all(|&reason| reason == "file_header" || reason == "torn_tail"),
+            "{len} {reasons:?}"
+        );
+        assert_eq!(detect(&file[..len]), Ok(Some(Dialect::WANDB_OLD)));
+    }
+    // A short one fits both.
+    let short = [&file[..7], &Wire::Ieee.full(b"foo")].concat();
+    assert_eq!(detect(&short), Ok(Some(Dialect::WANDB)));
+}
+
+#[test]
+fn a_damaged_file_header_is_that_which_it_is_closest_to() {
+    for (header, dialect) in [
+        (b":SWL\xd6\xe1\x02", Dialect::SWANLAB),
+        (b":W&B\xe1\xbe\x00", Dialect::WANDB),
+    ] {
+        let records: Vec<u8> = [b"one".as_slice(), b"two", b"three"]
+            .iter()
+            .flat_map(|data| Wire::Ieee.full(data))
+            .collect();
+        for at in 0..7 {
+            let mut file = [header.as_slice(), &records].concat();
+            file[at] ^= 4;
+            assert_eq!(detect(&file), Ok(Some(dialect)), "{at}");
+        }
+    }
+}
+
+/// No engine writes an empty record, but a log that was cut in its header is torn, and not damaged.
+#[test]
+fn a_recyclable_log_cut_in_the_header_of_an_empty_record_is_torn() {
+    let file = Wire::Recyclable(3).full(b"");
+    for len in 1..file.len() {
+        let (records, reasons) = read(&file[..len], &skip());
+        assert_eq!((records.len(), reasons), (0, vec!["torn_tail"]), "{len}");
+    }
+}
+
+// Salvage -------------------------------------------------------------------------------------------------------------
+
+fn salvage() -> ReadOptions {
+    ReadOptions::default().with_on_corruption(OnCorruption::Salvage)
+}
+
+/// The checksum proves the true length, whatever the damaged one leads to.
+#[test]
+fn a_flipped_bit_of_a_length_that_leads_to_another_fragment_costs_one_record() {
+    let file: Vec<u8> = (0..1500)
+        .flat_map(|number| Wire::Plain.full(format!("{number:09}").as_bytes()))
+        .collect();
+    for bit in 0..16 {
+        let mut file = file.clone();
+        file[48 + 4 + bit / 8] ^= 1 << (bit % 8);
+        let (records, reasons) = read(&file, &salvage());
+        assert_eq!((records.len(), reasons.len()), (1499, 1), "{bit}");
+    }
+    // Nor are the records of a log inside of the record returned.
+    let inner: Vec<u8> = (0..20).flat_map(|_| Wire::Plain.full(b"inner")).collect();
+    let mut file = [Wire::Plain.full(&inner), Wire::Plain.full(b"after")].concat();
+    file[4] ^= 0x08;
+    let (records, _) = read(&file, &salvage());
+    assert_eq!(
+        records.iter().map(|(_, data)| data.as_slice()).collect::<Vec<_>>(),
+        [b"after"]
+    );
+}
+
+/// Six zeros and a 5 are what the end of a block and an empty record of type 1 look like once their beginning is lost.
+#[test]
+fn what_looks_like_an_end_trailer_behind_damage_does_not_end_the_log() {
+    let mut file = Wire::Plain.full(&[b'x'; 50]);
+    file[3] ^= 1;
+    file.extend(Wire::Plain.full(&[b'y'; 50]));
+    file.extend([0, 0, 0, 0, 0, 0, 5, 1, 2, 3, 4]);
+    file.resize(BLOCK, 0);
+    for _ in 0..2 {
+        for _ in 0..100 {
+            file.extend(Wire::Plain.full(b"good"));
+        }
+        file.resize(file.len().next_multiple_of(BLOCK), 0);
+    }
+    for dialect in [Dialect::PEBBLE, Dialect::RECYCLABLE] {
+        for dialect in [dialect, dialect.with_log_number(9)] {
+            let skipped = read(&file, &skip().with_dialect(dialect)).0;
+            let salvaged = read(&file, &salvage().with_dialect(dialect)).0;
+            assert_eq!((skipped.len(), salvaged.len()), (200, 201), "{dialect:?}");
+        }
+    }
+}
+
+/// Without a number any four bytes would do, and there is no checksum: only the trailer of an empty log is believed.
+#[test]
+fn an_end_trailer_is_believed_only_with_its_number() {
+    let trailer = b"\x00\x00\x00\x00\x00\x00\x05\x02\x00\x00\x00";
+    let file = [&Wire::Plain.full(b"one")[..], trailer, &Wire::Plain.full(b"two")].concat();
+    assert_eq!(
+        read(&file, &skip().with_dialect(Dialect::PEBBLE)).1,
+        ["checksum_mismatch"]
+    );
+    let numbered = skip().with_dialect(Dialect::PEBBLE.with_log_number(1));
+    assert_eq!(read(&file, &numbered).1, ["end_trailer", "stale"]);
+    // A log that was closed without a record: its trailer says which it is.
+    assert_eq!(detect(trailer), Ok(Some(Dialect::PEBBLE.with_log_number(1))));
+    for options in [skip(), skip().with_dialect(Dialect::PEBBLE)] {
+        assert_eq!(read(trailer, &options), (vec![], vec!["end_trailer"]));
+    }
+}
+
+/// How records are compressed is said once, at the beginning. What was found behind damage does not change it.
+#[test]
+fn a_compression_that_is_found_behind_damage_changes_no_record() {
+    let set_zstd = b"\xe1\x2c\x08\xf8\x04\x00\x09\x07\x00\x00\x00";
+    let mut file = Wire::Plain.full(b"damaged");
+    file[8] ^= 1;
+    file.extend(set_zstd);
+    file.extend(Wire::Plain.full(b"plain"));
+    file.resize(BLOCK, 0);
+    file.extend(Wire::Plain.full(b"after"));
+    let (records, _) = read(&file, &salvage().with_dialect(Dialect::ROCKSDB));
+    assert_eq!(
+        records.iter().map(|(_, data)| data.as_slice()).collect::<Vec<_>>(),
+        [b"plain", b"after"]
+    );
+}
+
+/// The same numbers on every machine.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, max: usize) -> usize {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % max
+    }
+
+    fn bytes(&mut self, len: usize) -> Vec<u8> {
+        (0..len).map(|_| self.below(256) as u8).collect()
+    }
+
+    fn of<T: Copy>(&mut self, choices: &[T]) -> T {
+        choices[self.below(choices.len())]
+    }
+
+    /// Something that may be found in a log, or in none.
+    fn piece(&mut self, wires: &[Wire]) -> Vec<u8> {
+        let len = self.of(&[0, 1, 4, 30, 300, 3000]);
+        let payload = match self.below(8) {
+            0 => vec![0; len],
+            1 => Wire::Plain.full(&vec![b'i'; len / 2]),
+            _ => self.bytes(len),
+        };
+        let wire = if self.below(12) > 0 { wires[0] } else { self.of(wires) };
+        match self.below(40) {
+            0 => payload,
+            1 => vec![0; self.of(&[1, 7, 11, 19])],
+            2 => [&[0, 0, 0, 0, 0, 0, 5], &self.of(&[3_u32, 4, 5, 99]).to_le_bytes()[..]].concat(),
+            3 => wire.fragment(self.of(&[9, 10, 11, 77, 130, 131, 200]), &payload),
+            4 => Wire::Plain.fragment(9, &[7, 0, 0, 0]),
+            5..9 => {
+                let mut damaged = wire.part(1, &payload);
+                for _ in 0..self.of(&[1, 1, 2, 9]) {
+                    let at = self.below(damaged.len());
+                    damaged[at] ^= 1 << self.below(8);
+                }
+                damaged
+            }
+            9..16 => wire.part(self.below(4) as u8 + 1, &payload),
+            _ => wire.full(&payload),
+        }
+    }
+
+    fn file(&mut self, wires: &[Wire], prefix: &[u8], grid: usize) -> Vec<u8> {
+        let mut file = prefix.to_vec();
+        for block in 1..self.below(3) + 2 {
+            let end = block * BLOCK + grid;
+            let fill = self.of(&[100, 2_000, 10_000, 40_000]);
+            let begin = file.len();
+            while file.len() < (begin + fill).min(end) {
+                file.extend(self.piece(wires));
+            }
+            file.resize(end, 0);
+        }
+        if self.below(3) == 0 {
+            let len = self.below(file.len());
+            file.truncate(len);
+        }
+        file
+    }
+}
+
+/// Whatever is in a file, of whatever dialect: what `skip` returns, `salvage` returns, too.
+#[test]
+fn salvage_returns_a_superset_of_skip() {
+    let (plain, ieee) = (vec![Wire::Plain], vec![Wire::Ieee]);
+    let numbered = |own: Wire| {
+        vec![
+            own,
+            Wire::Recyclable(3),
+            Wire::Recyclable(4),
+            Wire::Synced(3, 0),
+            Wire::Synced(4, 0),
+            Wire::Plain,
+        ]
+    };
+    let mut salvaged_count = 0;
+    for seed in 0..600 {
+        let mut random = Random(seed);
+        let dialect = random.of(&Dialect::ALL);
+        let (wires, prefix, grid) = match dialect.name() {
+            "leveldb" => (plain.clone(), &b""[..], 0),
+            "wandb" => (ieee.clone(), &b":W&B\xe1\xbe\x00"[..], 0),
+            "wandb_old" => (ieee.clone(), &b":W&B\xe1\xbe\x00"[..], 7),
+            "swanlab" => (ieee.clone(), &b":SWL\xd6\xe1\x02"[..], 0),
+            _ => {
+                let own = random.of(&[
+                    Wire::Plain,
+                    Wire::Recyclable(3),
+                    Wire::Recyclable(4),
+                    Wire::Synced(3, 0),
+                ]);
+                (numbered(own), &b""[..], 0)
+            }
+        };
+        let file = random.file(&wires, prefix, grid);
+        let named = [dialect, dialect.with_log_number(3), dialect.with_zstd()];
+        let mut all: Vec<_> = named.map(|dialect| skip().with_dialect(dialect)).into();
+        all.push(skip());
+        all.push(skip().with_dialect(dialect).with_verify_checksums(false));
+        let start = random.below(file.len().max(1)) as u64;
+        let end = start + random.below(2 * BLOCK) as u64;
+        all.push(skip().with_dialect(dialect).with_range(start, Some(end)));
+        all.push(skip().with_dialect(dialect).with_record_len_max(100));
+        for options in all {
+            if Reader::from_slice(&file, options.clone()).dialect().is_err() {
+                continue; // Of another format, by chance.
+            }
+            let skipped = read(&file, &options).0;
+            let salvaged = read(&file, &options.clone().with_on_corruption(OnCorruption::Salvage)).0;
+            let mut rest = salvaged.iter();
+            for record in &skipped {
+                assert!(
+                    rest.any(|found| found == record),
+                    "seed {seed}: the record at {} is lost, {options:?}",
+                    record.0
+                );
+            }
+            salvaged_count += salvaged.len() - skipped.len();
+        }
+    }
+    assert!(salvaged_count > 1_000, "{salvaged_count}");
+}
+
+// The log number ------------------------------------------------------------------------------------------------------
+
+/// A record of log 123, from the specification of the header: checksum, length 3, type 5, number 123.
+const FOO_OF_123: &[u8] = b"\x45\xb7\x1d\x10\x03\x00\x05\x7b\x00\x00\x00foo";
+
+fn numbered_dialects() -> [Option<Dialect>; 4] {
+    [
+        None,
+        Some(Dialect::ROCKSDB),
+        Some(Dialect::PEBBLE),
+        Some(Dialect::RECYCLABLE),
+    ]
+}
+
+/// The number that is named, else that in the file's name, else that of the first valid fragment of the file: the same for all that read.
+#[test]
+fn one_rule_for_the_log_number() -> Result<(), Box<dyn std::error::Error>> {
+    let folder = tempfile::tempdir()?;
+    for (name, named, number) in [
+        ("copy.log", None, 123),
+        ("000123.log", None, 123),
+        ("000124.log", None, 124),
+        ("000124-001.log", None, 124),
+        ("000124.log", Some(123), 123),
+        ("copy.log", Some(124), 124),
+    ] {
+        for dialect in numbered_dialects() {
+            let mut options = skip();
+            let mut follow = FollowOptions::default();
+            if let Some(number) = named {
+                let Some(dialect) = dialect else { continue };
+                options = options.with_dialect(dialect.with_log_number(number));
+            } else {
+                options.dialect = dialect;
+            }
+            follow.dialect = options.dialect;
+            let path = folder.path().join(name);
+            std::fs::write(&path, FOO_OF_123)?;
+            let count = u64::from(number == 123);
+            let other = (number != 123).then_some(123);
+
+            let mut reader = Reader::open(&path, options.clone())?;
+            assert_eq!(reader.dialect()?.log_number(), Some(number), "{name} {options:?}");
+            let (events, _) = read_all(&mut reader);
+            assert_eq!(
+                events
+                    .iter()
+                    .filter(|event| matches!(event, Found::Record { .. }))
+                    .count() as u64,
+                count
+            );
+            let threads = std::num::NonZeroUsize::MIN;
+            let report = verbs::verify_file(&path, &options, threads)?;
+            assert_eq!(
+                (
+                    report.record_count,
+                    report.dialect.log_number(),
+                    report.other_log_number,
+                    report.is_ok()
+                ),
+                (count, Some(number), other, true)
+            );
+            let stat = verbs::stat(&mut Reader::open(&path, options.clone())?)?;
+            assert_eq!((stat.record_count, stat.other_log_number), (count, other));
+            let mut fragments = verbs::fragments_file(&path, options.dialect)?;
+            let reason = fragments
+                .next_fragment()?
+                .expect("a fragment")
+                .reason
+                .map(|reason| reason.as_str());
+            assert_eq!(reason, other.map(|_| "stale"));
+            if named.is_none() {
+                let detected = detect_named(FOO_OF_123, Some(&path))
+                    .expect("a log")
+                    .expect("a dialect");
+                assert_eq!(detected.log_number(), Some(number));
+            }
+            let mut follower = Follower::open(&path, follow)?;
+            let is_record = matches!(follower.poll()?, Poll::Record(record) if record.data == b"foo");
+            assert_eq!(is_record, count == 1, "{name} {options:?}");
+
+            let destination = folder.path().join("salvaged");
+            let salvaged = verbs::salvage(&path, &destination, &options);
+            match other {
+                None => {
+                    assert_eq!(salvaged?.record_count, 1);
+                    std::fs::remove_file(&destination)?;
+                }
+                Some(other) => {
+                    let error = salvaged.expect_err("nothing to salvage");
+                    let message = error.to_string();
+                    assert!(
+                        matches!(error, Error::OtherLog { log_number, other_log_number, .. }
+                            if (log_number, other_log_number) == (number, other)),
+                        "{message}"
+                    );
+                    assert!(message.contains(name) && message.contains("123") && message.contains("124"));
+                    assert_eq!(std::fs::read_dir(folder.path())?.count(), 1, "nothing is left");
+                }
+            }
+            std::fs::remove_file(&path)?;
+        }
+    }
+    Ok(())
+}
+
+/// A follower that has been told the old log's records would take their number for its own, and wait for ever.
+#[test]
+fn a_follower_of_a_recycled_log_waits_for_the_new_one() -> Result<(), Box<dyn std::error::Error>> {
+    let folder = tempfile::tempdir()?;
+    for dialect in numbered_dialects() {
+        let path = folder.path().join("000124.log");
+        std::fs::write(&path, FOO_OF_123)?;
+        let mut options = FollowOptions::default();
+        options.dialect = dialect;
+        let mut follower = Follower::open(&path, options)?;
+        for _ in 0..2 {
+            let Poll::NotYet(NotYet { reason, .. }) = follower.poll()? else {
+                panic!("{dialect:?}: a record of another log")
+            };
+            assert_eq!(reason, WaitReason::Idle);
+        }
+        let new = Wire::Recyclable(124);
+        std::fs::write(&path, [new.full(b"new"), new.full(b"new2")].concat())?;
+        assert!(
+            matches!(follower.poll()?, Poll::Record(record) if record.data == b"new"),
+            "{dialect:?}"
+        );
+        assert!(matches!(follower.poll()?, Poll::Record(record) if record.data == b"new2"));
+    }
+    Ok(())
+}
+
+/// A recycled file: `own_len` bytes or more of log 7, over an older log of ten blocks.
+fn recycled(own_len: usize) -> (Vec<u8>, usize) {
+    let (mut old, mut own) = (Vec::new(), Vec::new());
+    while old.len() < 10 * BLOCK {
+        Wire::Recyclable(6).append(&mut old, 0, &[b'o'; 901]);
+    }
+    let mut count = 0;
+    while own.len() < own_len {
+        Wire::Recyclable(7).append(&mut own, 0, &[b'n'; 777]);
+        count += 1;
+    }
+    let len = own.len();
+    old.splice(..len, own);
+    (old, count)
+}
+
+/// Read in ranges, as workers do: each record once, and what is left of the older log is no damage.
+#[test]
+fn ranges_of_a_recycled_log_report_no_damage() -> Result<(), Box<dyn std::error::Error>> {
+    let folder = tempfile::tempdir()?;
+    for (name, own_len) in [
+        ("copy.log", 70_000),
+        ("copy.log", 3 * BLOCK),
+        ("000007.log", 70_000),
+        ("000007.log", 0),
+    ] {
+        let (file, count) = recycled(own_len);
+        let path = folder.path().join(name);
+        std::fs::write(&path, &file)?;
+        for dialect in numbered_dialects() {
+            for step in [BLOCK, 2 * BLOCK, 50_000, file.len()] {
+                let mut found = 0;
+                for start in (0..file.len()).step_by(step) {
+                    let mut options = skip().with_range(start as u64, Some((start + step) as u64));
+                    options.dialect = dialect;
+                    let (events, end) = read_all(&mut Reader::open(&path, options.clone())?);
+                    for event in &events {
+                        match event {
+                            Found::Record { data, .. } => {
+                                assert_eq!(data, &[b'n'; 777]);
+                                found += 1;
+                            }
+                            Found::Skipped(region) => {
+                                // The record that the log was cut in by the old one is torn at most.
+                                assert_ne!(
+                                    region.reason.severity(),
+                                    Severity::Corruption,
+                                    "{name} {start} {region:?}"
+                                );
+                            }
+                        }
+                    }
+                    assert!(end.offset() >= start as u64);
+                }
+                assert_eq!(found, count, "{name} {own_len} {dialect:?} {step}");
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A write that never reached the disk is still damage: in the range in which the log goes on, at the latest.
+#[test]
+fn a_lost_write_is_reported_by_a_range() {
+    let (mut file, _) = recycled(9 * BLOCK);
+    let (old, _) = recycled(0);
+    file[2 * BLOCK..5 * BLOCK].copy_from_slice(&old[2 * BLOCK..5 * BLOCK]);
+    let options = |start: usize, end: usize| {
+        skip()
+            .with_dialect(Dialect::RECYCLABLE.with_log_number(7))
+            .with_range(start as u64, Some(end as u64))
+    };
+    let has_lost = |start, end| read(&file, &options(start, end)).1.contains(&"lost_write");
+    assert!(has_lost(0, file.len()));
+    for step in [BLOCK, 2 * BLOCK, 3 * BLOCK] {
+        let edges: Vec<usize> = (0..file.len()).step_by(step).collect();
+        assert!(edges.iter().any(|&start| has_lost(start, start + step)), "{step}");
+    }
+}
+
+/// The number is that of the file, and not of the range: here an older log stands in the second half.
+#[test]
+fn a_range_takes_the_number_of_the_file() -> Result<(), cordwood::Error> {
+    let (file, _) = recycled(70_000);
+    for dialect in numbered_dialects() {
+        let mut options = skip().with_range(5 * BLOCK as u64, None);
+        options.dialect = dialect;
+        let slice = read_all(&mut Reader::from_slice(&file, options.clone())).0;
+        let stream = read_all(&mut Reader::new(file.as_slice(), options)).0;
+        for events in [slice, stream] {
+            let [Found::Skipped(region)] = events.as_slice() else {
+                panic!("{dialect:?}: {events:?}")
+            };
+            assert_eq!(region.reason.as_str(), "stale");
+        }
+    }
+    Ok(())
+}
+
+// Compressed logs -----------------------------------------------------------------------------------------------------
+
+#[cfg(feature = "zstd")]
+mod compressed {
+    use super::*;
+    use cordwood::Encoder;
+
+    fn log(number: Option<u32>, records: &[Vec<u8>]) -> Vec<u8> {
+        let dialect = number.map_or(Dialect::ROCKSDB, |number| Dialect::ROCKSDB.with_log_number(number));
+        let mut encoder = Encoder::with_dialect(0, dialect.with_zstd());
+        let mut file = Vec::new();
+        for record in records {
+            encoder.encode(record, &mut file);
+        }
+        file
+    }
+
+    fn records() -> Vec<Vec<u8>> {
+        let mut random = Random(1);
+        (0..250).map(|_| random.bytes(500)).collect()
+    }
+
+    /// Whether all that is returned was written, under each policy, and what is returned by `skip`.
+    #[track_caller]
+    fn check(file: &[u8], records: &[Vec<u8>], what: &str) -> usize {
+        let written: std::collections::HashSet<_> = records.iter().collect();
+        let mut count = 0;
+        for policy in [
+            OnCorruption::Raise,
+            OnCorruption::Skip,
+            OnCorruption::Stop,
+            OnCorruption::Salvage,
+        ] {
+            let options = ReadOptions::default().with_on_corruption(policy);
+            for options in [options.clone(), options.clone().with_dialect(Dialect::ROCKSDB)] {
+                for options in [options.clone(), options.with_range(70_000, None)] {
+                    let found = read(file, &options).0;
+                    for (offset, data) in &found {
+                        assert!(written.contains(data), "{what}: {policy:?} returns a frame at {offset}");
+                    }
+                    count = count.max(found.len());
+                }
+            }
+        }
+        count
+    }
+
+    /// The first fragment says that records are compressed. Without it they are taken for what they look like.
+    #[test]
+    fn a_frame_is_no_record_of_an_uncompressed_log() {
+        let records = records();
+        for number in [None, Some(7)] {
+            let file = log(number, &records);
+            assert_eq!(check(&file, &records, "whole"), 250);
+            let step = if number.is_some() { 29 } else { 3 };
+            for bit in (0..88).step_by(step) {
+                let mut damaged = file.clone();
+                damaged[bit / 8] ^= 1 << (bit % 8);
+                let count = check(&damaged, &records, &format!("{number:?} bit {bit}"));
+                assert!(count > 240, "{bit} {count}");
+            }
+            // All of the first block, or of the first fragment, or so much of it that nothing can be known of it.
+            for len in [1, 11, 300, BLOCK] {
+                for fill in [0, 0xff] {
+                    let mut damaged = file.clone();
+                    damaged[..len].fill(fill);
+                    let count = check(&damaged, &records, &format!("{number:?} {len} bytes of {fill}"));
+                    assert!(count > 150, "{number:?} {len} {fill} {count}");
+                }
+            }
+        }
+    }
+
+    /// Who keeps frames of his own in a log gets them back as they are, also if the first one is damaged.
+    #[test]
+    fn frames_of_the_user_stay_what_they_are() {
+        let frames: Vec<Vec<u8>> = records()
+            .iter()
+            .map(|record| [b"\x28\xb5\x2f\xfd".as_slice(), record].concat())
+            .collect();
+        let file: Vec<u8> = frames[..50].iter().flat_map(|frame| Wire::Plain.full(frame)).collect();
+        for at in [0, 8, 300] {
+            let mut damaged = file.clone();
+            damaged[at] ^= 1;
+            let found = read(&damaged, &salvage()).0;
+            assert_eq!(found.len(), 49);
+            assert!(found.iter().all(|(_, data)| frames.contains(data)));
+        }
+    }
+}
