@@ -105,18 +105,29 @@ def test_a_log_that_its_engine_never_appends_to(path, name, records, named, on_t
     """Not "damaged", which it is not; and not written where no reader looks."""
     dialect = NEVER_APPENDED[name]
     before = make(path, dialect, records)
-    with pytest.raises((cordwood.DialectError, ValueError), match=r"create a new log"):
+    with pytest.raises((cordwood.DialectError, ValueError), match=r"never appended to.*a new log"):
         cordwood.open(path, "a", on_torn_tail=on_torn_tail, **({"dialect": dialect} if named else {})).close()
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize("dialect", [cordwood.Dialect("rocksdb", zstd=True), NUMBERED], ids=str)
+@pytest.mark.parametrize("dialect", [NUMBERED, cordwood.Dialect("rocksdb", zstd=True)], ids=str)
 def test_what_is_refused_makes_no_file(path, dialect):
-    with pytest.raises((cordwood.DialectError, ValueError), match=r"create a new log") as caught:
+    with pytest.raises((cordwood.DialectError, ValueError), match=r"never appended to.*a new log") as caught:
         cordwood.open(path, "a", dialect=dialect).close()
-    if dialect != NUMBERED:
-        assert "log number" not in str(caught.value)
+    assert ("log number" in str(caught.value)) == (dialect == NUMBERED)
     assert not path.exists()
+
+
+@pytest.mark.parametrize("dialect", ["rocksdb", "pebble", "recyclable"])
+@pytest.mark.parametrize("records", [[], [b"one", PAYLOAD[:50_000]]], ids=["new", "there"])
+def test_without_a_log_number_they_are_leveldbs(path, dialect, records):
+    """The dialect that is named reads what is there, and writes the same bytes."""
+    if records:
+        path.write_bytes(reference.encode(records))
+    with cordwood.open(path, "a", dialect=dialect) as writer:
+        writer.append(b"new")
+    assert path.read_bytes().startswith(reference.encode([*records, b"new"]))
+    assert list(cordwood.open(path)) == [*records, b"new"]
 
 
 # Files that are no log ---------------------------------------------------------------------------
@@ -218,7 +229,7 @@ def test_the_command_line_does_the_same(path, dialect, on_torn_tail):
         assert [record.data for record in judge.records_in(path.read_bytes(), "wandb")] == [*WITH_ZEROS, b"more"]
     else:
         assert done.returncode == 1
-        assert b"create a new log" in done.stderr
+        assert b"never appended to" in done.stderr
         assert path.read_bytes() == before
 
 

@@ -257,7 +257,7 @@ def test_pebble_closes_its_logs(tmp_path):
             assert reader.end.kind == "clean"
     before = (tmp_path / "000007.log").read_bytes()
     for named in (dialect, "pebble", "recyclable", None):
-        with pytest.raises(cordwood.DialectError, match="never appended to.* create a new log"):
+        with pytest.raises(cordwood.DialectError, match=r"never appended to.* create a new log"):
             cordwood.open(tmp_path / "000007.log", "a", dialect=named)
     with pytest.raises(cordwood.DialectError, match="never appended to"):
         cordwood.open(tmp_path / "new.log", "a", dialect=dialect)

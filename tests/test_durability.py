@@ -248,7 +248,7 @@ class Limit:
 @pytest.mark.parametrize("length", [0, 1, 10, 5000, 9_999, 10_007, 20_000])
 def test_a_write_that_does_not_fit_is_undone(path, length):
     """The first write arrives in part. Nothing of it stays, and all that was appended is written once there is room."""
-    with cordwood.Writer(path) as writer:
+    with cordwood.Writer(path, flush="close") as writer:
         writer.append(b"before", sync=True)
         with Limit(13 + length):
             writer.append(PAYLOAD[:10_000])

@@ -30,7 +30,7 @@ def worker(path: str) -> None:
         begin = time.process_time_ns()
         match line.strip():
             case "append":
-                with cordwood.Writer(os.devnull, "w") as writer:
+                with cordwood.Writer(os.devnull, "w", flush="close") as writer:
                     for _ in range(COUNT):
                         writer.append(record)
                     done = writer.tell()

@@ -66,7 +66,7 @@ def cordwood_read_records(path: Path) -> Iterable[object]:
 def cordwood_append(path: Path, records: list[bytes]) -> None:
     import cordwood
 
-    with cordwood.open(path, "w") as writer:
+    with cordwood.open(path, "w", flush="close") as writer:
         append = writer.append
         for record in records:
             append(record)
@@ -75,18 +75,17 @@ def cordwood_append(path: Path, records: list[bytes]) -> None:
 def cordwood_extend(path: Path, records: list[bytes]) -> None:
     import cordwood
 
-    with cordwood.open(path, "w") as writer:
+    with cordwood.open(path, "w", flush="close") as writer:
         writer.extend(records)
 
 
 def cordwood_append_each(path: Path, records: Iterable[bytes]) -> None:
     import cordwood
 
-    with cordwood.open(path, "w") as writer:
-        append, flush = writer.append, writer.flush
+    with cordwood.open(path, "w", flush="append") as writer:
+        append = writer.append
         for record in records:
             append(record)
-            flush()
 
 
 def cordwood_checksum() -> Checksum:

@@ -10,7 +10,7 @@ use std::hint::black_box;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use cordwood::{Encoder, LogFile, LogFileOptions};
+use cordwood::{Encoder, FlushPolicy, LogFile, LogFileOptions};
 use cordwood_bench::{SIZES, noise, records};
 
 use crate::rusty_leveldb::log::LogWriter;
@@ -38,10 +38,10 @@ pub(crate) fn compare() {
             write();
             assert!(std::fs::read(path).expect("a file") == expected, "other bytes");
         };
-        check(&|| append_each(path, &records));
+        check(&|| append_with(FlushPolicy::EveryAppend, path, &records));
         check(&|| append_each_rusty(path, &records));
         check(&|| write_each(path, &framed));
-        check(&|| append_gathered(path, &records));
+        check(&|| append_with(FlushPolicy::OnClose, path, &records));
         check(&|| append_gathered_rusty(path, &records));
         check(&|| write_gathered(path, &framed));
 
@@ -50,7 +50,9 @@ pub(crate) fn compare() {
             size.name,
             records.len(),
             &mut [
-                Contender::new("cordwood", || append_each(path, black_box(&records))),
+                Contender::new("cordwood", || {
+                    append_with(FlushPolicy::EveryAppend, path, black_box(&records))
+                }),
                 Contender::new("bare-writes", || write_each(path, black_box(&framed))),
                 Contender::new("rusty-leveldb", || append_each_rusty(path, black_box(&records))),
             ],
@@ -60,7 +62,9 @@ pub(crate) fn compare() {
             size.name,
             records.len(),
             &mut [
-                Contender::new("cordwood", || append_gathered(path, black_box(&records))),
+                Contender::new("cordwood", || {
+                    append_with(FlushPolicy::OnClose, path, black_box(&records))
+                }),
                 Contender::new("bare-writes", || write_gathered(path, black_box(&framed))),
                 Contender::new("rusty-leveldb", || append_gathered_rusty(path, black_box(&records))),
             ],
@@ -79,17 +83,8 @@ fn framed(records: &[&[u8]]) -> Vec<Vec<u8>> {
     records.iter().map(frame).collect()
 }
 
-fn append_each(path: &Path, records: &[&[u8]]) {
-    let log = LogFile::create(path, LogFileOptions::default()).expect("a file");
-    for record in records {
-        log.append(record).expect("the file takes it");
-        log.flush().expect("the file takes it");
-    }
-    log.close().expect("the file takes it");
-}
-
-fn append_gathered(path: &Path, records: &[&[u8]]) {
-    let log = LogFile::create(path, LogFileOptions::default()).expect("a file");
+fn append_with(flush: FlushPolicy, path: &Path, records: &[&[u8]]) {
+    let log = LogFile::create(path, LogFileOptions::default().with_flush(flush)).expect("a file");
     for record in records {
         log.append(record).expect("the file takes it");
     }
