@@ -183,7 +183,7 @@ def test_each_allocation_of_a_batch_may_fail():
         batch = []
         try:
             _testcapi.set_nomemory(nth, nth + 1)
-            batch = next(batches)
+            batch = next(batches, [])
         except MemoryError:
             failed += 1
         finally:
