@@ -10,6 +10,7 @@ import pytest
 import reference
 
 import cordwood
+from cordwood import _native
 
 ONE = reference.encode([b"one"])
 
@@ -27,6 +28,7 @@ DROPPED = {
 SCRIPT = """
 import sys, warnings
 import cordwood
+from cordwood import _native
 path = sys.argv[1]
 
 def interrupted():
@@ -158,3 +160,71 @@ def test_weak_references(tmp_path):
         del log
     del writer
     assert reference() is None
+
+
+class Source:
+    """A source that holds what reads it."""
+
+    def __init__(self, hold):
+        self.data = io.BytesIO(ONE * 3)
+        self.held = hold(self)
+
+    def read(self, size):
+        return self.data.read(size)
+
+    def seekable(self):
+        return True
+
+    def tell(self):
+        return self.data.tell()
+
+    def seek(self, offset):
+        return self.data.seek(offset)
+
+
+class Buffer(bytearray):
+    """A buffer that can have attributes."""
+
+
+READERS = {
+    "reader": cordwood.Reader,
+    "records": lambda source: cordwood.Reader(source).records(),
+    "batches": lambda source: cordwood.Reader(source).batches(),
+    "packs": lambda source: cordwood.Reader(source).packs(threads=2),
+    "fragments": cordwood.fragments,
+    "runs": _native.runs,
+}
+
+
+@pytest.mark.parametrize("is_begun", [False, True])
+@pytest.mark.parametrize("name", READERS)
+def test_a_source_that_holds_its_reader_is_freed(name, is_begun):
+    source = Source(READERS[name])
+    buffer = Buffer(ONE * 3)
+    buffer.held = READERS[name](buffer)
+    if is_begun:
+        next(source.held)
+        next(buffer.held)
+    are_alive = [weakref.ref(source), weakref.ref(buffer), weakref.ref(source.held), weakref.ref(buffer.held)]
+    del source, buffer
+    gc.collect()
+    assert [is_alive() for is_alive in are_alive] == [None] * 4
+
+
+def test_objects_that_cannot_be_freed_yet_are_kept():
+    source = Source(cordwood.Reader)
+    held = source.held
+    del source
+    gc.collect()
+    assert list(held) == [b"one"] * 3
+
+
+def test_weak_references_to_what_reads(tmp_path):
+    path = tmp_path / "example.log"
+    path.write_bytes(ONE)
+    reader = cordwood.Reader(path)
+    follower = cordwood.follow(path, timeout=0)
+    for held in (reader, reader.records(), reader.batches(), reader.packs(), next(reader.packs())):
+        assert weakref.ref(held)() is held
+    for held in (cordwood.fragments(path), follower, follower.records()):
+        assert weakref.ref(held)() is held

@@ -182,13 +182,20 @@ class Reader:
 
     A reader may be shared between threads; each record goes to one of them.
 
+    A path is opened once, and what it named then is read to its end, by threads too: renaming, replacing or removing it
+    changes nothing, nor does a forked process that reads on. Ctrl-C and what else a signal's handler raises is raised
+    at once, and too little memory for a record or a batch is `MemoryError`: in both cases no record is lost, the next
+    step returns what comes next.
+
     Args:
         source: A path (`str` or `os.PathLike`); the content of a file in memory (`bytes` or any other buffer, `mmap`
-            among them); or an object with `read(size)` that returns bytes, at whose position the log begins.
+            among them); or an object with `read(size)` that returns bytes, at whose position the log begins. If the
+            file of an `mmap` is cut while it is read, the operating system ends the process (`SIGBUS`), as it does
+            with all that reads a map: pass the path of a file that others may cut.
         dialect: A `Dialect` or its name. Default: `None`, or `"auto"`: it is found out by what the file begins with.
         on_corruption: What to do with damage. `"raise"`: `CorruptionError`; the next step goes on behind the damage.
-            `"skip"`: go on behind it, as LevelDB does: at the next block; the logger `cordwood` is told
-            (of the first 100,000 regions).
+            `"skip"`: go on behind it, as LevelDB does: at the next block; the logger `cordwood` is told of the first
+            ten regions, and at the end of the log, by `seek` or by `close` how many more there were.
             `"stop"`: take it for the end. `"salvage"`: like `"skip"`, but keep sound records behind the damage in the
             same block; `records()` marks them. Default: `"raise"`.
         start: Return only what begins at this file offset or behind it, in bytes. Default: 0.
@@ -231,17 +238,18 @@ class Reader:
         """Iterates over lists of records.
 
         Args:
-            len_max: Bytes of records in a list, at most; a longer record comes alone. A list may be shorter.
-                Default: 256 KiB, which stays in the processor's cache.
+            len_max: Bytes of records in a list, at most; a longer record comes alone. A list may be shorter, and has
+                at most 65,536 records. Default: 256 KiB, which stays in the processor's cache.
         """
     def packs(self, *, len_max: int = 4194304, threads: int = 1) -> Iterator[Pack]:
         """Iterates over packs: many records in a few buffers, without an object for each. The fastest way to read.
 
         Args:
-            len_max: A pack is full with the record that makes it at least so many bytes. It ends earlier in front of
-                damage that has to be told, and at the end. Default: 4 MiB.
-            threads: Read ahead in so many threads, 16 MiB of the file in each, which are held in memory. The records
-                and their order are the same. An object with `read` is read by one, and so is anything with the
+            len_max: A pack is full with the record that makes it at least so many bytes; or with 65,536 records, or
+                with one for each 16 bytes of `len_max` if these are more. It ends earlier before damage that has to be
+                reported, and at the end. Default: 4 MiB.
+            threads: Read ahead in so many threads, 1 to 256, 16 MiB of the file in each, which are held in memory. The
+                records and their order are the same. An object with `read` is read by one, and so is anything with the
                 policy `"stop"`. Default: 1.
         """
     @property
@@ -538,7 +546,8 @@ class Writer:
         Raises:
             OSError: A write or a sync failed. The message says what is on the disk and whether the writer can be used
                 on. The record is not in the log if the write was undone; if only the sync failed, it may be.
-            MemoryError: There is no memory for the record. It is not in the log.
+            MemoryError: There is no memory for the record, and it is not in the log. Or only the offset that is
+                returned cannot be allocated: then the record is in the log, and `tell()` is after it.
         """
     def extend(self, records: Iterable[ReadableBuffer], /) -> int:
         """Appends all records of an iterable and returns how many there were. If it raises, those before are there."""
@@ -897,8 +906,8 @@ def verify(
 
     Args:
         source: What `Reader` takes.
-        threads: Read it in so many parts at a time. The report is the same for any number. An object with `read` is
-            read by one, and so is anything with the policy `"stop"` and a log with log numbers. Default: 1.
+        threads: Read it in so many parts at a time, 1 to 256. The report is the same for any number. An object with
+            `read` is read by one, and so is anything with the policy `"stop"` and a log with log numbers. Default: 1.
         dialect: As for `Reader`.
         on_corruption: Go on behind damage at the next block (`"skip"`), end there (`"stop"`), or look for sound records
             in the same block (`"salvage"`). Default: `"skip"`.
@@ -984,7 +993,7 @@ def stat(
     Raises:
         OSError: The source cannot be opened or read.
         TypeError: `source` is nothing that `Reader` takes.
-        ValueError: `threads` is 0.
+        ValueError: `threads` is not 1 to 256.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     writer.extend([b"one", b"two" * 20_000])

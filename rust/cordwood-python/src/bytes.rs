@@ -11,7 +11,7 @@ use std::ffi::c_int;
 use pyo3::buffer::PyBuffer;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyList};
 
 use crate::pack::Pack;
 
@@ -65,6 +65,25 @@ pub(crate) fn new_bytes<'py>(py: Python<'py>, data: &[u8]) -> Option<Bound<'py, 
         }
         Some(bytes)
     }
+}
+
+/// A list of `records`; or those again, with an exception set, if there is not memory enough.
+pub(crate) fn new_list(py: Python<'_>, records: Vec<Py<PyBytes>>) -> Result<Bound<'_, PyList>, Vec<Py<PyBytes>>> {
+    // SAFETY: What is returned is a new reference to a list with room for as many objects, or null and an exception.
+    let list = unsafe {
+        let list = ffi::PyList_New(records.len() as isize);
+        match Bound::from_owned_ptr_or_opt(py, list) {
+            Some(list) => list.cast_into_unchecked::<PyList>(),
+            None => return Err(records),
+        }
+    };
+    for (index, record) in records.into_iter().enumerate() {
+        // SAFETY: The list is ours alone, and has room at each `index`, in which nothing stands yet; the reference is handed over. So it cannot fail.
+        unsafe {
+            ffi::PyList_SetItem(list.as_ptr(), index as isize, record.into_ptr());
+        }
+    }
+    Ok(list)
 }
 
 /// Keeps the exception that is set, if any, until it is dropped: meanwhile Python can be called. PyO3's own `PyErr::take` would panic if the exception

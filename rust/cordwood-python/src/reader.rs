@@ -1,5 +1,6 @@
 //! The class `Reader` and its iterators.
 
+use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -13,7 +14,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyList};
 
 use crate::ahead::{Ahead, Found};
-use crate::bytes::new_bytes;
+use crate::bytes::{new_bytes, new_list};
 use crate::dialect::{Dialect, dialect_of};
 use crate::error::to_python;
 use crate::event::{End, Record, SkippedRegion, listed};
@@ -117,7 +118,10 @@ impl From<RecordSpan> for Place {
     }
 }
 
-/// Records that have been read and not been handed out: an interrupt came first.
+/// Records that were made and not handed out: an interrupt came first, or there was not memory enough for what was to hold them.
+type Made = VecDeque<(Place, Py<PyBytes>)>;
+
+/// The same of a pack.
 struct Held {
     pack: cordwood::Pack,
     /// The number of the next one.
@@ -137,6 +141,8 @@ enum Next {
     Record(RecordSpan),
     /// At least one.
     Held(Held),
+    /// At least one, and what came after them.
+    Made(Made, Option<Box<Next>>),
     Skipped(cordwood::SkippedRegion),
     Failed(cordwood::Error),
     /// A signal's handler has raised this.
@@ -158,6 +164,24 @@ impl Open {
     }
 
     /// Keeps `records`, which could not be handed out, for the next step.
+    fn put_back(&mut self, records: Made) {
+        if let Some((first, _)) = records.front() {
+            self.position = first.offset;
+            let then = self.met.take().map(Box::new);
+            self.met = Some(Next::Made(records, then));
+        }
+    }
+
+    /// What is left when the first ones of some records have been handed out.
+    fn left(records: Made, then: Option<Box<Next>>) -> Option<Next> {
+        if records.is_empty() {
+            then.map(|then| *then)
+        } else {
+            Some(Next::Made(records, then))
+        }
+    }
+
+    /// The same for a pack that could not be handed out.
     fn hold(&mut self, records: cordwood::Pack) {
         if let Some(&offset) = records.record_offsets().first() {
             self.position = offset;
@@ -271,6 +295,25 @@ impl Open {
             match self.met.take() {
                 // What `batches` has left.
                 Some(Next::Record(span)) => self.reader.put_back(span),
+                Some(Next::Made(mut records, then)) => {
+                    while let Some((place, data)) = records.front() {
+                        if pack.is_full(len_max)
+                            || pack.push(data.as_bytes(py), place.offset, place.end_offset).is_err()
+                        {
+                            break;
+                        }
+                        records.pop_front();
+                    }
+                    let is_stopped = !records.is_empty();
+                    self.met = Self::left(records, then);
+                    if is_stopped && pack.is_empty() {
+                        return Some(Next::Raised(PyMemoryError::new_err(())));
+                    }
+                    if is_stopped || pack.is_full(len_max) {
+                        self.position = pack.end_offset();
+                        return None;
+                    }
+                }
                 Some(Next::Held(mut held)) => {
                     while let Some((record, offset, end_offset)) = held.next() {
                         if pack.is_full(len_max) || pack.push(record, offset, end_offset).is_err() {
@@ -358,6 +401,14 @@ impl Open {
                 Some(data) => Ok((span.into(), data)),
                 None => Err(Next::Raised(PyErr::fetch(py))),
             },
+            Next::Made(mut records, then) => {
+                let Some(record) = records.pop_front() else {
+                    return Err(Next::Elsewhere);
+                };
+                self.position = record.0.end_offset;
+                self.met = Self::left(records, then);
+                Ok(record)
+            }
             Next::Held(mut held) => {
                 let Some((record, offset, end_offset)) = held.next() else {
                     return Err(Next::Elsewhere);
@@ -386,8 +437,9 @@ impl Open {
     }
 
     /// The number of bytes of a record that comes next.
-    fn len_of(&self, next: &Next) -> Option<usize> {
+    fn len_of(&self, py: Python<'_>, next: &Next) -> Option<usize> {
         match next {
+            Next::Made(records, _) => records.front().map(|(_, data)| data.as_bytes(py).len()),
             Next::Record(span) => Some(self.reader.data(*span).len()),
             Next::Held(held) => held.next().map(|(record, ..)| record.len()),
             _ => None,
@@ -692,7 +744,7 @@ impl Reader {
                 Err(Next::Skipped(_)) => {}
                 Err(Next::Raised(error)) => return Err(error),
                 Err(Next::Failed(error)) => return Err(to_python(py, error, self.path.as_deref())),
-                Err(Next::End | Next::Record(_) | Next::Held(_) | Next::Elsewhere) => {
+                Err(Next::End | Next::Record(_) | Next::Held(_) | Next::Made(..) | Next::Elsewhere) => {
                     log_summary(py, summary, self.path.as_deref())?;
                     return Ok(None);
                 }
@@ -709,15 +761,13 @@ impl Reader {
     }
 
     /// Records with at most `len_max` bytes together, or one longer one, and at most [`COUNT_MAX`]; fewer before the end or before what is to be said
-    /// or raised; none at the end.
-    fn batch(&self, py: Python<'_>, len_max: usize) -> PyResult<Vec<Py<PyBytes>>> {
-        let mut records = Vec::new();
+    /// or raised; `None` at the end.
+    fn batch<'py>(&self, py: Python<'py>, len_max: usize) -> PyResult<Option<Bound<'py, PyList>>> {
         let Some((first, data)) = self.next(py)? else {
-            return Ok(records);
+            return Ok(None);
         };
         let mut len = data.as_bytes(py).len();
-        records.push(data);
-        let mut places = vec![(first.offset, first.end_offset)];
+        let (mut places, mut records) = (vec![first], vec![data]);
         let interrupt = self.with_state(py, |state| {
             let _owner = self.state.may_run_python();
             while records.len() < COUNT_MAX {
@@ -728,7 +778,7 @@ impl Reader {
                 if is_interrupt(py, &next) {
                     return Ok(Some(next));
                 }
-                let Some(next_len) = state.len_of(&next).filter(|next_len| len + next_len <= len_max) else {
+                let Some(next_len) = state.len_of(py, &next).filter(|next_len| len + next_len <= len_max) else {
                     state.met = Some(next);
                     break;
                 };
@@ -737,29 +787,26 @@ impl Reader {
                     break;
                 };
                 len += next_len;
+                places.push(place);
                 records.push(data);
-                places.push((place.offset, place.end_offset));
             }
             Ok(None)
         })?;
-        let Some(interrupt) = interrupt else {
-            return Ok(records);
+        let (records, error) = match interrupt {
+            // Made without the lock: a new list may start the garbage collector, and that Python code.
+            None => match new_list(py, records) {
+                Ok(list) => return Ok(Some(list)),
+                Err(records) => (records, PyErr::fetch(py)),
+            },
+            Some(Next::Failed(error)) => (records, to_python(py, error, self.path.as_deref())),
+            Some(Next::Raised(error)) => (records, error),
+            Some(_) => return Ok(None),
         };
-        // The records are for the next step.
         self.with_state(py, |state| {
-            let mut held = cordwood::Pack::default();
-            for (record, (offset, end_offset)) in records.iter().zip(places) {
-                held.push(record.as_bytes(py), offset, end_offset)
-                    .map_err(|_| PyMemoryError::new_err(()))?;
-            }
-            state.hold(held);
+            state.put_back(places.into_iter().zip(records).collect());
             Ok(())
         })?;
-        Err(match interrupt {
-            Next::Raised(error) => error,
-            Next::Failed(error) => to_python(py, error, self.path.as_deref()),
-            _ => PyErr::fetch(py),
-        })
+        Err(error)
     }
 }
 
@@ -821,14 +868,27 @@ impl Records {
         slf
     }
 
-    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Record>> {
-        let next = self.reader.get().next(py)?;
-        Ok(next.map(|(place, data)| Record {
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<Record>>> {
+        let reader = self.reader.get();
+        let Some((place, data)) = reader.next(py)? else {
+            return Ok(None);
+        };
+        let record = Record {
             offset: place.offset,
             end_offset: place.end_offset,
-            data,
+            data: data.clone_ref(py),
             salvaged: place.is_salvaged,
-        }))
+        };
+        match Py::new(py, record) {
+            Ok(record) => Ok(Some(record)),
+            Err(error) => {
+                reader.with_state(py, |state| {
+                    state.put_back(Made::from([(place, data)]));
+                    Ok(())
+                })?;
+                Err(error)
+            }
+        }
     }
 }
 
@@ -850,13 +910,7 @@ impl Batches {
     }
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyList>>> {
-        let records = self.reader.get().batch(py, self.len_max)?;
-        // Made without the lock: a new list may start the garbage collector, and that Python code.
-        if records.is_empty() {
-            Ok(None)
-        } else {
-            PyList::new(py, records).map(Some)
-        }
+        self.reader.get().batch(py, self.len_max)
     }
 }
 

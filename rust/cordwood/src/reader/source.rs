@@ -332,6 +332,73 @@ pub(super) fn begins_after(offset: u64, wanted: u64) -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Error;
+    use crate::{Dialect, Encoder, End, ReadOptions, Reader};
+
+    /// It was an endless loop if the file is longer than a window, and no event and a clean end if it is not.
+    #[test]
+    fn a_source_that_begins_after_the_first_byte_to_read_is_refused() {
+        for count in [1, 100_000] {
+            let mut file = Vec::new();
+            let mut encoder = Encoder::new(0);
+            for _ in 0..count {
+                encoder.encode(b"twenty bytes of data", &mut file);
+            }
+            for options in [
+                ReadOptions::default(),
+                ReadOptions::default().with_dialect(Dialect::LEVELDB),
+            ] {
+                let mut reader = Reader::with_source(StreamSource::new(&file[5..], 5), options);
+                for _ in 0..2 {
+                    let error = reader.next_event().unwrap_err();
+                    let message = "the source begins at offset 5, after offset 0 where reading starts";
+                    assert_eq!(error.to_string(), message);
+                    assert!(matches!(error, Error::Io { source, .. } if source.kind() == io::ErrorKind::InvalidInput));
+                }
+            }
+        }
+    }
+
+    /// A record that was put back comes again, whether it is one of a run, alone, or in pieces.
+    #[test]
+    fn records_that_are_put_back_come_again() -> Result<(), Error> {
+        let lens = [3, 5, 0, 40_000, 7, 100_000, 40_000, 1, 32_761];
+        let mut file = Vec::new();
+        let mut encoder = Encoder::new(0);
+        let records: Vec<Vec<u8>> = (0..).zip(lens).map(|(byte, len)| vec![byte; len]).collect();
+        for record in &records {
+            encoder.encode(record, &mut file);
+        }
+        let recyclable = Dialect::RECYCLABLE.with_log_number(7);
+        let mut numbered = Vec::new();
+        let mut encoder = Encoder::with_dialect(0, recyclable);
+        for record in &records {
+            encoder.encode(record, &mut numbered);
+        }
+        for (file, dialect) in [(file, Dialect::LEVELDB), (numbered, recyclable)] {
+            let options = ReadOptions::default().with_dialect(dialect);
+            let mut reader = Reader::with_source(StreamSource::new(file.as_slice(), 0), options);
+            let mut found = Vec::new();
+            while found.len() < records.len() {
+                let crate::Step::Record(span) = reader.step()? else {
+                    panic!()
+                };
+                reader.put_back(span);
+                let again = reader.step()?;
+                assert_eq!(again, crate::Step::Record(span));
+                found.push(reader.data(span).to_vec());
+            }
+            assert_eq!(found, records);
+            assert_eq!(reader.next_record()?, None);
+            assert_eq!(
+                reader.end(),
+                Some(End::Clean {
+                    offset: file.len() as u64
+                })
+            );
+        }
+        Ok(())
+    }
 
     /// However the reads end and whatever is kept, memory and file agree about where a page begins.
     #[test]

@@ -1,0 +1,212 @@
+"""Too little memory is `MemoryError`: the process goes on, and nothing is lost."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import reference
+from reference import BLOCK_LEN, HEADER_LEN, fragment
+
+import cordwood
+
+resource = pytest.importorskip("resource", reason="memory cannot be limited here")
+if not sys.platform.startswith("linux"):
+    pytest.skip("the size of the process is read from /proc", allow_module_level=True)
+
+MIB = 1 << 20
+RECORD_LEN = 192 * MIB
+
+# Room for the windows of a few threads, and not for the record: once with `SMALL`, twice with `LARGE`.
+SMALL, LARGE = 128 * MIB, 300 * MIB
+
+SCRIPT = """
+import os, resource, sys
+import cordwood
+path, room, is_compressed = sys.argv[1], int(sys.argv[2]), sys.argv[3] == "zstd"
+# Threads would take arenas of their own.
+line, = (line for line in open("/proc/self/status") if line.startswith("VmSize"))
+used = int(line.split()[1]) << 10
+
+def limit(room):
+    resource.setrlimit(resource.RLIMIT_AS, (used + room if room else resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+
+def refused(call):
+    limit(room)
+    try:
+        call()
+    except MemoryError as error:
+        pass
+    else:
+        sys.exit("no MemoryError")
+    finally:
+        limit(0)
+
+{}
+"""
+
+READ = """
+reader = cordwood.Reader(path)
+assert next(reader) == b"first"
+step = {}
+for _ in range(2):
+    refused(lambda: step(reader))
+    assert reader.tell() == START, reader.tell()
+records = list(reader)
+assert [len(record) for record in records] == [RECORD_LEN, 4], [len(record) for record in records]
+assert records[1] == b"last"
+"""
+STEPS = {
+    "next": "next",
+    "records": "lambda reader: next(reader.records())",
+    "batches": "lambda reader: next(reader.batches(len_max=1 << 40))",
+    "packs": "lambda reader: next(reader.packs())",
+    "packs, 2 threads": "lambda reader: next(reader.packs(threads=2))",
+}
+
+
+def block_of(records):
+    return b"".join(records).ljust(BLOCK_LEN, b"\0")
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory):
+    path = tmp_path_factory.mktemp("large") / "large.log"
+    with cordwood.open(path, "w") as writer:
+        writer.extend([b"first", bytes(RECORD_LEN), b"last"])
+    return path
+
+
+@pytest.fixture(scope="module")
+def bomb(tmp_path_factory):
+    """A log of RocksDB with a frame of zstd, of some hundred bytes for each MiB that it states."""
+    run = 128 << 10
+    blocks = [(1 << 1 | run << 3).to_bytes(3, "little") + b"x"] * (RECORD_LEN // run)
+    blocks[-1] = (1 | 1 << 1 | run << 3).to_bytes(3, "little") + b"x"
+    frame = b"\x28\xb5\x2f\xfd\xe0" + RECORD_LEN.to_bytes(8, "little") + b"".join(blocks)
+    plain = [
+        b"\x28\xb5\x2f\xfd\x20" + bytes([len(data)]) + (1 | len(data) << 3).to_bytes(3, "little") + data
+        for data in (b"first", b"last")
+    ]
+    path = tmp_path_factory.mktemp("bomb") / "bomb.log"
+    compression = fragment(9, (7).to_bytes(4, "little"))
+    path.write_bytes(compression + b"".join(fragment(1, data) for data in (plain[0], frame, plain[1])))
+    return path
+
+
+def run(path, script, room, kind="plain"):
+    first = HEADER_LEN + 5 if kind == "plain" else 2 * HEADER_LEN + 4 + 14
+    script = script.replace("START", str(first)).replace("RECORD_LEN", str(RECORD_LEN))
+    environment = os.environ | {"MALLOC_ARENA_MAX": "1"}
+    command = [sys.executable, "-c", SCRIPT.replace("{}", script, 1), path, str(room), kind]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=environment)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("room", [SMALL, LARGE])
+@pytest.mark.parametrize("step", STEPS)
+def test_a_long_record(log, step, room):
+    if (step, room) == ("packs, 2 threads", LARGE):
+        pytest.skip("with so much memory threads read it")
+    run(log, READ.replace("{}", STEPS[step]), room)
+
+
+@pytest.mark.parametrize("room", [SMALL, LARGE])
+@pytest.mark.parametrize("step", STEPS)
+def test_a_compressed_record(bomb, step, room):
+    run(bomb, READ.replace("{}", STEPS[step]), room, "zstd")
+
+
+@pytest.mark.parametrize("function", ["verify", "stat"])
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("kind", ["plain", "zstd"])
+def test_verify_and_stat(request, function, threads, kind):
+    path = request.getfixturevalue("log" if kind == "plain" else "bomb")
+    script = f"""
+refused(lambda: cordwood.{function}(path, threads={threads}))
+assert cordwood.{function}(path, threads={threads}).record_count == 3
+"""
+    run(path, script, SMALL, kind)
+
+
+@pytest.mark.parametrize("room", [SMALL, LARGE])
+def test_a_follower(log, room):
+    script = """
+follower = cordwood.follow(path, timeout=0)
+assert next(follower) == b"first"
+for _ in range(2):
+    refused(follower.poll)
+    assert follower.tell() == START
+assert [len(record) for record in follower] == [RECORD_LEN, 4]
+"""
+    run(log, script, room)
+
+
+# One allocation of Python's fails --------------------------------------------------------------
+
+_testcapi = pytest.importorskip("_testcapi")
+
+
+@pytest.mark.parametrize("length", [5, 500, 5000, 50_000])
+@pytest.mark.parametrize("way", ["next", "records", "pack"])
+def test_each_allocation_of_a_step_may_fail(length, way):
+    log = reference.encode([bytes([number]) * length for number in range(60)])
+    reader = cordwood.Reader(log, dialect="leveldb")
+    found = [next(reader)]
+    records = reader.records()
+    [pack] = cordwood.Reader(log).packs()
+    failed = 0
+    for number in range(1, 40):
+        nth = number % 4
+        record = None
+        while record is None:
+            try:
+                _testcapi.set_nomemory(nth, nth + 1)
+                record = next(reader) if way == "next" else next(records) if way == "records" else pack[number]
+            except MemoryError:
+                failed += 1
+                nth += 4
+            finally:
+                _testcapi.remove_mem_hooks()
+        found.append(record.data if way == "records" else record)
+    # The fast path of `next` tries twice.
+    assert failed > 0 or way == "next"
+    assert found == [bytes([number]) * length for number in range(40)]
+
+
+def test_each_allocation_of_a_batch_may_fail():
+    expected = [bytes([number]) * 100 for number in range(200)]
+    reader = cordwood.Reader(reference.encode(expected), dialect="leveldb")
+    batches = reader.batches(len_max=1000)
+    found, failed = [], 0
+    for nth in range(60):
+        batch = []
+        try:
+            _testcapi.set_nomemory(nth, nth + 1)
+            batch = next(batches, [])
+        except MemoryError:
+            failed += 1
+        finally:
+            _testcapi.remove_mem_hooks()
+        found += batch
+    assert failed > 0
+    assert found + list(reader) == expected
+
+
+def append_without_memory(writer):
+    try:
+        _testcapi.set_nomemory(0, 1)
+        writer.append(b"appended")
+    finally:
+        _testcapi.remove_mem_hooks()
+
+
+def test_append_whose_offset_cannot_be_allocated_has_appended(tmp_path):
+    path = tmp_path / "example.log"
+    with cordwood.open(path, "w") as writer:
+        writer.append(bytes(1000))
+        before = writer.tell()
+        with pytest.raises(MemoryError):
+            append_without_memory(writer)
+        assert writer.tell() == before + HEADER_LEN + 8
+    assert list(cordwood.Reader(path)) == [bytes(1000), b"appended"]
