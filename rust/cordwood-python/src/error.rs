@@ -18,6 +18,7 @@ mod classes {
     import_exception!(cordwood.errors, DialectError);
     import_exception!(cordwood.errors, LogRotatedError);
     import_exception!(cordwood.errors, LogTruncatedError);
+    import_exception!(cordwood.errors, OtherLogError);
     import_exception!(cordwood.errors, PayloadError);
     import_exception!(cordwood.errors, RecordTooLargeError);
     import_exception!(cordwood.errors, TornTailError);
@@ -44,6 +45,20 @@ pub(crate) fn to_python(py: Python<'_>, error: cordwood::Error, path: Option<&Pa
                 attributes.set_item("path", path.map(Path::as_os_str))?;
                 attributes.set_item("format", foreign.name())?;
                 classes::DialectError::type_object(py).call((with_path(message, path),), Some(&attributes))
+            };
+            attributes().map_or_else(|error| error, PyErr::from_value)
+        }
+        cordwood::Error::OtherLog {
+            log_number,
+            other_log_number,
+            ..
+        } => {
+            let attributes = || {
+                let attributes = PyDict::new(py);
+                attributes.set_item("path", path.map(Path::as_os_str))?;
+                attributes.set_item("log_number", log_number)?;
+                attributes.set_item("other_log_number", other_log_number)?;
+                classes::OtherLogError::type_object(py).call((with_path(message, path),), Some(&attributes))
             };
             attributes().map_or_else(|error| error, PyErr::from_value)
         }

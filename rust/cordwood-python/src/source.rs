@@ -35,10 +35,11 @@ pub(crate) fn open_reader(
 ) -> PyResult<(SourceReader, ReadOptions)> {
     let py = source.py();
     let begin = |dialect: Dialect| dialect.block_begin(options.start);
-    let Opened { source: opened, path } = open(source, options.dialect.map_or(0, begin))?;
+    let named = options.dialect.filter(|_| !options.must_look());
+    let Opened { source: opened, path } = open(source, named.map_or(0, begin))?;
     let mut reader = cordwood::Reader::with_source(opened, options.clone()).with_path(path.clone());
-    // It is found out at the beginning; then what lies before the range need not be read, where the source can be opened once more.
-    if options.dialect.is_none() && options.start > 0 && reader.file_len().is_some() {
+    // Which log it is is found out at the beginning; then what lies before the range need not be read, where the source can be opened once more.
+    if options.must_look() && options.start > 0 && reader.file_len().is_some() {
         let dialect = py.detach(|| reader.dialect());
         let dialect = dialect.map_err(|error| to_python(py, error, path.as_deref()))?;
         options.dialect = Some(dialect);
