@@ -50,7 +50,7 @@ lint: $(VENV)/test.stamp  ## Check format and lints, and that the documented fig
 
 test-rust: $(VENV)/pip.stamp  ## Run the Rust tests, documentation examples included
 	cargo test --workspace --locked
-	cargo test --package cordwood --features zstd --locked --lib --test engines --test dialect_golden --test dialect_verbs
+	cargo test --package cordwood --features zstd --locked --lib --test engines --test dialect_golden --test dialect_verbs --test reading
 
 # An old wheel must not be installed in place of the new one, so the folder starts empty.
 wheel: $(VENV)/demo.stamp  ## Build the release wheel into target/wheels

@@ -45,6 +45,7 @@ from cordwood.errors import (
     DialectError,
     LogRotatedError,
     LogTruncatedError,
+    OtherLogError,
     RecordTooLargeError,
     TornTailError,
 )
@@ -65,6 +66,7 @@ __all__ = [
     "LogRotatedError",
     "LogTruncatedError",
     "NotYet",
+    "OtherLogError",
     "Pack",
     "Reader",
     "Reason",

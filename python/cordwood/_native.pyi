@@ -637,6 +637,20 @@ class Report:
     @property
     def end(self) -> End:
         """How the records ended."""
+    @property
+    def other_log_number(self) -> int | None:
+        """The number of another log, if all of the file belongs to that: the file's name, or `dialect`, has this log's.
+
+        The file was recycled and nothing has been written to this log yet, or it was renamed or copied.
+        """
+    @property
+    def not_kept(self) -> tuple[str, ...]:
+        """What `salvage` could not give the new log; empty after `verify`.
+
+        `"synced_offsets"`: how far the file had been synced, which some records of Pebble's say. `"bad_metadata"` and
+        `"ignored_kinds"`: what the engine wrote for itself and is not as it writes it, or is not known.
+        `"compression"`: this build does not compress.
+        """
     __hash__: ClassVar[None]  # type: ignore[assignment]
     def __eq__(self, other: object, /) -> bool: ...
 
@@ -695,6 +709,12 @@ class Stat:
     @property
     def end(self) -> End:
         """How the records ended."""
+    @property
+    def other_log_number(self) -> int | None:
+        """The number of another log, if all of the file belongs to that: the file's name, or `dialect`, has this log's.
+
+        The file was recycled and nothing has been written to this log yet, or it was renamed or copied.
+        """
     __hash__: ClassVar[None]  # type: ignore[assignment]
     def __eq__(self, other: object, /) -> bool: ...
 
@@ -946,7 +966,8 @@ def salvage(
 
     Args:
         source: What `Reader` takes.
-        destination: The path of the new log. It must not exist. It is in the same dialect.
+        destination: The path of the new log. It must not exist. It is as the source is: its dialect, its log number,
+            what the engine wrote for itself. RocksDB and Pebble look for the number of a log in the name of its file.
         dialect: As for `Reader`.
         record_len_max: As for `Reader`.
         progress: As for `verify`.
@@ -956,7 +977,9 @@ def salvage(
 
     Raises:
         FileExistsError: There is something at `destination`. It is left as it is.
-        OSError: The source cannot be opened or read, or the new log cannot be written.
+        OSError: The source cannot be opened or read, the new log cannot be written, or `destination` has the name of
+            another log than the one whose number the records carry.
+        OtherLogError: All of `source` belongs to another log than its name or `dialect` says. Nothing is written.
         TypeError: `source` is nothing that `Reader` takes, or `destination` is no path.
 
     >>> with cordwood.open("example.log", "w") as writer:
@@ -1010,8 +1033,9 @@ def detect(source: Source, /) -> Dialect | None:
         source: What `Reader` takes. At most its first 96 KiB are looked at.
 
     Returns:
-        The dialect, with the log number if its fragments carry one. `None` if it cannot be told: the file is empty, or
-        its beginning holds no whole fragment with a right checksum. `Reader` then reads `"leveldb"`.
+        The dialect, with the log number if its logs have one: that in the name of the file, or else that of the first
+        fragment. `None` if it cannot be told: the file is empty, or its beginning holds no whole fragment with a right
+        checksum. `Reader` then reads `"leveldb"`.
 
     Raises:
         DialectError: It is a file of another format.

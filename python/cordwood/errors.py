@@ -5,6 +5,7 @@
     ├── DialectError           a file of another format, which is no log
     ├── LogRotatedError        the path of a log that is followed names another file now
     ├── LogTruncatedError      a log that is followed was cut
+    ├── OtherLogError          a file to be salvaged, all of which belongs to another log than its name says
     ├── PayloadError           a record that does not hold what it was taken for; a `ValueError`, too
     ├── RecordTooLargeError    a record longer than `record_len_max`
     └── TornTailError          a log that ends in an incomplete record was to be appended to
@@ -101,6 +102,26 @@ class DialectError(CordwoodError):
     def __init__(self, message: str, *, path: str | None, format: str) -> None:  # noqa: A002
         super().__init__(message, path=path, offset=0)
         self.format = format
+
+
+class OtherLogError(CordwoodError):
+    """A file was to be salvaged, and all of it belongs to another log than its name or the dialect says.
+
+    `Dialect(name, log_number=error.other_log_number)` reads it.
+
+    Attributes:
+        offset: 0.
+        log_number: The number that is in the file's name, or was named.
+        other_log_number: The number that its fragments have.
+    """
+
+    log_number: int
+    other_log_number: int
+
+    def __init__(self, message: str, *, path: str | None, log_number: int, other_log_number: int) -> None:
+        super().__init__(message, path=path, offset=0)
+        self.log_number = log_number
+        self.other_log_number = other_log_number
 
 
 class RecordTooLargeError(_RegionError):

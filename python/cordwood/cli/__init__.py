@@ -20,7 +20,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import cordwood
-from cordwood.cli._common import Status, complain
+from cordwood.cli._common import Status, complain, number_dialect
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
@@ -116,6 +116,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # One verb is imported, not all: the command starts in a few milliseconds.
         verbs = arguments[:1] if arguments[:1] and arguments[0] in VERBS else VERBS
         options = make_parser(verbs).parse_args(arguments)
+        number_dialect(options)
         status: int = options.run(options)
         sys.stdout.flush()
     except BrokenPipeError:

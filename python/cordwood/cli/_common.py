@@ -70,6 +70,33 @@ def add_dialect_argument(parser: argparse.ArgumentParser, what: str) -> None:
         choices=("leveldb", "rocksdb", "pebble", "recyclable", "wandb", "wandb_old", "swanlab"),
         help=what,
     )
+    parser.add_argument(
+        "--log-number",
+        type=_log_number,
+        metavar="NUMBER",
+        help="with --dialect: which log it is, if neither the file's name nor its first fragment says it",
+    )
+
+
+def _log_number(text: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,20}", text):
+        raise argparse.ArgumentTypeError(f"not the number of a log: {text!r}")
+    # A header has room for the low half.
+    return int(text) & 0xFFFFFFFF
+
+
+def number_dialect(options: argparse.Namespace) -> None:
+    """Makes one `dialect` of `--dialect` and `--log-number`.
+
+    Raises:
+        ValueError: There is no dialect, or its logs have no number.
+    """
+    number = getattr(options, "log_number", None)
+    if number is None:
+        return
+    if options.dialect is None:
+        raise ValueError("--log-number goes with --dialect")
+    options.dialect = cordwood.Dialect(options.dialect, log_number=number)
 
 
 def add_reading_arguments(parser: argparse.ArgumentParser) -> None:
@@ -246,6 +273,28 @@ def tell_skipped(name: str, regions: Iterable[cordwood.SkippedRegion]) -> Status
         if region.severity == cordwood.Severity.CORRUPTION:
             status = Status.DAMAGE
     return status
+
+
+def other_log(source: Source, dialect: cordwood.Dialect) -> int | None:
+    """The number of another log, if the log begins with a fragment of that."""
+    if dialect.log_number is None:
+        return None
+    first = next(iter(cordwood.fragments(source, dialect=dialect)), None)
+    is_stale = first is not None and first.reason == cordwood.Reason.STALE
+    return first.log_number if first and is_stale else None
+
+
+def other_log_text(name: str, dialect: cordwood.Dialect, number: int, *, is_named: bool) -> str:
+    """What to tell of a file all of which belongs to another log than the one that is looked for."""
+    own = f"--log-number says {dialect.log_number}" if is_named else f"the name says {dialect.log_number}"
+    option = f"--dialect {dialect.name} --log-number {number}"
+    return f"{shown(name)}: all of it belongs to log {number}; {own}; to read it: {option}"
+
+
+def tell_other_log(name: str, dialect: cordwood.Dialect, number: int | None, options: argparse.Namespace) -> None:
+    """Tells of such a file on stderr. With `None` there is nothing to tell."""
+    if number is not None:
+        complain(other_log_text(name, dialect, number, is_named=options.log_number is not None))
 
 
 # What a verb writes ----------------------------------------------------------------------------

@@ -17,6 +17,8 @@ from cordwood.cli._common import (
     check_range,
     for_each_source,
     opened,
+    other_log,
+    tell_other_log,
     tell_skipped,
 )
 from cordwood.cli._records import add_output_arguments, check_output, joined, json_printer
@@ -51,18 +53,25 @@ def run(options: argparse.Namespace) -> Status:
         )
         status = Status.CLEAN
         position = options.start
+        has_records = False
         with reader, Progress(name, prints_records=True) as progress:
+            dialect = reader.dialect
             if options.json or options.payload:
-                print_record = json_printer(options, name, reader.dialect.name)
+                print_record = json_printer(options, name, dialect.name)
                 for record in reader.records():
+                    has_records = True
                     status = max(status, print_record(record))
                     progress(record.end_offset - position)
                     position = record.end_offset
             else:
                 for batch in reader.batches():
+                    has_records = True
                     sys.stdout.buffer.write(joined(batch, options.format))
                     progress(reader.tell() - position)
                     position = reader.tell()
+        # Of a range that holds only an older log nothing is wrong, and stdin has no name that could be wrong.
+        if name != "-" and not (has_records or options.start):
+            tell_other_log(name, dialect, other_log(name, dialect), options)
         return max(status, tell_skipped(name, reader.skipped))
 
     return for_each_source(options.sources, cat)

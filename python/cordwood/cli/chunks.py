@@ -19,6 +19,7 @@ from cordwood.cli._common import (
     for_each_source,
     print_json,
     shown,
+    tell_other_log,
 )
 from cordwood.cli._twice import readable_twice
 
@@ -44,18 +45,23 @@ def run(options: argparse.Namespace) -> Status:
         status = Status.CLEAN
         with readable_twice(name) as source:
             fragments = cordwood.fragments(source(), dialect=options.dialect)
+            has_records = False
             # What cannot be read has no heading.
             first = list(islice(fragments, 1))
             if not options.json:
                 print(f"{shown(name)}:")
                 print(HEADING)
             for fragment in chain(first, fragments):
+                has_records = has_records or fragment.record_offset is not None
                 if options.json:
                     _print_fields(name, fragment)
                 else:
                     sys.stdout.write(_line(fragment))
                 if fragment.severity == cordwood.Severity.CORRUPTION:
                     status = Status.DAMAGE
+            if not has_records and first and first[0].reason == cordwood.Reason.STALE:
+                dialect = cordwood.Reader(source(), dialect=options.dialect).dialect
+                tell_other_log(name, dialect, first[0].log_number, options)
         return status
 
     return for_each_source(options.sources, list_chunks)

@@ -69,9 +69,9 @@ def run(options: argparse.Namespace) -> Status:
 
 
 def _dialect(options: argparse.Namespace) -> str | None:
-    named: str | None = options.dialect
+    named: str | cordwood.Dialect | None = options.dialect
     if named:
-        return named
+        return named if isinstance(named, str) else named.name
     # The log may have another name by now.
     with contextlib.suppress(OSError, cordwood.DialectError):
         if dialect := cordwood.detect(options.source):

@@ -28,7 +28,9 @@ from cordwood.cli._common import (
     names_file,
     new_file,
     one_source,
+    other_log,
     shown,
+    tell_other_log,
 )
 from cordwood.cli._map_cells import BLOCK_LEN, Cells, look_of, verdict
 from cordwood.cli._twice import readable_twice
@@ -77,6 +79,9 @@ def run(options: argparse.Namespace) -> Status:
                 cells = _print_text(name, source, dialect)
             else:
                 cells = _write_svg(name, source, dialect, options)
+            # The first fragment is looked at before all are.
+            if other_log(source(), dialect) is not None:
+                tell_other_log(name, dialect, cordwood.stat(source(), dialect=dialect).other_log_number, options)
         return Status.DAMAGE if cells.is_damaged else Status.CLEAN
 
     return for_each_source([source], draw)

@@ -2,6 +2,10 @@
 
 The source is not changed. The new log is put on the disk before it gets its name, so what has the name is complete. The
 report about the source goes to stdout, as `cordwood verify` prints it; exit status 3 if damage was found in it.
+
+The new log is as the source is: its dialect, its log number, what the engine wrote for itself. What cannot be kept is
+told. RocksDB and Pebble look for the number of a log in the name of its file, so give the new one the name of the old,
+in another folder: under the name of another log they would find no record in it.
 """
 
 from __future__ import annotations
@@ -9,12 +13,30 @@ from __future__ import annotations
 import argparse
 
 import cordwood
-from cordwood.cli._common import Progress, Status, add_dialect_argument, names_file, one_source, opened
+from cordwood.cli._common import (
+    Progress,
+    Status,
+    add_dialect_argument,
+    complain,
+    names_file,
+    one_source,
+    opened,
+    other_log_text,
+    shown,
+)
 from cordwood.cli.verify import print_report
 
 EXAMPLES = """\
   cordwood salvage damaged.log clean.log
+  cordwood salvage db/000042.log saved/000042.log
 """
+
+NOT_KEPT = {
+    "synced_offsets": "the new log does not say how far the old one had been synced: Pebble's types 9 to 12 are 5 to 8",
+    "bad_metadata": "the new log is without records of the engine's own that it does not write so",
+    "ignored_kinds": "the new log is without the fragments of unknown types that may be passed over",
+    "compression": "the new log is not compressed: this build has no zstd",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,6 +57,14 @@ def run(options: argparse.Namespace) -> Status:
         raise ValueError("a log is salvaged to a file, not to stdout; ./- is a file")
     source = one_source(options.source)
     with Progress(source) as progress:
-        report = cordwood.salvage(opened(source), options.destination, dialect=options.dialect, progress=progress)
-    print_report(source, report, as_json=options.json)
+        try:
+            report = cordwood.salvage(opened(source), options.destination, dialect=options.dialect, progress=progress)
+        except cordwood.OtherLogError as error:
+            is_named = options.log_number is not None
+            dialect = options.dialect if is_named else cordwood.Reader(opened(source), dialect=options.dialect).dialect
+            complain(other_log_text(source, dialect, error.other_log_number, is_named=is_named))
+            return Status.FAILURE
+    print_report(source, report, options)
+    for what in report.not_kept:
+        complain(f"{shown(source)}: {NOT_KEPT[what]}")
     return Status.CLEAN if report.ok else Status.DAMAGE

@@ -19,6 +19,7 @@ from cordwood.cli._common import (
     opened,
     print_json,
     shown,
+    tell_other_log,
     verdict,
 )
 
@@ -61,8 +62,11 @@ def run(options: argparse.Namespace) -> Status:
             stat = cordwood.stat(opened(name), threads=options.threads, dialect=options.dialect, progress=progress)
         status = Status.DAMAGE if stat.damaged_len else Status.CLEAN
         counts = {field: getattr(stat, field) for field in COUNTS}
+        tell_other_log(name, stat.dialect, stat.other_log_number, options)
         if options.json:
-            print_json({"source": shown(name), "dialect": stat.dialect.name, **counts, "end": end_fields(stat.end)})
+            numbers = {"log_number": stat.dialect.log_number, "other_log_number": stat.other_log_number}
+            fields = {"dialect": stat.dialect.name, **numbers, **counts, "end": end_fields(stat.end)}
+            print_json({"source": shown(name), **fields})
             return status
         print(f"{shown(name)}: {verdict(stat.end, ok=not stat.damaged_len)}, {stat.dialect.name}")
         for field, value in counts.items():

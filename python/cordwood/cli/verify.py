@@ -23,6 +23,7 @@ from cordwood.cli._common import (
     print_json,
     region_fields,
     shown,
+    tell_other_log,
     verdict,
 )
 
@@ -55,19 +56,24 @@ def run(options: argparse.Namespace) -> Status:
                 end=options.end,
                 progress=progress,
             )
-        print_report(name, report, as_json=options.json)
+        print_report(name, report, options)
         return Status.CLEAN if report.ok else Status.DAMAGE
 
     return for_each_source(options.sources, check)
 
 
-def print_report(name: str, report: cordwood.Report, *, as_json: bool) -> None:
-    """A report on stdout."""
-    if as_json:
+def print_report(name: str, report: cordwood.Report, options: argparse.Namespace) -> None:
+    """A report on stdout; what else there is to tell on stderr."""
+    # Of a range that holds only an older log nothing is wrong.
+    if not getattr(options, "start", 0):
+        tell_other_log(name, report.dialect, report.other_log_number, options)
+    if options.json:
         print_json(
             {
                 "source": shown(name),
                 "dialect": report.dialect.name,
+                "log_number": report.dialect.log_number,
+                "other_log_number": report.other_log_number,
                 "ok": report.ok,
                 "record_count": report.record_count,
                 "salvaged_count": report.salvaged_count,

@@ -109,7 +109,8 @@ pub(crate) fn detect(source: &Bound<'_, PyAny>) -> PyResult<Option<Dialect>> {
                 .fill(0)
                 .map_err(|source| cordwood::Error::Io { path: None, source })?;
         }
-        cordwood::detect(source.window().bytes).map_err(|foreign| cordwood::Error::Foreign { path: None, foreign })
+        let detected = cordwood::detect_named(source.window().bytes, path.as_deref());
+        detected.map_err(|foreign| cordwood::Error::Foreign { path: None, foreign })
     });
     let detected = detected.map_err(|error| to_python(py, error, path.as_deref()))?;
     Ok(detected.map(Dialect))

@@ -18,6 +18,7 @@ mod classes {
     import_exception!(cordwood.errors, DialectError);
     import_exception!(cordwood.errors, LogRotatedError);
     import_exception!(cordwood.errors, LogTruncatedError);
+    import_exception!(cordwood.errors, OtherLogError);
     import_exception!(cordwood.errors, PayloadError);
     import_exception!(cordwood.errors, RecordTooLargeError);
     import_exception!(cordwood.errors, TornTailError);
@@ -43,6 +44,20 @@ pub(crate) fn to_python(py: Python<'_>, error: cordwood::Error, path: Option<&Pa
         cordwood::Error::NeverAppended { dialect, .. } => dialect_error(py, message, path, dialect.name()),
         cordwood::Error::NoLog { .. } => dialect_error(py, message, path, "unknown"),
         cordwood::Error::Forked { .. } => PyOSError::new_err(with_path(message, path)),
+        cordwood::Error::OtherLog {
+            log_number,
+            other_log_number,
+            ..
+        } => {
+            let attributes = || {
+                let attributes = PyDict::new(py);
+                attributes.set_item("path", path.map(Path::as_os_str))?;
+                attributes.set_item("log_number", log_number)?;
+                attributes.set_item("other_log_number", other_log_number)?;
+                classes::OtherLogError::type_object(py).call((with_path(message, path),), Some(&attributes))
+            };
+            attributes().map_or_else(|error| error, PyErr::from_value)
+        }
         cordwood::Error::Locked { .. } => locked(py, &message, path),
         cordwood::Error::Write { ref source, .. } if source.kind() == io::ErrorKind::OutOfMemory => {
             PyMemoryError::new_err(with_path(message, path))

@@ -76,11 +76,12 @@ pub(crate) struct OpenedReader {
 pub(crate) fn open_reader(source: &Bound<'_, PyAny>, mut options: ReadOptions) -> PyResult<OpenedReader> {
     let py = source.py();
     let begin = |dialect: Dialect| dialect.block_begin(options.start);
-    let Opened { source, path, referent } = open(source, options.dialect.map_or(0, begin))?;
+    let named = options.dialect.filter(|_| !options.must_look());
+    let Opened { source, path, referent } = open(source, named.map_or(0, begin))?;
     let another = source.get_ref().another();
     let mut reader = cordwood::Reader::with_source(source, options.clone()).with_path(path.clone());
-    // It is found out at the beginning; then what lies before the range need not be read, where the source can be read at any position.
-    if options.dialect.is_none()
+    // Which log it is is detected at the beginning; then what lies before the range need not be read, where the source can be read at any position.
+    if options.must_look()
         && options.start > 0
         && let Some(input) = another.as_ref().and_then(|another| another.another())
     {

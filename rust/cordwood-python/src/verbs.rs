@@ -13,7 +13,7 @@ use cordwood::{OnCorruption, ReadOptions, Severity, StreamSource, verbs};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyType};
+use pyo3::types::{PyDict, PyTuple, PyType};
 
 use crate::dialect::{Dialect, dialect_of};
 use crate::error::{os_error, to_python};
@@ -335,6 +335,16 @@ impl Report {
         End::from(self.0.end)
     }
 
+    #[getter]
+    fn other_log_number(&self) -> Option<u32> {
+        self.0.other_log_number
+    }
+
+    #[getter]
+    fn not_kept<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.0.not_kept.iter().map(|what| what.as_str()))
+    }
+
     fn __repr__(&self) -> String {
         let verbs::Report {
             record_count, findings, ..
@@ -433,6 +443,11 @@ impl Stat {
     #[getter]
     fn end(&self) -> End {
         End::from(self.0.end)
+    }
+
+    #[getter]
+    fn other_log_number(&self) -> Option<u32> {
+        self.0.other_log_number
     }
 
     fn __repr__(&self) -> String {

@@ -1,0 +1,123 @@
+"""The number of a log is the one that was named, else that in its file's name, else that of its first fragment."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import cordwood
+from cordwood import Dialect, Reason, Severity
+
+BLOCK_LEN = 32_768
+
+
+def write(path: Path, number: int, records: list[bytes]) -> bytes:
+    """A log of RocksDB with this number, and its bytes."""
+    with cordwood.open(path, "w", dialect=Dialect("rocksdb", log_number=number)) as writer:
+        writer.extend(records)
+    return path.read_bytes()
+
+
+@pytest.fixture
+def renamed(tmp_path: Path) -> Path:
+    """A file with the name of log 9 that holds log 6."""
+    path = tmp_path / "000009.log"
+    write(path, 6, [b"one", b"two"])
+    return path
+
+
+def console(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "cordwood", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_all_that_read_follow_the_same_rule(renamed: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy.log"
+    copy.write_bytes(renamed.read_bytes())
+    for path, number, found, other in (renamed, 9, [], 6), (copy, 6, [b"one", b"two"], None):
+        for dialect in None, "rocksdb", "recyclable":
+            assert list(cordwood.Reader(path, dialect=dialect)) == found
+            assert cordwood.Reader(path, dialect=dialect).dialect.log_number == number
+            report = cordwood.verify(path, dialect=dialect)
+            assert (report.record_count, report.other_log_number, report.ok) == (len(found), other, True)
+            stat = cordwood.stat(path, dialect=dialect)
+            assert (stat.record_count, stat.other_log_number) == (len(found), other)
+            with cordwood.follow(path, timeout=0, dialect=dialect) as follower:
+                assert list(follower) == found
+            first = next(iter(cordwood.fragments(path, dialect=dialect)))
+            assert (first.reason is Reason.STALE) is (other is not None)
+        detected = cordwood.detect(path)
+        assert detected is not None
+        assert detected.log_number == number
+    # Who names the number reads it.
+    assert list(cordwood.Reader(renamed, dialect=Dialect("recyclable", log_number=6))) == [b"one", b"two"]
+    # A buffer has no name.
+    assert list(cordwood.Reader(renamed.read_bytes())) == [b"one", b"two"]
+
+
+def test_salvage_of_another_log_writes_nothing(renamed: Path, tmp_path: Path) -> None:
+    destination = tmp_path / "saved.log"
+    with pytest.raises(cordwood.OtherLogError, match=r"000009\.log: all of it belongs to log 6") as raised:
+        cordwood.salvage(renamed, destination)
+    error = raised.value
+    assert (error.path, error.log_number, error.other_log_number) == (str(renamed), 9, 6)
+    assert list(tmp_path.iterdir()) == [renamed]
+    cordwood.salvage(renamed, destination, dialect=Dialect("recyclable", log_number=6))
+    assert list(cordwood.Reader(destination)) == [b"one", b"two"]
+    # Under the name of another log every reader would take the records for left over.
+    with pytest.raises(OSError, match=r"name it 000006\.log"):
+        cordwood.salvage(destination, tmp_path / "000007.log")
+
+
+def test_the_command_line_says_both_numbers(renamed: Path, tmp_path: Path) -> None:
+    text = "all of it belongs to log 6; the name says 9; to read it: --dialect recyclable --log-number 6\n"
+    for verb in "verify", "stat", "cat", "chunks", "map":
+        done = console(verb, renamed)
+        assert (done.returncode, done.stderr) == (0, f"cordwood: {renamed}: {text}"), verb
+        # What it says helps.
+        done = console(verb, "--dialect", "recyclable", "--log-number", 6, renamed)
+        assert (done.returncode, done.stderr) == (0, ""), verb
+    assert console("cat", "--dialect", "recyclable", "--log-number", 6, renamed).stdout == "one\ntwo\n"
+    assert '"log_number":9,"other_log_number":6' in console("verify", "--json", renamed).stdout
+    assert '"log_number":9,"other_log_number":6' in console("stat", "--json", renamed).stdout
+
+    saved = tmp_path / "saved.log"
+    done = console("salvage", renamed, saved)
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", f"cordwood: {renamed}: {text}")
+    assert not saved.exists()
+    assert console("salvage", "--dialect", "recyclable", "--log-number", 6, renamed, saved).returncode == 0
+    done = console("verify", "--dialect", "recyclable", "--log-number", 5, saved)
+    assert "all of it belongs to log 6; --log-number says 5;" in done.stderr
+
+    for arguments in (["--log-number", "6"], ["--dialect", "leveldb", "--log-number", "6"]):
+        assert console("cat", *arguments, renamed).returncode == 2
+
+
+def test_splits_of_a_recycled_log_raise_no_error(tmp_path: Path) -> None:
+    old = write(tmp_path / "old.log", 6, [b"o" * 901] * 500)
+    records = [b"%05d" % number + b"n" * 700 for number in range(100)]
+    own = write(tmp_path / "own.log", 7, records)
+    path = tmp_path / "recycled.log"
+    path.write_bytes(own + old[len(own) :])
+    for split_len in BLOCK_LEN, 2 * BLOCK_LEN, 1 << 20:
+        found: list[bytes] = []
+        for part in cordwood.plan_splits([path], split_len):
+            with cordwood.open(part.path, start=part.start, end=part.end) as reader:
+                found += reader
+                assert all(region.severity != Severity.CORRUPTION for region in reader.skipped)
+        assert found == records
+
+
+def test_a_compressed_log_whose_first_fragment_is_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "000005.log"
+    records = [b"record %d " % number * 20 for number in range(1000)]
+    with cordwood.open(path, "w", dialect=Dialect("rocksdb", zstd=True)) as writer:
+        writer.extend(records)
+    whole = path.read_bytes()
+    for bit in range(88):
+        damaged = bytearray(whole)
+        damaged[bit // 8] ^= 1 << bit % 8
+        assert list(cordwood.Reader(bytes(damaged), on_corruption="salvage")) == records
