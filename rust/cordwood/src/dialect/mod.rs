@@ -111,7 +111,8 @@ impl Dialect {
     }
 
     /// Says which log this is: the number in its file's name, its low 32 bits. Fragments that carry another number are stale: left over from the log
-    /// that the file held before. Without it a reader takes the number of the first sound fragment.
+    /// that the file held before. Without it a reader takes
+    /// the number in the name of the file, or else that of the first valid fragment of the file.
     ///
     /// A writer writes the number into each fragment, in types 5 to 8; without it, in types 1 to 4.
     ///
