@@ -67,8 +67,11 @@ pub(crate) fn new_bytes<'py>(py: Python<'py>, data: &[u8]) -> Option<Bound<'py, 
     }
 }
 
-/// A list of `records`; or those again, with an exception set, if there is not memory enough.
-pub(crate) fn new_list(py: Python<'_>, records: Vec<Py<PyBytes>>) -> Result<Bound<'_, PyList>, Vec<Py<PyBytes>>> {
+/// A list of records; or those again, with an exception set, if there is not memory enough.
+pub(crate) fn new_list<T>(
+    py: Python<'_>,
+    records: Vec<(T, Py<PyBytes>)>,
+) -> Result<Bound<'_, PyList>, Vec<(T, Py<PyBytes>)>> {
     // SAFETY: What is returned is a new reference to a list with room for as many objects, or null and an exception.
     let list = unsafe {
         let list = ffi::PyList_New(records.len() as isize);
@@ -77,9 +80,12 @@ pub(crate) fn new_list(py: Python<'_>, records: Vec<Py<PyBytes>>) -> Result<Boun
             None => return Err(records),
         }
     };
-    for (index, record) in records.into_iter().enumerate() {
+    for (index, (_, record)) in records.into_iter().enumerate() {
         // SAFETY: The list is ours alone, and has room at each `index`, in which nothing stands yet; the reference is handed over. So it cannot fail.
         unsafe {
+            #[cfg(not(feature = "abi3"))]
+            ffi::PyList_SET_ITEM(list.as_ptr(), index as isize, record.into_ptr());
+            #[cfg(feature = "abi3")]
             ffi::PyList_SetItem(list.as_ptr(), index as isize, record.into_ptr());
         }
     }

@@ -767,14 +767,27 @@ impl Reader {
             return Ok(None);
         };
         let mut len = data.as_bytes(py).len();
-        let (mut places, mut records) = (vec![first], vec![data]);
+        let mut records = vec![(first, data)];
         let interrupt = self.with_state(py, |state| {
             let _owner = self.state.may_run_python();
             while records.len() < COUNT_MAX {
-                let next = match state.next_found() {
-                    Some(span) => Next::Record(span),
-                    None => state.look(py),
-                };
+                // Most have been found already.
+                if let Some(span) = state.next_found() {
+                    let next_len = state.reader.data(span).len();
+                    if len + next_len > len_max {
+                        state.met = Some(Next::Record(span));
+                        break;
+                    }
+                    let Some(data) = state.take(py, span) else {
+                        // The next step says so.
+                        drop(PyErr::fetch(py));
+                        break;
+                    };
+                    len += next_len;
+                    records.push((span.into(), data));
+                    continue;
+                }
+                let next = state.look(py);
                 if is_interrupt(py, &next) {
                     return Ok(Some(next));
                 }
@@ -787,8 +800,7 @@ impl Reader {
                     break;
                 };
                 len += next_len;
-                places.push(place);
-                records.push(data);
+                records.push((place, data));
             }
             Ok(None)
         })?;
@@ -803,7 +815,7 @@ impl Reader {
             Some(_) => return Ok(None),
         };
         self.with_state(py, |state| {
-            state.put_back(places.into_iter().zip(records).collect());
+            state.put_back(records.into());
             Ok(())
         })?;
         Err(error)

@@ -3,9 +3,11 @@
 use std::collections::TryReserveError;
 
 use super::{Reader, Source};
-use crate::copy::try_append;
+use crate::copy::{append, try_reserve};
 use crate::decode::Step;
 use crate::error::Error;
+use crate::format::BLOCK_LEN;
+use crate::fragment::RUN_MAX;
 
 /// Records one behind the other: their bytes in one buffer, where each begins in another. It is the layout of Arrow's `LargeBinary`.
 ///
@@ -69,7 +71,7 @@ impl Pack {
     /// Whether it holds `len_max` bytes of data, or so many records that their offsets alone take as much memory; 65,536 of them are never too many.
     #[inline]
     pub fn is_full(&self, len_max: usize) -> bool {
-        self.data.len() >= len_max || self.len() >= COUNT_MAX.max(len_max / 16)
+        self.data.len() >= len_max || self.len() >= count_max(len_max)
     }
 
     /// Takes all records out. The memory is kept for the next ones.
@@ -90,21 +92,36 @@ impl Pack {
     /// # Errors
     ///
     /// There is not memory enough. Nothing was added.
-    #[inline]
     pub fn push(&mut self, record: &[u8], offset: u64, end_offset: u64) -> Result<(), TryReserveError> {
-        self.offsets.try_reserve(1)?;
-        self.record_offsets.try_reserve(1)?;
-        try_append(&mut self.data, record)?;
+        self.reserve(1, record.len())?;
+        self.add(record, offset, end_offset);
+        Ok(())
+    }
+
+    /// Adds a record for which there is room.
+    #[inline]
+    fn add(&mut self, record: &[u8], offset: u64, end_offset: u64) {
+        append(&mut self.data, record);
         // A buffer is never longer than i64::MAX.
         self.offsets.push(self.data.len() as i64);
         self.record_offsets.push(offset);
         self.end_offset = end_offset;
-        Ok(())
+    }
+
+    /// Makes room for `count` more records of `len` bytes together.
+    fn reserve(&mut self, count: usize, len: usize) -> Result<(), TryReserveError> {
+        self.offsets.try_reserve(count)?;
+        self.record_offsets.try_reserve(count)?;
+        try_reserve(&mut self.data, len)
     }
 }
 
 /// So many records fill a pack, however short they are. Each takes 16 bytes of memory besides its data.
 const COUNT_MAX: usize = 1 << 16;
+
+fn count_max(len_max: usize) -> usize {
+    COUNT_MAX.max(len_max / 16)
+}
 
 impl<S: Source> Reader<S> {
     /// Adds records to `pack` until it [is full](Pack::is_full), or the log ends; the last one may make it longer. Returns whether any was
@@ -144,19 +161,27 @@ impl<S: Source> Reader<S> {
     ///
     /// As [`pack`](Self::pack).
     pub fn pack_buffered(&mut self, pack: &mut Pack, len_max: usize) -> Result<Step, Error> {
+        let count_max = count_max(len_max);
+        // Room is made for all records of a run at a time: they lie in one block.
+        if pack.reserve(RUN_MAX, BLOCK_LEN).is_err() {
+            return Err(self.out_of_memory());
+        }
         loop {
             let span = match self.next_found() {
                 Some(span) => span,
                 None => match self.step_buffered()? {
-                    Step::Record(span) => span,
+                    Step::Record(span) => {
+                        if pack.reserve(1 + RUN_MAX, self.data(span).len() + BLOCK_LEN).is_err() {
+                            self.put_back(span);
+                            return Err(self.out_of_memory());
+                        }
+                        span
+                    }
                     other => return Ok(other),
                 },
             };
-            if pack.push(self.data(span), span.offset, span.end_offset).is_err() {
-                self.put_back(span);
-                return Err(self.out_of_memory());
-            }
-            if pack.is_full(len_max) {
+            pack.add(self.data(span), span.offset, span.end_offset);
+            if pack.data.len() >= len_max || pack.record_offsets.len() >= count_max {
                 return Ok(Step::Record(span));
             }
         }
