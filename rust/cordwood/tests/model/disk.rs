@@ -211,8 +211,12 @@ impl File {
             self.set_len(end);
         }
         self.found = None;
-        self.cache[offset..end].copy_from_slice(bytes);
-        self.bytes[offset..end].fill(Byte::Dirty);
+        for (index, &byte) in (offset..end).zip(bytes) {
+            // What is written over itself is on the disk before and after.
+            if self.cache[index] != byte || self.bytes[index] != Byte::Synced {
+                (self.cache[index], self.bytes[index]) = (byte, Byte::Dirty);
+            }
+        }
     }
 
     fn set_len(&mut self, len: usize) {
@@ -437,6 +441,8 @@ impl Storage for Port {
             file.syncs += 1;
             if file.fails(&[Fault::Sync]) {
                 file.has_sync_failed = true;
+                // The system reports it once: here, to one who shares the descriptor of the opener.
+                file.is_changed_by_stranger |= process != self.0.opener;
                 for byte in file.bytes.iter_mut().filter(|byte| **byte == Byte::Dirty) {
                     *byte = Byte::Lost(process);
                 }

@@ -282,7 +282,7 @@ enum Status {
     Written,
     /// It is on the disk: a sync has returned, or `durable_offset` covers it.
     Durable,
-    /// It was that, and a bit has flipped in front of it or in it: readers do not find it.
+    /// It was that, and a bit has flipped before it or in it: readers do not find it.
     Hidden,
 }
 
@@ -697,7 +697,8 @@ impl World {
                 let what = format!("{name:?} did not open the writer, and never used it; {record} is gone");
                 return Err(broken(Rule::SyncedSurvivesAChild, what));
             }
-            let what = format!("{name:?}, which did not open the writer, has changed the file");
+            let what =
+                format!("{name:?}, which did not open the writer, has changed the file, or taken the error of a sync");
             return Err(broken(Rule::OnlyTheOpenerWrites, what));
         }
         if is_opening {
