@@ -115,8 +115,8 @@ test-aarch64:  ## Run the core's tests for AArch64 in an emulator
 
 # The writer's model -------------------------------------------------------------------------------
 
-# The tests explore it too, to a depth of 5, which takes some seconds; each action more takes about five times as long.
-MODEL_DEPTH := 7
+# The tests explore it too, to a depth of 5; each action more takes about ten times as long.
+MODEL_DEPTH := 6
 model:  ## Explore the writer's model to a greater depth
 	MODEL_DEPTH=$(MODEL_DEPTH) cargo test --package cordwood --locked --test model -- --nocapture
 

@@ -1,4 +1,5 @@
-//! The file of the model: what the page cache shows, what the disk holds, and the [`Storage`] through which a `LogFile` reaches it.
+//! The file of the model: what the page cache shows, what the disk holds, and the [`Storage`]
+//! through which a `LogFile` reaches it.
 
 use std::collections::VecDeque;
 use std::io;
@@ -20,7 +21,8 @@ pub(crate) enum Byte {
     Synced,
     /// The next sync writes it.
     Dirty,
-    /// A sync failed in this process. The system took the byte for clean: no later sync writes it, unless it is written again.
+    /// A sync failed in this process. The system took the byte for clean: no later sync writes it,
+    /// unless it is written again.
     Lost(u32),
 }
 
@@ -31,7 +33,8 @@ pub(crate) enum Loss {
     Everything,
     /// Nothing is lost.
     Nothing,
-    /// The new length is there, and of the new bytes none: they read as zeros, or as what stood there.
+    /// The new length is there, and of the new bytes none: they read as zeros, or as what stood
+    /// there.
     Bytes,
     /// The new bytes are there; a cut is not.
     Cut,
@@ -208,8 +211,12 @@ impl File {
             self.set_len(end);
         }
         self.found = None;
-        self.cache[offset..end].copy_from_slice(bytes);
-        self.bytes[offset..end].fill(Byte::Dirty);
+        for (index, &byte) in (offset..end).zip(bytes) {
+            // What is written over itself is on the disk before and after.
+            if self.cache[index] != byte || self.bytes[index] != Byte::Synced {
+                (self.cache[index], self.bytes[index]) = (byte, Byte::Dirty);
+            }
+        }
     }
 
     fn set_len(&mut self, len: usize) {
@@ -265,9 +272,11 @@ struct Descriptor {
     file: Arc<Mutex<File>>,
     process: AtomicU32,
     opener: u32,
-    /// What the crate sees of the process: `OPENER` or `CHILD`. Not its number, so that processes that are alike make states that are alike.
+    /// What the crate sees of the process: `OPENER` or `CHILD`. Not its number, so that processes that
+    /// are alike make states that are alike.
     role: Arc<AtomicU32>,
-    /// By which what a process remembers of the file is found: another one in each process of each world, for here they are all one.
+    /// By which what a process remembers of the file is found: another one in each process of each
+    /// world, for here they are all one.
     inode: u64,
     /// All answers so far.
     tape: Mutex<Vec<Answer>>,
@@ -303,7 +312,8 @@ impl Port {
         }))
     }
 
-    /// The descriptor that a child inherits. Until it is [awake](Self::wake), it repeats the answers that the parent got.
+    /// The descriptor that a child inherits. Until it is [awake](Self::wake), it repeats the
+    /// answers that the parent got.
     pub(crate) fn inherited(&self, inode: u64) -> Self {
         let tape = lock(&self.0.tape).clone();
         Port(Arc::new(Descriptor {
@@ -435,6 +445,8 @@ impl Storage for Port {
             file.syncs += 1;
             if file.fails(&[Fault::Sync]) {
                 file.has_sync_failed = true;
+                // The system reports it once: here, to one who shares the descriptor of the opener.
+                file.is_changed_by_stranger |= process != self.0.opener;
                 for byte in file.bytes.iter_mut().filter(|byte| **byte == Byte::Dirty) {
                     *byte = Byte::Lost(process);
                 }

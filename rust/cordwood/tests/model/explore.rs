@@ -1,7 +1,7 @@
 //! All sequences of actions up to a depth, the short ones first.
 //!
-//! A `LogFile` cannot be copied, so a state is kept as the actions that lead to it, and made again from them. States that are alike are gone on
-//! with once.
+//! A `LogFile` cannot be copied, so a state is kept as the actions that lead to it, and made again
+//! from them. States that are alike are gone on with once.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write;
@@ -20,7 +20,8 @@ pub(crate) struct Outcome {
     pub(crate) steps: usize,
     /// For each setup: its states, and how long they took.
     pub(crate) setups: Vec<String>,
-    /// For each rule that is broken, the shortest way there in each setup; the shortest of them first.
+    /// For each rule that is broken, the shortest way there in each setup; the shortest of them
+    /// first.
     pub(crate) broken: BTreeMap<Rule, Vec<Counterexample>>,
 }
 

@@ -1,4 +1,5 @@
-//! A follower beside the writer. It needs a real file, which is given the bytes of the page cache after each action.
+//! A follower beside the writer. It needs a real file, which is given the bytes of the page cache
+//! after each action.
 
 use std::fs;
 use std::io::{self, Seek, SeekFrom, Write};
@@ -35,7 +36,8 @@ impl Beside {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let path = FOLDER.with(|folder| folder.path().join(number.to_string()));
         let file = fs::File::create(&path)?;
-        // What looks damaged may be cut off, and other bytes written there: it is never reported, unless a whole block follows.
+        // What looks damaged may be cut off, and other bytes written there: it is never reported,
+        // unless a whole block follows.
         let options = FollowOptions::default()
             .with_on_corruption(OnCorruption::Skip)
             .with_retry(u32::MAX, Duration::MAX);

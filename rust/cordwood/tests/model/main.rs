@@ -1,44 +1,74 @@
-//! A model of the log writer, its file and the processes that have it, explored exhaustively, with the real `LogFile` held to it.
+//! A model of the log writer, its file and the processes that have it, explored exhaustively, with
+//! the real `LogFile` held to it.
 //!
-//! **The state** ([`World`](world::World)) is the file, two processes A and B, and what is known of each record. The file ([`File`](disk::File)) is
-//! what the page cache shows and what the disk holds: a write goes to the cache, a sync to the disk. A process has a real `LogFile` or none, whose
-//! [`Storage`](cordwood::Storage) is that file; its whole memory, as `Debug` prints it, is a part of the state. A record is in a buffer, written or durable,
-//! which is what the calls said that were made for it; what is in the file is for a [reader](reader) to say that shares nothing with the crate.
+//! # The state
 //!
-//! **The actions** ([`Action`](world::Action)): a call of the crate (create, open for append with each policy, append, append and sync, flush, sync,
-//! close, drop); a call during which something goes wrong ([`Fault`](disk::Fault): a write fails in its middle, and then perhaps the cut that undoes it; a
-//! sync fails; the process is killed in the middle of a write, or before a cut or a sync); a fork; a kill; a loss of power, with any of several files left
-//! ([`Loss`](disk::Loss)); a bit that flips in a record that is on the disk. A world begins with a new file, with a log in one of several dialects, or with
-//! a text ([`Content`](world::Content)).
+//! [`World`](world::World) is the file, two processes A and B, and what is known of each record.
 //!
-//! * A sync that fails does what it does on Linux: the cache keeps the bytes and takes them for written, so that the next sync succeeds without them
-//!   ([`Byte::Lost`](disk::Byte)). The model counts bytes where Linux counts pages: what holds here holds for any length of a page.
-//! * A fork gives B the memory of A. A `LogFile` cannot be copied, so A's calls are made once more, with the answers that A has got; then the copy is
-//!   given the descriptor that A has.
-//! * The Python classes close a log that is dropped. Here that is the action "close".
-//! * A lock ends when the process that took it closes or drops the log, even if a child has the descriptor; or with the last descriptor.
+//! * The file ([`File`](disk::File)) is what the page cache shows and what the disk holds: a write
+//!   goes to the cache, a sync to the disk.
+//! * A process has a real `LogFile` or none, whose [`Storage`](cordwood::Storage) is that file. Its
+//!   whole memory, as `Debug` prints it, is a part of the state.
+//! * A record is in a buffer, written or durable: that is what the calls said that were made for
+//!   it. What is in the file is for a [reader] to say that shares nothing with the crate.
 //!
-//! **What must hold**, from `docs/format/writing.md`; each has a test below.
+//! # The actions
 //!
-//! | rule | where it is checked |
-//! |---|---|
-//! | what a sync or `durable_offset` covered is found after any loss of power (promise 1) | each state |
-//! | what was written is found, whoever is killed (promise 1) | each state |
-//! | nothing comes up that was not appended, whose append failed, or that a loss of power took; nothing twice; the order stays (promise 2) | each state |
-//! | what `append` returned is found, once it is written (promise 3) | when a call returns |
-//! | a process changes no file but by a writer that it opened itself ("One writer") | when a call returns |
-//! | opening neither cuts nor changes a record that is whole, or was synced and has lost one bit since, nor a file of another dialect ("Where appending resumes") | when a call returns |
-//! | `durable_offset` covers no byte of a sync that failed in the same process, a log opened later included ("When a sync fails") | when a call returns |
-//! | a log without damage opens; one with a torn tail, to be cut off or padded | when a call returns |
-//! | a write that failed leaves nothing behind, or ends the writer ("When a write fails") | when a call returns |
-//! | the crate's reader finds what the model's does | each state |
-//! | so does a follower that has been there all the while (`docs/format/following.md`) | after each action |
+//! [`Action`](world::Action) lists them:
 //!
-//! Of a sync that failed in **another** process nothing is known: there, `durable_offset` promises nothing after it.
+//! * a call: create, open for append with each policy, append, append and sync, flush, sync, close,
+//!   drop (the Python classes close a log that is dropped: here, that is a close);
+//! * a call during which something goes wrong ([`Fault`](disk::Fault)): a write fails in its
+//!   middle, and then perhaps the cut that undoes it; a sync fails; the process is killed in the
+//!   middle of a write, or before a cut or a sync;
+//! * a fork; a kill;
+//! * a loss of power, with each of several files left ([`Loss`](disk::Loss));
+//! * a bit that flips in a record that is on the disk.
 //!
-//! **The exploration** ([`explore`]) is breadth first: of each rule that is broken, the shortest way there is printed. States that are alike are gone on with
-//! once. What could go on for ever is limited ([`Limits`]): three records, three openings, one fault, one fork, one kill, one loss of
-//! power and one flipped bit in each world. `MODEL_DEPTH` is the number of actions, or `make model` for more than `cargo test` does.
+//! A world begins with no file, with a log in one of several dialects, or with a text
+//! ([`Content`](world::Content)).
+//!
+//! **A sync that fails** does what it does on Linux: the cache keeps the bytes and takes them for
+//! written, so that the next sync succeeds without them ([`Byte::Lost`](disk::Byte)). The model
+//! counts bytes where Linux counts pages: what holds here holds for pages of any length.
+//!
+//! **A fork** gives B the memory of A. A `LogFile` cannot be copied, so the calls of A are made
+//! once more, with the answers that A has got. Then the copy is given the descriptor that A has.
+//!
+//! **A lock** ends when the process that took it closes or drops the log, even if a child has the
+//! descriptor; or else with the last descriptor.
+//!
+//! # What must hold
+//!
+//! Each rule has a test below. Where not said otherwise, the rule is one of
+//! `docs/format/writing.md`. In each state that is reached:
+//!
+//! * What a sync or `durable_offset` covered is found after any loss of power (promise 1).
+//! * What was written is found, whoever is killed (promise 1).
+//! * Nothing comes up that was not appended, whose append failed, or that a loss of power took;
+//!   nothing comes up twice; the order stays (promise 2).
+//! * The crate's reader finds what the model's does (`reading.md`), and so does a follower that has
+//!   been there all the while (`following.md`).
+//!
+//! When a call returns:
+//!
+//! * What `append` returned is found, once it is written (promise 3).
+//! * A process changes no file but by a writer that it opened itself ("One writer").
+//! * Opening neither cuts nor changes a record that is whole, or one that was synced and has lost
+//!   one bit since, nor a file of another dialect ("Where appending resumes").
+//! * `durable_offset` covers no byte of a sync that failed in the same process, be it with a log
+//!   that was opened later ("When a sync fails"). Of a sync that failed in another process nothing
+//!   is known: `durable_offset` promises nothing after its bytes.
+//! * A log without damage opens; one with a torn tail opens to be cut off or padded.
+//! * A write that failed leaves nothing behind, or ends the writer ("When a write fails").
+//!
+//! # The exploration
+//!
+//! [`explore`] is breadth first: of each rule that is broken, it prints the shortest way there in
+//! each setup. States that are alike are gone on with once. What could go on for ever is limited
+//! ([`Limits`]): three records, three openings, one fault, one fork, one kill, one loss of power
+//! and one flipped bit in each world. `MODEL_DEPTH` is the number of actions; `make model` explores
+//! more of them than `cargo test` does.
 
 mod disk;
 mod explore;
@@ -58,11 +88,14 @@ use world::{Content, Flush, Limits, Rule, Setup};
 /// Deep enough for each defect that has been found so far.
 const DEPTH: usize = 5;
 
-fn setups() -> Vec<Setup> {
+/// When the writers of the setups write.
+const FLUSHES: &[Flush] = &[Flush::EveryAppend, Flush::OnClose];
+
+fn setups(flush: Flush) -> Vec<Setup> {
     let new = Setup {
         content: Content::None,
         pebble: None,
-        flush: Flush::OnClose,
+        flush,
         sync: SyncPolicy::Never,
         preallocate_len: 0,
         limits: Limits {
@@ -76,10 +109,6 @@ fn setups() -> Vec<Setup> {
         },
         levels_less: 0,
         has_follower: false,
-    };
-    let written = Setup {
-        flush: Flush::EveryAppend,
-        ..new
     };
     let room = Setup {
         sync: SyncPolicy::OnClose,
@@ -116,7 +145,6 @@ fn setups() -> Vec<Setup> {
     };
     vec![
         new,
-        written,
         room,
         pebble,
         old(Content::LevelDb),
@@ -134,7 +162,8 @@ fn outcome() -> &'static Outcome {
     OUTCOME.get_or_init(|| {
         let depth = std::env::var("MODEL_DEPTH").map_or(DEPTH, |depth| depth.parse().expect("MODEL_DEPTH is a number"));
         let begun = Instant::now();
-        let outcome = explore_all(&setups(), depth);
+        let setups: Vec<_> = FLUSHES.iter().flat_map(|&flush| setups(flush)).collect();
+        let outcome = explore_all(&setups, depth);
         #[allow(clippy::print_stderr, reason = "`make model` shows it")]
         {
             let Outcome {

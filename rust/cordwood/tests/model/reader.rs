@@ -1,7 +1,8 @@
 //! A reader of logs that shares nothing with the crate: the judge of what is in a file.
 //!
-//! The rules are those of LevelDB's `log_reader.cc`: damage costs the rest of its block. In a log with log numbers (RocksDB's recycled logs, Pebble)
-//! whatever is no fragment of this log ends it. A run file of Weights & Biases is told by its first bytes; the log number is that of the first
+//! The rules are those of LevelDB's `log_reader.cc`: damage costs the rest of its block. In a log
+//! with log numbers (RocksDB's recycled logs, Pebble) whatever is no fragment of this log ends it.
+//! A run file of Weights & Biases is told by its first bytes; the log number is that of the first
 //! fragment that is whole.
 
 const BLOCK_LEN: usize = 32_768;
@@ -73,7 +74,8 @@ pub(crate) enum Tail {
     Other,
 }
 
-/// The fragment at the beginning of `block`: how long it is, its type (of 1 to 4), its log number and its payload.
+/// The fragment at the beginning of `block`: how long it is, its type (of 1 to 4), its log number
+/// and its payload.
 fn fragment(is_wandb: bool, block: &[u8]) -> Option<(usize, u8, Option<u32>, &[u8])> {
     let header = block.get(..7)?;
     let header_len = if (5..=8).contains(&header[6]) { 11 } else { 7 };

@@ -148,6 +148,11 @@ pub(crate) enum Content {
 }
 
 impl Content {
+    /// Not LevelDB's.
+    fn is_foreign(self) -> bool {
+        !matches!(self, Content::None | Content::LevelDb | Content::NearlyFullBlock)
+    }
+
     fn bytes(self) -> Vec<u8> {
         let short = Data::Short.bytes(0);
         let two = |is_wandb, number| {
@@ -282,11 +287,12 @@ enum Status {
     Written,
     /// It is on the disk: a sync has returned, or `durable_offset` covers it.
     Durable,
-    /// It was that, and a bit has flipped in front of it or in it: readers do not find it.
+    /// It was that, and a bit has flipped before it or in it: readers do not find it.
     Hidden,
 }
 
-/// A record that may come up. One whose append failed, or that a loss of power has taken, is in no list: it must not.
+/// A record that may come up. One whose append failed, or that a loss of power has taken, is in no
+/// list: it must not.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Record {
     data: Data,
@@ -328,7 +334,8 @@ struct Process {
     ports: Vec<Port>,
     /// All calls it has made, from which a child's memory is made.
     history: Vec<(Call, u8)>,
-    /// Records (by number) appended to `log` here, of which no later call has said that they are lost.
+    /// Records (by number) appended to `log` here, of which no later call has said that they are
+    /// lost.
     own: Vec<u8>,
     /// `durable_offset` when a sync failed: as much as a process may remember of it.
     failed_at: Option<u64>,
@@ -363,7 +370,8 @@ pub(crate) struct World {
     next_record: u8,
     records: Vec<Record>,
     has_file: bool,
-    /// A lock is held. The process that opened the log gives it up by closing or dropping it; if it is killed, it goes with its last copy.
+    /// A lock is held. The process that opened the log gives it up by closing or dropping it; if it
+    /// is killed, it goes with its last copy.
     is_locked: bool,
     has_flipped: bool,
     follower: Option<Beside>,
@@ -559,13 +567,19 @@ impl World {
         if let Some(follower) = &mut self.follower {
             let mut file = self.file.lock().expect("nothing panics with the lock");
             let read = file.read();
-            let looked = follower.look(&file.cache, &read.0);
+            let mut looked = follower.look(&file.cache, &read.0);
+            if looked.is_err() && matches!(action, Action::Call(_, Call::Open(OnTornTail::Truncate), _)) {
+                // What it has reported as damage may have been cut off: then it begins anew.
+                *follower = Beside::new();
+                looked = follower.look(&file.cache, &read.0);
+            }
             looked.map_err(|what| broken(Rule::FollowerAgrees, what))?;
         }
         Ok(())
     }
 
-    /// The records that are found stay; of the others, those that were on the disk are hidden, and the rest must not come up again.
+    /// The records that are found stay; of the others, those that were on the disk are hidden, and
+    /// the rest must not come up again.
     fn keep_found(&mut self, status: Status) {
         let read = self.file().read();
         let (found, _) = &*read;
@@ -615,7 +629,8 @@ impl World {
         }
     }
 
-    /// B is given the memory of A, by making all the calls that A has made, with the answers that A has got.
+    /// B is given the memory of A, by making all the calls that A has made, with the answers that A
+    /// has got.
     fn fork(&mut self) {
         let mut child = Process::new(self.next_process);
         self.next_process += 1;
@@ -687,13 +702,15 @@ impl World {
                 let what = format!("{name:?} did not open the writer, and never used it; {record} is gone");
                 return Err(broken(Rule::SyncedSurvivesAChild, what));
             }
-            let what = format!("{name:?}, which did not open the writer, has changed the file");
+            let what =
+                format!("{name:?}, which did not open the writer, has changed the file, or taken the error of a sync");
             return Err(broken(Rule::OnlyTheOpenerWrites, what));
         }
         if is_opening {
             self.limits.opens -= 1;
             self.check_opening(call, &before, &now, found_before)?;
             let may_refuse = match call {
+                _ if self.setup.content.is_foreign() => true,
                 Call::Open(OnTornTail::Refuse) => *tail_before != Tail::Whole,
                 _ => *tail_before == Tail::Other,
             };
@@ -815,7 +832,8 @@ impl World {
                 let what = format!("{record} was appended and written, and no reader finds it");
                 return Err(broken(Rule::AppendedIsFound, what));
             };
-            // A new process does not know of the syncs that failed in another one: readers may stop at what was lost there.
+            // A new process does not know of the syncs that failed in another one: readers may stop
+            // at what was lost there.
             let is_lost_elsewhere = |byte: &Byte| matches!(byte, Byte::Lost(other) if *other != process);
             let status = match bytes[..place.end].iter().any(is_lost_elsewhere) {
                 true => status.min(Status::Written),
@@ -861,8 +879,7 @@ impl World {
     fn check_opening(&self, call: Call, before: &[u8], now: &[u8], found: &[Found]) -> Result<(), Violation> {
         let content = self.setup.content;
         let initial = content.bytes();
-        let is_foreign = !matches!(content, Content::None | Content::LevelDb | Content::NearlyFullBlock);
-        if is_foreign && !self.has_flipped && !now.starts_with(&initial) {
+        if content.is_foreign() && !self.has_flipped && !now.starts_with(&initial) {
             let what = format!("a file of {content:?} has been changed by {call:?}");
             return Err(broken(Rule::OpeningKeepsForeignFiles, what));
         }
@@ -955,8 +972,8 @@ fn is_payload_of(found: &Found, record: &Record) -> bool {
     found.payload == record.data.bytes(record.number)
 }
 
-/// The whole memory of a log, private parts included: but for the time of its last sync, on which no policy here depends, and the policy by which it was
-/// opened, which has done its work.
+/// The whole memory of a log, private parts included: but for the time of its last sync, on which
+/// no policy here depends, and the policy by which it was opened, which has done its work.
 fn memory_of(log: &LogFile) -> String {
     let text = format!("{log:?}");
     [("sync_begun: ", "}"), ("on_torn_tail: ", ",")]
