@@ -39,6 +39,23 @@ impl<'a> VersionEdit<'a> {
         }
     }
 
+    /// The field at an offset in the record, and the offset after it. `None` if the record ends there.
+    ///
+    /// [`fields`](VersionEdit::fields) does the same over and over. This is for whoever cannot keep a
+    /// borrow of the record from one step to the next.
+    ///
+    /// # Errors
+    ///
+    /// There is no field at `offset`.
+    pub fn field_at(&self, offset: usize) -> Result<Option<(Field<'a>, usize)>, PayloadError> {
+        let mut cursor = Cursor::new(self.record, offset);
+        if cursor.is_at_end() {
+            return Ok(None);
+        }
+        let field = Field::decode(&mut cursor)?;
+        Ok(Some((field, cursor.offset())))
+    }
+
     /// The record with these fields, in this order.
     ///
     /// # Errors
