@@ -1,11 +1,14 @@
 """Print the records of logs.
 
-Damage is told on stderr, and what is behind it is printed all the same; the exit status is then 3.
+Damage is reported on stderr, and what comes after it is printed all the same; the exit status is then 3. Of a file that
+grows, what was there at first is printed. On a terminal, control characters are escaped, but with --format raw.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import stat
 import sys
 
 import cordwood
@@ -15,11 +18,16 @@ from cordwood.cli._common import (
     add_reading_arguments,
     add_source_arguments,
     check_range,
+    complain,
     for_each_source,
     opened,
+    policy_note,
+    salvageable,
+    shown,
+    stdout,
     tell_skipped,
 )
-from cordwood.cli._records import add_output_arguments, check_output, joined, json_printer
+from cordwood.cli._records import JsonPrinter, add_output_arguments, check_output, joined
 
 EXAMPLES = """\
   cordwood cat app.log
@@ -42,27 +50,40 @@ def run(options: argparse.Namespace) -> Status:
     check_output(options)
 
     def cat(name: str) -> Status:
-        reader = cordwood.Reader(
-            opened(name),
-            dialect=options.dialect,
-            on_corruption=options.on_corruption,
-            start=options.start,
-            end=options.end,
-        )
+        policy, start = options.on_corruption, options.start
+        end = _end(name) if options.end is None else options.end
+        reader = cordwood.Reader(opened(name), dialect=options.dialect, on_corruption=policy, start=start, end=end)
         status = Status.CLEAN
-        position = options.start
+        position, count = start, 0
         with reader, Progress(name, prints_records=True) as progress:
             if options.json or options.payload:
-                print_record = json_printer(options, name, reader.dialect.name)
+                print_record = JsonPrinter(options, name, reader.dialect.name)
                 for record in reader.records():
-                    status = max(status, print_record(record))
+                    print_record(record)
                     progress(record.end_offset - position)
                     position = record.end_offset
+                    count += 1
+                print_record.close()
+                status = print_record.status
             else:
+                out = sys.stdout.buffer if options.format == "raw" else stdout()
                 for batch in reader.batches():
-                    sys.stdout.buffer.write(joined(batch, options.format))
+                    out.write(joined(batch, options.format))
                     progress(reader.tell() - position)
                     position = reader.tell()
-        return max(status, tell_skipped(name, reader.skipped))
+                    count += len(batch)
+            damage = tell_skipped(name, reader.skipped)
+            if damage == Status.DAMAGE:
+                more = salvageable(name, count, policy=policy, dialect=reader.dialect, start=start, end=end)
+                complain(f"{shown(name)}: {policy_note(policy, more)}")
+        return max(status, damage)
 
     return for_each_source(options.sources, cat)
+
+
+def _end(name: str) -> int | None:
+    """The end of a file as it is now: what is printed may come back to it, as in `cat log | write --append log`."""
+    if name == "-":
+        return None
+    status = os.stat(name)  # noqa: PTH116 - pathlib is slow to import
+    return status.st_size if stat.S_ISREG(status.st_mode) else None

@@ -1,7 +1,7 @@
 """Check logs and say what is wrong with them.
 
 One line for each log, and below it one for each region that was not returned. Exit status 3 if one is damaged. An
-incomplete record at the end is what a crash leaves; it is told, and is no damage.
+incomplete record at the end is what a crash leaves; it is reported, and is no damage.
 """
 
 from __future__ import annotations
@@ -17,12 +17,16 @@ from cordwood.cli._common import (
     add_threads_argument,
     check_range,
     counted,
+    described,
     end_fields,
     for_each_source,
     opened,
+    policy_note,
     print_json,
     region_fields,
+    salvageable,
     shown,
+    source_of,
     verdict,
 )
 
@@ -55,18 +59,28 @@ def run(options: argparse.Namespace) -> Status:
                 end=options.end,
                 progress=progress,
             )
-        print_report(name, report, as_json=options.json)
+        more: int | None = 0
+        if not report.ok:
+            more = salvageable(
+                name,
+                report.record_count,
+                policy=options.on_corruption,
+                dialect=report.dialect,
+                start=options.start,
+                end=options.end,
+            )
+        print_report(name, report, as_json=options.json, policy=options.on_corruption, more=more)
         return Status.CLEAN if report.ok else Status.DAMAGE
 
-    return for_each_source(options.sources, check)
+    return for_each_source(options.sources, check, as_json=options.json)
 
 
-def print_report(name: str, report: cordwood.Report, *, as_json: bool) -> None:
-    """A report on stdout."""
+def print_report(name: str, report: cordwood.Report, *, as_json: bool, policy: str, more: int | None) -> None:
+    """A report on stdout. `more` is how many more records the policy "salvage" reads."""
     if as_json:
         print_json(
             {
-                "source": shown(name),
+                "source": source_of(name),
                 "dialect": report.dialect.name,
                 "ok": report.ok,
                 "record_count": report.record_count,
@@ -77,6 +91,8 @@ def print_report(name: str, report: cordwood.Report, *, as_json: bool) -> None:
                 "skipped_len": report.skipped_len,
                 "len_by_severity": report.len_by_severity,
                 "len_by_reason": report.len_by_reason,
+                "on_corruption": policy,
+                "more_with_salvage": more,
                 "skipped": [region_fields(region) for region in report.skipped],
             }
         )
@@ -85,6 +101,6 @@ def print_report(name: str, report: cordwood.Report, *, as_json: bool) -> None:
     print(f"{shown(name)}: {verdict(report.end, ok=report.ok)}, {records}, {payload}")
     for region in report.skipped:
         if region.severity != cordwood.Severity.INFO:
-            flip = region.bit_flip
-            cause = f"; it is bit {flip.bit} of the byte at {flip.offset} that was flipped" if flip else ""
-            print(f"  {region}{cause}")
+            print(f"  {described(region)}")
+    if not report.ok:
+        print(f"  {policy_note(policy, more)}")
