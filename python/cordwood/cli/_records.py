@@ -10,15 +10,20 @@ import importlib
 import operator
 from collections.abc import Callable, Iterable, Iterator
 from io import BufferedReader
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import cordwood
 from cordwood.cli._common import Status, complain, shown, source_of, stdout
 from cordwood.errors import PayloadError
 
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     from cordwood.cli._json import Streamed
     from cordwood.payload import WriteBatch
+
+    # The data of a record as JSON has it; the last array of that, and what is to be in it, if it is not there yet.
+    _Encoded: TypeAlias = tuple[dict[str, Any], list[object], Streamed | None]
 
 DELIMITERS = {"lines": b"\n", "nul": b"\0"}
 """The forms that end each record with a byte, which must not stand in a record."""
@@ -215,10 +220,6 @@ class JsonPrinter:
         """Reports how many records in all could not be decoded, if not each of them was reported."""
         if self._error_count > self._told_max:
             complain(f"{shown(self._name)}: {self._error_count:,} records in all could not be decoded")
-
-
-_Encoded: TypeAlias = "tuple[dict[str, Any], list[object], Streamed | None]"
-"""The data of a record as JSON has it; the last array of that, and what is to be in it, if it is not there yet."""
 
 
 def _decoder(payload: str, name: str, dialect: str | None) -> Callable[[bytes], _Encoded]:

@@ -47,6 +47,17 @@ impl<'a> VersionEdit<'a> {
     /// # Errors
     ///
     /// There is no field at `offset`.
+    ///
+    /// ```
+    /// use cordwood::payload::{Field, VersionEdit};
+    ///
+    /// let edit = VersionEdit::new(b"\x02\x04\x09\x00\x63");
+    /// assert_eq!(edit.field_at(0)?, Some((Field::LogNumber(4), 2)));
+    /// assert_eq!(edit.field_at(2)?, Some((Field::PrevLogNumber(0), 4)));
+    /// assert!(edit.field_at(4).is_err());
+    /// assert_eq!(edit.field_at(5)?, None);
+    /// # Ok::<(), cordwood::payload::PayloadError>(())
+    /// ```
     pub fn field_at(&self, offset: usize) -> Result<Option<(Field<'a>, usize)>, PayloadError> {
         let mut cursor = Cursor::new(self.record, offset);
         if cursor.is_at_end() {
