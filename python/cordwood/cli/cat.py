@@ -1,12 +1,13 @@
 """Print the records of logs.
 
-Damage is reported on stderr, and what comes after it is printed all the same; the exit status is then 3. Of a file that
-grows, what was there at first is printed. On a terminal, control characters are escaped, but with --format raw.
+Damage is reported on stderr, and what comes after it is printed all the same; the exit status is then 3. A file that
+grows is printed to where it ended at first. On a terminal, control characters are escaped, but with --format raw.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import stat
 import sys
@@ -50,8 +51,8 @@ def run(options: argparse.Namespace) -> Status:
     check_output(options)
 
     def cat(name: str) -> Status:
-        policy, start = options.on_corruption, options.start
-        end = _end(name) if options.end is None else options.end
+        policy, start, end = options.on_corruption, options.start, options.end
+        file_len = _file_len(name)
         reader = cordwood.Reader(opened(name), dialect=options.dialect, on_corruption=policy, start=start, end=end)
         status = Status.CLEAN
         position, count = start, 0
@@ -63,6 +64,8 @@ def run(options: argparse.Namespace) -> Status:
                     progress(record.end_offset - position)
                     position = record.end_offset
                     count += 1
+                    if position >= file_len:
+                        break
                 print_record.close()
                 status = print_record.status
             else:
@@ -72,6 +75,8 @@ def run(options: argparse.Namespace) -> Status:
                     progress(reader.tell() - position)
                     position = reader.tell()
                     count += len(batch)
+                    if position >= file_len:
+                        break
             damage = tell_skipped(name, reader.skipped)
             if damage == Status.DAMAGE:
                 more = salvageable(name, count, policy=policy, dialect=reader.dialect, start=start, end=end)
@@ -81,9 +86,12 @@ def run(options: argparse.Namespace) -> Status:
     return for_each_source(options.sources, cat)
 
 
-def _end(name: str) -> int | None:
-    """The end of a file as it is now: what is printed may come back to it, as in `cat log | write --append log`."""
+def _file_len(name: str) -> float:
+    """How long a file is now: what is printed may come back to it, as in `cat log | write --append log`.
+
+    It is no `end` for the reader: only at the end of a file are stale bytes known to be what a recycled log leaves.
+    """
     if name == "-":
-        return None
+        return math.inf
     status = os.stat(name)  # noqa: PTH116 - pathlib is slow to import
-    return status.st_size if stat.S_ISREG(status.st_mode) else None
+    return status.st_size if stat.S_ISREG(status.st_mode) else math.inf
