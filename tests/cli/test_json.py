@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 from support import PAYLOAD, written
 
+from cordwood import Dialect
+from cordwood import open as open_log
+
 DOCS = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
 TYPES = {
     "string": str,
@@ -120,3 +123,17 @@ def test_split(log):
     assert (len(values), status) == (3, 0)
     for value in values:
         check(value, fields("split"))
+
+
+def test_cat_of_a_recycled_log(tmp_path):
+    """What is left of an older log at the end is no damage, as it is for the other verbs."""
+    path = tmp_path / "log"
+    with open_log(path, "x", dialect=Dialect("recyclable", log_number=4)) as writer:
+        writer.extend([b"one", b"two", b"three"])
+    old = path.read_bytes()
+    with open_log(path, "w", dialect=Dialect("recyclable", log_number=5)) as writer:
+        writer.append(b"new")
+    with path.open("ab") as file:
+        file.write(old[path.stat().st_size :])
+    values, status = cordwood("cat", "--json", str(path))
+    assert ([value["text"] for value in values], status) == (["new"], 0)
