@@ -3,6 +3,7 @@
 import copy
 import errno
 import io
+import os
 import pickle
 import signal
 from pathlib import Path
@@ -44,6 +45,44 @@ def test_a_folder(tmp_path, mode):
     with pytest.raises(IsADirectoryError) as caught:
         cordwood.open(tmp_path, mode)
     assert caught.value.filename == str(tmp_path)
+
+
+def test_the_system_has_one_text_for_an_error(tmp_path):
+    """Rust has others of its own: "entity already exists"."""
+    (tmp_path / "there.log").write_bytes(FILE)
+    for call, number in [
+        (lambda: cordwood.open(tmp_path), errno.EISDIR),
+        (lambda: cordwood.verify(tmp_path), errno.EISDIR),
+        (lambda: cordwood.salvage(FILE, tmp_path / "there.log"), errno.EEXIST),
+    ]:
+        with pytest.raises(OSError, match=os.strerror(number)) as caught:
+            call()
+        assert (caught.value.errno, caught.value.strerror) == (number, os.strerror(number))
+
+
+@pytest.mark.parametrize("call", [cordwood.open, cordwood.verify, cordwood.follow])
+def test_a_url_is_no_path(call):
+    with pytest.raises(FileNotFoundError, match="a URL is not opened: pass an open file") as caught:
+        call("gs://bucket/output-0")
+    assert caught.value.filename == "gs://bucket/output-0"
+    for name in "missing.log", "/a://b", "a b://c":
+        with pytest.raises(FileNotFoundError) as caught:
+            call(name)
+        assert caught.value.strerror == os.strerror(errno.ENOENT)
+
+
+def test_options_of_a_writer_are_for_writing(path):
+    path.write_bytes(FILE)
+    for options in ({"sync": "close"}, {"on_torn_tail": "pad"}):
+        [name] = options
+        with pytest.raises(TypeError, match=f"{name} is an option for writing, and the mode is 'r'"):
+            cordwood.open(path, **options)
+
+
+@pytest.mark.parametrize("one", ["a.log", Path("a.log"), b"a.log"], ids=["str", "Path", "bytes"])
+def test_one_path_is_not_several(one):
+    with pytest.raises(TypeError, match="several paths"):
+        cordwood.plan_splits(one, 1)
 
 
 def test_a_new_file_that_is_there(path):

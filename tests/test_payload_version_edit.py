@@ -85,6 +85,15 @@ def test_the_corpus(name):
     ]
 
 
+def test_fields_one_at_a_time():
+    edit = VersionEdit(b"\x02\x04\x06\x01\x05")
+    fields = iter(edit)
+    assert next(fields) == Field(FieldKind.LOG_NUMBER, 2, 4)
+    assert list(fields) == edit.fields[1:] == list(edit)[1:]
+    assert list(fields) == []
+    assert list(VersionEdit(b"")) == []
+
+
 def test_the_manifest_of_leveldb_says_which_files_are_there(tmp_path):
     random.seed(3)
     folder = tmp_path / "db"

@@ -209,6 +209,24 @@ def test_one_bad_record_between_good_ones(form, tmp_path):
     assert "the record at offset" in done.stderr
 
 
+def test_a_path_is_a_run(tmp_path):
+    path = tmp_path / "run.wandb"
+    history, summary, config = HistoryRecord(), SummaryRecord(), ConfigRecord()
+    item(history.item, "loss", 0.5)
+    item(summary.update, "loss", 0.5)
+    item(config.update, "lr", 0.1)
+    with cordwood.open(path, "x", dialect="wandb") as writer:
+        writer.extend(map(bytes, [
+            message_of(history=history), message_of(summary=summary), message_of(config=config)
+        ]))  # fmt: skip
+    for source in path, str(path):
+        assert list(wandb.history(source)) == [{"loss": 0.5}]
+        assert (wandb.summary(source), wandb.config(source)) == ({"loss": 0.5}, {"lr": 0.1})
+    for function in (lambda records: list(wandb.history(records)), wandb.summary, wandb.config):
+        with pytest.raises(TypeError, match="path of the file"):
+            function(path.read_bytes())
+
+
 def test_one_bad_value_does_not_drop_the_step(tmp_path):
     path = tmp_path / "run.wandb"
     history = HistoryRecord()

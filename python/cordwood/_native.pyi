@@ -900,6 +900,8 @@ class VersionEdit:
     @property
     def fields(self) -> list[Field]:
         """The fields, in the order in which they stand."""
+    def __iter__(self) -> Iterator[Field]:
+        """The same, one at a time: as objects, the fields of a long record take many times its bytes."""
     def to_dict(self) -> dict[str, object]:
         """The edit as JSON has it: `fields`, each with `kind`, `tag` and `value`.
 

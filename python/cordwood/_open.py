@@ -67,8 +67,15 @@ def open(source: Any, mode: str = "r", **options: Any) -> Reader | Writer:  # no
     [b'one']
     """
     if mode == "r":
+        for name in _WRITER_OPTIONS.intersection(options):
+            raise TypeError(f"{name} is an option for writing, and the mode is 'r'")
         return Reader(source, **options)
     return Writer(source, mode, **options)  # type: ignore[arg-type]  # Writer names the modes in its error.
+
+
+_WRITER_OPTIONS = frozenset(
+    ("checkpoint", "on_torn_tail", "preallocate_len", "flush", "sync", "sync_interval", "sync_len"),
+)
 
 
 def follow(

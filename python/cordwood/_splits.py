@@ -34,6 +34,7 @@ def plan_splits(sources: Iterable[str | PathLike[str]], split_len: int) -> list[
 
     Raises:
         OSError: A file is missing.
+        TypeError: `sources` is one path.
         ValueError: `split_len` is less than 1.
 
     >>> with cordwood.open("example.log", "w") as writer:
@@ -45,6 +46,8 @@ def plan_splits(sources: Iterable[str | PathLike[str]], split_len: int) -> list[
     >>> [len(list(cordwood.open(path, start=start, end=end))) for path, start, end in splits]
     [1, 1]
     """
+    if isinstance(sources, str | bytes | PathLike):
+        raise TypeError("sources must be several paths, such as [path], not one")
     if split_len < 1:
         raise ValueError(f"split_len must be at least 1, not {split_len}")
     split_len += -split_len % BLOCK_LEN

@@ -1,17 +1,21 @@
 """`cordwood convert` to the forms that are no text, and what no console session shows."""
 
+import base64
 import csv
 import io
+import os
 import random
+import resource
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import reference
 
 import cordwood
 from cordwood.cli import main
-from cordwood.cli._columns import Columns
+from cordwood.cli._columns import Columns, TooManyColumnsError
 from cordwood.cli._tables import open_table
 
 pa = pytest.importorskip("pyarrow")
@@ -68,11 +72,47 @@ def test_records_in_columns(form, name, log, tmp_path):
         assert list(zip(*(column.to_pylist() for column in table.columns), strict=True)) == expected
 
 
-def test_csv_is_what_others_read(log):
-    rows = list(csv.reader(io.StringIO(convert("--to", "csv", log).decode(), newline="")))
-    assert rows[0] == ["offset", "end_offset", "data"]
-    assert rows[1:4] == [["0", "7", ""], ["7", "17", "one"], ["17", "26", '{"base64":"/wA="}']]
-    assert [row[2] for row in rows[4:]] == [record.decode() for record in RECORDS[3:]]
+def csv_rows(*arguments):
+    csv.field_size_limit(1 << 20)
+    header, *rows = csv.reader(io.StringIO(convert("--to", "csv", *arguments).decode(), newline=""))
+    assert header == ["offset", "end_offset", "data"]
+    return rows
+
+
+def test_csv_has_all_bytes_in_one_form_that_can_be_undone(log, tmp_path):
+    rows = csv_rows(log)
+    assert [row[:2] for row in rows[:3]] == [["0", "7"], ["7", "17"], ["17", "26"]]
+    assert [base64.b64decode(row[2], validate=True) for row in rows] == RECORDS
+    assert [bytes.fromhex(row[2]) for row in csv_rows("--encoding", "hex", log)] == RECORDS
+    # Text, where all of it is text.
+    texts = [record for record in RECORDS if record != b"\xff\0"] + [b'{"base64":"/w=="}']
+    path = tmp_path / "texts"
+    with cordwood.open(path, "x") as writer:
+        writer.extend(texts)
+    assert [row[2].encode() for row in csv_rows("--encoding", "text", path)] == texts
+    done = subprocess.run(
+        [*COMMAND, "--encoding", "text", log, tmp_path / "a.csv"], capture_output=True, check=False, timeout=60
+    )
+    assert (done.returncode, (tmp_path / "a.csv").exists()) == (1, False)
+    assert done.stderr == b"cordwood: bytes that are not UTF-8 cannot be text: use --encoding base64 or hex\n"
+
+
+def test_formulas_can_be_escaped(tmp_path):
+    path = tmp_path / "log"
+    records = [b"=1+1", b"+1", b"-1", b"@SUM(A1)", b"\t=1", b"\r=1", b"1-1", b""]
+    with cordwood.open(path, "x") as writer:
+        writer.extend(records)
+    texts = [row[2] for row in csv_rows("--encoding", "text", path)]
+    assert [text.encode() for text in texts] == records
+    escaped = [row[2] for row in csv_rows("--encoding", "text", "--escape-formulas", path)]
+    assert escaped == [*(f"'{text}" for text in texts[:6]), "1-1", ""]
+    assert csv_rows("--encoding", "text", "--escape-formulas", path)[2][:2] == ["20", "29"]
+
+
+def test_options_of_csv_are_for_csv(log):
+    for option in (["--encoding", "hex"], ["--escape-formulas"]):
+        done = subprocess.run([*COMMAND, *option, log], capture_output=True, check=False, timeout=60)
+        assert (done.returncode, done.stdout) == (2, b"")
 
 
 def test_a_log_without_records(tmp_path):
@@ -132,7 +172,7 @@ def test_columns_have_the_type_of_their_values():
         for value in values:
             columns.add({name: value})
     assert columns.types() == {name: kind for name, (_, kind) in cases.items()}
-    with pytest.raises(ValueError, match="columns"):
+    with pytest.raises(TooManyColumnsError, match="columns"):
         columns.add({str(index): None for index in range(10_000)})
 
 
@@ -176,31 +216,82 @@ def test_memory_is_bounded(form, tmp_path):
         return (random.Random(seed).randbytes(1 << 16) for seed in range(count))
 
     # 16 MiB and 128 MiB.
-    peaks = [peak(tmp_path / str(count), records(count), "--to", form) for count in (256, 2_048)]
+    peaks = [peak(tmp_path / str(count), records(count), "convert", "--to", form) for count in (256, 2_048)]
     assert peaks[1] - peaks[0] < 48 << 10
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
-def test_a_record_of_many_operations_does_not_fill_the_memory(tmp_path):
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("convert", "--to", "csv", "--as", "write-batch"),
+        ("convert", "--to", "csv", "--as", "version-edit"),
+        ("convert", "--to", "ndjson", "--as", "version-edit"),
+        ("cat", "--as", "write-batch"),
+        ("cat", "--as", "version-edit"),
+    ],
+    ids=" ".join,
+)
+def test_a_record_of_many_parts_takes_a_few_times_its_length(command, tmp_path):
+    """Operations of one byte, and fields of two: as objects, all of them are some hundred times as long."""
+
     def record(count):
-        return bytes(12) + b"\x0d" * count
+        return b"\x02\x04" * (count // 2) if command[-1] == "version-edit" else bytes(12) + b"\x0d" * count
+
+    peaks = [peak(tmp_path / str(count), [record(count)], *command) for count in (1 << 16, 1 << 18)]
+    assert peaks[1] - peaks[0] < 24 << 10
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
+def test_values_that_are_left_out_are_not_kept(tmp_path):
+    """A step of many values without a name, each of two bytes. wandb's own message takes 200 times as much."""
+    wandb = pytest.importorskip("wandb.proto.wandb_internal_pb2")
+
+    def record(count):
+        return wandb.Record(history=wandb.HistoryRecord(item=[wandb.HistoryItem()] * count)).SerializeToString()
 
     peaks = [
-        peak(tmp_path / str(count), [record(count)], "--to", "csv", "--as", "write-batch")
-        for count in (1 << 16, 1 << 18)
+        peak(tmp_path / str(count), [record(count)], "convert", "--to", "csv", "--as", "wandb-history", status=3)
+        for count in (1 << 10, 1 << 15)
     ]
     assert peaks[1] - peaks[0] < 24 << 10
 
 
-def peak(path, records, *options):
-    """The most memory that a conversion takes, in KiB."""
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_a_row_costs_what_is_in_it_not_what_columns_there_are(form, tmp_path):
+    """9,900 columns, of which all rows but the first have one. Work for each column of each row is 13 seconds."""
+    wandb = pytest.importorskip("wandb.proto.wandb_internal_pb2")
+
+    def record(step, names):
+        items = [wandb.HistoryItem(key=name, value_json="1") for name in names]
+        return wandb.Record(history=wandb.HistoryRecord(step={"num": step}, item=items)).SerializeToString()
+
+    def took(count):
+        """Processor seconds and KiB."""
+        records = [record(0, map(str, range(9_900))), *(record(step, []) for step in range(count))]
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        memory = peak(tmp_path / str(count), records, "convert", "--to", form, "--as", "wandb-history")
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime - before.ru_utime, memory
+
+    few, many = took(100), took(5_000)
+    assert many[0] - few[0] < (2 if form == "csv" else 6)
+    assert many[1] - few[1] < 100 << 10
+
+
+def peak(path, records, *command, status=0):
+    """The most memory that a command takes, in KiB."""
     with cordwood.open(path, "x") as writer:
         writer.extend(records)
     # Not `ru_maxrss`, which begins with that of the process that starts this one.
-    script = "import sys; from cordwood.cli import main; main(sys.argv[1:]); "
-    script += "print(open('/proc/self/status').read().split('VmHWM:')[1].split()[0])"
-    command = [sys.executable, "-c", script, "convert", *options, str(path), f"{path}.out"]
-    return int(subprocess.run(command, capture_output=True, check=True, timeout=120).stdout)
+    script = "import sys; from cordwood.cli import main; status = main(sys.argv[1:]); "
+    script += "print(status, open('/proc/self/status').read().split('VmHWM:')[1].split()[0], file=sys.stderr)"
+    command = [sys.executable, "-c", script, *command, str(path), *([f"{path}.out"] if command[0] == "convert" else [])]
+    done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=True, timeout=300)
+    found, memory = done.stderr.split()[-2:]
+    assert int(found) == status, done.stderr
+    return int(memory)
 
 
 def test_a_table_of_many_columns_is_written_in_parts():
@@ -213,23 +304,101 @@ def test_a_table_of_many_columns_is_written_in_parts():
         assert reader.get_batch(1).column("999").to_pylist() == [None] * 902 + [2_999]
 
 
-def test_a_log_that_grows_meanwhile(tmp_path, monkeypatch, capfdbinary):
-    """What the first of the two passes has not seen stays out, and its torn tail is told."""
-    path = tmp_path / "output-0"
+def entity(name):
+    """With a property of this name, of one character."""
     key = bytes.fromhex("6a0f 6a0161 720a0b 12045461736b 1807 0c")
-    entity = {name: key + b"\x72\x09\x1a\x01" + name + b"\x20\x00\x2a\x02\x08\x05" for name in (b"a", b"b")}
-    with cordwood.open(path, "x") as writer:
-        writer.extend(entity.values())
-    whole = path.read_bytes()
-    path.write_bytes(whole[:-1])
+    return key + b"\x72\x09\x1a\x01" + name + b"\x20\x00\x2a\x02\x08\x05"
+
+
+def between_passes(monkeypatch, change):
+    """Calls `change` after the first of the two passes, before the file is opened for the second."""
     found = Columns.types
 
     def types(columns):
-        path.write_bytes(whole)
+        change()
         return found(columns)
 
     monkeypatch.setattr(Columns, "types", types)
+
+
+def replace(path):
+    path.with_name("new").write_bytes(path.read_bytes())
+    path.with_name("new").replace(path)
+
+
+def rewrite(path):
+    """The same inode, length and times, another content."""
+    times = path.stat()
+    path.write_bytes(reference.encode([entity(b"c"), entity(b"d")]))
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert path.stat().st_mtime_ns == times.st_mtime_ns
+
+
+CHANGES = {
+    "replaced": replace,
+    "cut": lambda path: os.truncate(path, 40),
+    "rewritten": rewrite,
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_a_file_that_is_changed_meanwhile(what, tmp_path, monkeypatch, capfdbinary):
+    """No table with the columns of one file and the rows of another."""
+    path = tmp_path / "output-0"
+    path.write_bytes(reference.encode([entity(b"a"), entity(b"b")]))
+    between_passes(monkeypatch, lambda: CHANGES[what](path))
+    assert main(["convert", "--as", "entity", str(path), str(tmp_path / "a.csv")]) == 1
+    message = capfdbinary.readouterr().err.decode()
+    assert message.startswith(f"cordwood: {path}: the file was {what} while it was converted")
+    assert "convert it again" in message
+    assert not (tmp_path / "a.csv").exists()
+
+
+def test_a_file_that_is_removed_meanwhile(tmp_path, monkeypatch):
+    path = tmp_path / "output-0"
+    path.write_bytes(reference.encode([entity(b"a"), entity(b"b")]))
+    between_passes(monkeypatch, path.unlink)
+    assert main(["convert", "--as", "entity", str(path), str(tmp_path / "a.csv")]) == 1
+    assert not (tmp_path / "a.csv").exists()
+
+
+def test_more_columns_than_a_table_can_have(tmp_path, capfdbinary):
+    path = tmp_path / "output-0"
+    # Names of one to three characters.
+    names = [b"%d" % number for number in range(10_001)]
+    key, tail = bytes.fromhex("6a0f 6a0161 720a0b 12045461736b 1807 0c"), b"\x20\x00\x2a\x02\x08\x05"
+    parts = (b"\x1a" + bytes([len(name)]) + name + tail for name in names)
+    record = key + b"".join(b"\x72" + bytes([len(part)]) + part for part in parts)
+    path.write_bytes(reference.encode([record]))
+    assert main(["convert", "--as", "entity", str(path), str(tmp_path / "a.csv")]) == 1
+    assert b"more than 10,000 columns; --to ndjson has no columns" in capfdbinary.readouterr().err
+
+
+def test_what_is_replaced_stays_until_the_new_one_is_whole(tmp_path):
+    path, table = tmp_path / "log", tmp_path / "a.csv"
+    with cordwood.open(path, "x") as writer:
+        writer.extend([b"one", b"\xff"])
+    table.write_text("old")
+    table.chmod(0o640)
+    link = tmp_path / "link.csv"
+    link.symlink_to(table)
+    convert("--overwrite", "--encoding", "text", path, link, status=1)
+    assert table.read_text() == "old"
+    convert("--overwrite", path, link)
+    assert table.read_text().splitlines()[1:] == ["0,10,b25l", "10,18,/w=="]
+    assert (link.is_symlink(), table.stat().st_mode & 0o777) == (True, 0o640)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["a.csv", "link.csv", "log"]
+    done = subprocess.run([*COMMAND, "--overwrite", "--to", "csv", path, path], capture_output=True, check=False)
+    assert (done.returncode, b"is the log itself" in done.stderr) == (2, True)
+
+
+def test_a_log_that_grows_meanwhile(tmp_path, monkeypatch, capfdbinary):
+    """What the first of the two passes has not seen stays out, and its torn tail is reported."""
+    path = tmp_path / "output-0"
+    whole = reference.encode([entity(b"a"), entity(b"b")])
+    path.write_bytes(whole[:-1])
+    between_passes(monkeypatch, lambda: path.write_bytes(whole))
     assert main(["convert", "--as", "entity", str(path), str(tmp_path / "a.csv")]) == 0
     header, row = (tmp_path / "a.csv").read_text().splitlines()
     assert (header, row[-2:]) == ("__key__,a", ",5")
-    assert b"an incomplete record at the end of the file (34 bytes at offset 35)" in capfdbinary.readouterr().err
+    assert b"at 35: 34 bytes left out, an incomplete record at the end of the file" in capfdbinary.readouterr().err

@@ -32,6 +32,24 @@ def test_ccl_not_a_batch_is_told(tmp_path, caplog):
     assert [record.name for record in caplog.records] == ["cordwood"] * 4
 
 
+def test_batches_of_a_transaction_db(tmp_path, caplog):
+    """RocksDB begins each with a no-operation, and may have log data in it: neither counts or has a key."""
+    parts = [b"\x0d", b"\x01\x01a\x01b", b"\x03\x04blob", b"\x00\x01c"]
+    batch = bytes.fromhex("0700000000000000 02000000") + b"".join(parts)
+    path = tmp_path / "000005.log"
+    path.write_bytes(reference.encode([batch]))
+    # Behind the header of the fragment, that of the batch, and what is in front in it.
+    begin = 7 + 12 + len(parts[0])
+    expected = [(begin, 7, b"a", b"b"), (begin + len(parts[1]) + len(parts[2]), 8, b"c", b"")]
+    log = ccl.LogFile(path)
+    assert [(found.offset, found.seq, found.key, found.value) for found in log] == expected
+    assert [found.state.name for found in log] == ["Live", "Deleted"]
+    log.close()
+    keys = dfindexeddb.FileReader(str(path)).GetParsedInternalKeys()
+    assert [(key.offset, key.sequence_number, key.key, key.value) for key in keys] == expected
+    assert caplog.messages == []
+
+
 def logs_with_counts(folder):
     """One batch of two operations, which states another number."""
     for count in (0, 1, 3):

@@ -6,7 +6,7 @@ Each verb is a module of this package, imported only when it is asked for:
 * `EXAMPLES` stands below it,
 * `add_arguments` says what it takes, `run` does the work and returns the exit status.
 
-Data goes to stdout, words go to stderr. The exit statuses are those of `Status`.
+Data goes to stdout, messages go to stderr. The exit statuses are those of `Status`.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ import io
 import os
 import sys
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import cordwood
-from cordwood.cli._common import Status, complain, number_dialect
+from cordwood.cli._common import Failure, Status, complain, escaped, number_dialect
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
@@ -55,6 +55,7 @@ def make_parser(verbs: Iterable[str] = VERBS) -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"cordwood {cordwood.__version__}")
     # Without `prog`, argparse would format the usage now, and import for it what only help needs.
     subparsers = parser.add_subparsers(title="verbs", metavar="VERB", required=True, prog=parser.prog)
+    parser.is_verb = False
     for verb in verbs:
         module = importlib.import_module(f"cordwood.cli.{verb}")
         description = module.__doc__ or ""
@@ -72,6 +73,19 @@ def make_parser(verbs: Iterable[str] = VERBS) -> argparse.ArgumentParser:
 
 
 class _Parser(argparse.ArgumentParser):
+    # What a verb does not know is reported by the verb, with its own usage.
+    is_verb = True
+
+    def parse_known_args(  # pyright: ignore[reportIncompatibleMethodOverride] - one signature for all overloads
+        self, args: Any = None, namespace: Any = None
+    ) -> tuple[Any, list[str]]:
+        options, unknown = super().parse_known_args(args, namespace)
+        if unknown and self.is_verb:
+            known = [option for option in self._option_string_actions if option.startswith("--")]
+            guesses = [_guess(argument.partition("=")[0], known) for argument in unknown if argument.startswith("--")]
+            self.error(f"unrecognized arguments: {escaped(' '.join(unknown))}{''.join(guesses[:1])}")
+        return options, unknown
+
     def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
         # argparse does not tell when --help or --version cannot be written.
         if message and file is sys.stdout:
@@ -80,8 +94,16 @@ class _Parser(argparse.ArgumentParser):
             super()._print_message(message, file)
 
 
+def _guess(word: str, known: Iterable[str]) -> str:
+    """What may have been meant."""
+    from difflib import get_close_matches
+
+    matches = get_close_matches(word, known, n=1)
+    return f"; did you mean {matches[0]}?" if matches else ""
+
+
 def _drop_output() -> None:
-    """Python flushes stdout once more when it exits, and would tell once more what has been told."""
+    """Python flushes stdout once more when it exits, and would report once more what has been reported."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -115,7 +137,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 stream.reconfigure(errors="backslashreplace")
         # One verb is imported, not all: the command starts in a few milliseconds.
         verbs = arguments[:1] if arguments[:1] and arguments[0] in VERBS else VERBS
-        options = make_parser(verbs).parse_args(arguments)
+        parser = make_parser(verbs)
+        if not arguments:
+            # Nothing was done, and a script that relies on it is wrong.
+            parser.print_help(sys.stderr)
+            return Status.USAGE
+        if verbs is VERBS and not arguments[0].startswith("-"):
+            verb = escaped(arguments[0])
+            parser.error(f"there is no verb {verb!r}{_guess(verb, VERBS) or ': cordwood --help lists them'}")
+        options = parser.parse_args(arguments)
         number_dialect(options)
         status: int = options.run(options)
         sys.stdout.flush()
@@ -126,7 +156,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return Status.INTERRUPTED
     # A package of one of the extras is not installed: the message names it.
-    except (OSError, cordwood.CordwoodError, ModuleNotFoundError) as error:
+    except (OSError, cordwood.CordwoodError, ModuleNotFoundError, Failure) as error:
         complain(error)
         _drop_output()
         return Status.FAILURE

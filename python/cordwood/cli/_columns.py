@@ -6,12 +6,18 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
+from cordwood.cli._common import Failure
+
 COLUMN_COUNT_MAX = 10_000
 """No more columns: BigQuery has no more either, and what has is not of one form."""
 
 # An integer up to this size is a floating-point number, too, without loss.
 _EXACT_MAX = 1 << 53
 _INT64 = range(-(1 << 63), 1 << 63)
+
+
+class TooManyColumnsError(Failure):
+    """A log of which a table would have too many columns."""
 
 
 class Columns:
@@ -29,14 +35,14 @@ class Columns:
         """Takes a row into account.
 
         Raises:
-            ValueError: There are too many columns.
+            TooManyColumnsError: There are too many columns.
         """
         for name, value in row.items():
             seen = self._seen.setdefault(name, set())
             if value is not None:
                 seen.add(_type_of(value))
         if len(self._seen) > COLUMN_COUNT_MAX:
-            raise ValueError(f"more than {COLUMN_COUNT_MAX:,} columns; --to ndjson has no columns")
+            raise TooManyColumnsError(f"more than {COLUMN_COUNT_MAX:,} columns; --to ndjson has no columns")
 
     def types(self) -> dict[str, str]:
         """The columns by name, in the order in which they were first seen.

@@ -1,9 +1,10 @@
-"""What the verbs share: sources, exit statuses, what is told and how."""
+"""What the verbs share: sources, exit statuses, what is reported and how."""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import errno
 import glob
 import os
 import re
@@ -11,12 +12,23 @@ import stat
 import sys
 from collections.abc import Callable, Generator, Iterable
 from enum import IntEnum
-from typing import IO, TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import cordwood
 
 if TYPE_CHECKING:
     from cordwood.typing import Source
+
+
+class Output(Protocol):
+    """Where data goes: a file, or stdout."""
+
+    def write(self, data: bytes, /) -> int:
+        """Writes all of the data."""
+        ...
+
+    def flush(self) -> None:
+        """Hands what was written on."""
 
 
 class Status(IntEnum):
@@ -36,14 +48,67 @@ class Status(IntEnum):
     """Nobody reads stdout any more, as a shell tells it."""
 
 
-def complain(message: object) -> None:
-    """Tells the user something on stderr, an error in its shortest form."""
+class Failure(Exception):  # noqa: N818 - as in `Status.FAILURE`
+    """What could not be done, and is no error of the operating system or of a log; the message says all."""
+
+
+def complain(message: object, *, advice: str | None = None) -> None:
+    """Reports something on stderr. An error of the operating system comes with its file and what to do about it."""
     if isinstance(message, OSError) and message.strerror:
-        message = f"{message.filename}: {message.strerror}" if message.filename else message.strerror
-    # On a terminal, what was printed before comes first. If that fails, it is told when it is tried again.
+        message = f"{_file_of(message)}{message.strerror}{advice or _advice(message)}"
+    # On a terminal, what was printed before comes first. If that fails, it is reported when it is tried again.
     with contextlib.suppress(OSError):
         sys.stdout.flush()
-    print(f"cordwood: {message}", file=sys.stderr)
+    print(f"cordwood: {escaped(str(message))}", file=sys.stderr)
+
+
+def _file_of(error: OSError) -> str:
+    return "" if error.filename is None else f"{error.filename or repr('')}: "
+
+
+def _advice(error: OSError) -> str:
+    if isinstance(error, FileExistsError):
+        return "; choose another name, or replace it with --overwrite"
+    if isinstance(error, IsADirectoryError):
+        return f"; for the files in it: '{error.filename}/*'"
+    return ""
+
+
+# On a terminal --------------------------------------------------------------------------------
+
+
+def escaped(text: str, kept: str = "") -> str:
+    """The text with what is no printable character as in JSON, so that it cannot command a terminal or break a line."""
+    if text.isprintable():
+        return text
+    return "".join(
+        character if character.isprintable() or character in kept else _escape(character) for character in text
+    )
+
+
+_SHORT = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
+
+
+def _escape(character: str) -> str:
+    if character in _SHORT:
+        return _SHORT[character]
+    units = character.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at] << 8 | units[at + 1]:04x}" for at in range(0, len(units), 2))
+
+
+def stdout() -> Output:
+    """stdout, for data. On a terminal, control characters are escaped, and what is not UTF-8."""
+    return _Terminal() if sys.stdout.isatty() else sys.stdout.buffer
+
+
+class _Terminal:
+    def write(self, data: bytes) -> int:
+        text = data.decode("utf-8", "backslashreplace")
+        sys.stdout.buffer.write(escaped(text, "\n\t").encode("utf-8"))
+        return len(data)
+
+    def flush(self) -> None:
+        sys.stdout.buffer.flush()
 
 
 # What a verb reads -----------------------------------------------------------------------------
@@ -178,26 +243,41 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def shown(name: str) -> str:
-    """The name of a source in messages and reports."""
+def source_of(name: str) -> str:
+    """The name of a source in JSON: that of the file, character by character."""
     return "<stdin>" if name == "-" else name
 
 
-def one_source(name: str) -> str:
+def shown(name: str) -> str:
+    """The name of a source in lines for people: what is not printable is escaped."""
+    return escaped(source_of(name))
+
+
+def one_source(name: str, command: str) -> str:
     """The one file that a pattern matches.
+
+    Args:
+        name: A name or a pattern.
+        command: What to do for each file, as it would be typed.
 
     Raises:
         ValueError: It matches several.
     """
     names = list(_expanded([name]))
     if len(names) > 1:
-        raise ValueError(f"{name} is {len(names)} files, and only one can be taken")
+        raise ValueError(
+            f"{name} is {len(names)} files, and only one can be taken; for each of them: "
+            f"for f in {name}; do cordwood {command}; done"
+        )
     return names[0]
 
 
-def for_each_source(names: Iterable[str], work: Callable[[str], Status]) -> Status:
-    """Does the work for each source. One that fails does not stop the others; the status is the worst of all."""
-    statuses = [_attempt(name, work) for name in _expanded(names)]
+def for_each_source(names: Iterable[str], work: Callable[[str], Status], *, as_json: bool = False) -> Status:
+    """Does the work for each source. One that fails does not stop the others; the status is the worst of all.
+
+    With `as_json`, one that fails has an object, too: its `source`, and the `error`.
+    """
+    statuses = [_attempt(name, work, as_json=as_json) for name in _expanded(names)]
     return Status.FAILURE if Status.FAILURE in statuses else max(statuses)
 
 
@@ -212,7 +292,7 @@ def _expanded(names: Iterable[str]) -> Iterable[str]:
             yield name
 
 
-def _attempt(name: str, work: Callable[[str], Status]) -> Status:
+def _attempt(name: str, work: Callable[[str], Status], *, as_json: bool) -> Status:
     try:
         return work(name)
     except BrokenPipeError:
@@ -222,19 +302,23 @@ def _attempt(name: str, work: Callable[[str], Status]) -> Status:
         if error.filename is None and name != "-":
             raise
         complain(error)
+        text = error.strerror or str(error)
     except cordwood.CordwoodError as error:
-        complain(error if error.path else f"{shown(name)}: {error}")
+        complain(error if error.path else f"{source_of(name)}: {error}")
+        text = str(error).removeprefix(f"{error.path}: ")
+    if as_json:
+        print_json({"source": source_of(name), "error": text})
     return Status.FAILURE
 
 
-# What a verb tells -----------------------------------------------------------------------------
+# What a verb reports ---------------------------------------------------------------------------
 
 
 def print_json(value: object) -> None:
     """One line of JSON, in UTF-8, on stdout. A path that is no text is escaped."""
     from cordwood.cli._json import json_text
 
-    sys.stdout.buffer.write((json_text(value) + "\n").encode("utf-8", "backslashreplace"))
+    stdout().write((json_text(value) + "\n").encode("utf-8", "backslashreplace"))
 
 
 def region_fields(region: cordwood.SkippedRegion) -> dict[str, Any]:
@@ -264,12 +348,21 @@ def verdict(end: cordwood.End, *, ok: bool) -> str:
     return "ok, with a torn tail" if end.kind == cordwood.EndKind.TORN_TAIL else "ok"
 
 
+def described(region: cordwood.SkippedRegion) -> str:
+    """Where a region is, how long, and why it was not returned, in one line."""
+    # The text of the region ends in its place.
+    reason = re.sub(r" \(\d+ bytes? at offset \d+\)$", "", str(region))
+    flip = region.bit_flip
+    cause = f"; bit {flip.bit} of the byte at {flip.offset:,} was flipped" if flip else ""
+    return f"at {region.begin:,}: {counted(len(region), 'byte')} left out, {reason}{cause}"
+
+
 def tell_skipped(name: str, regions: Iterable[cordwood.SkippedRegion]) -> Status:
-    """Tells of each region that holds something which was not returned. Damage decides the exit status."""
+    """Reports each region that holds something which was not returned. Damage decides the exit status."""
     status = Status.CLEAN
     for region in regions:
         if region.severity != cordwood.Severity.INFO:
-            complain(f"{shown(name)}: {region}")
+            complain(f"{shown(name)}: {described(region)}")
         if region.severity == cordwood.Severity.CORRUPTION:
             status = Status.DAMAGE
     return status
@@ -297,24 +390,99 @@ def tell_other_log(name: str, dialect: cordwood.Dialect, number: int | None, opt
         complain(other_log_text(name, dialect, number, is_named=options.log_number is not None))
 
 
+def salvageable(
+    name: str, count: int, *, policy: str, dialect: cordwood.Dialect, start: int = 0, end: int | None = None
+) -> int | None:
+    """How many more records than `count` the policy "salvage" reads from a log that is damaged.
+
+    It takes reading the log once more. `None` if that cannot be done, as with a pipe.
+    """
+    if policy == "salvage":
+        return 0
+    if name == "-" or not os.path.isfile(name):  # noqa: PTH113 - pathlib is slow to import
+        return None
+    report = cordwood.verify(
+        name, threads=_processors(), dialect=dialect, on_corruption="salvage", start=start, end=end
+    )
+    return max(0, report.record_count - count)
+
+
+def policy_note(policy: str, more: int | None, how: str = "--on-corruption salvage") -> str:
+    """How damage was treated, and what the policy "salvage" would read besides: `more` is from `salvageable`."""
+    note = f"read with the policy {policy}"
+    if more is None:
+        return f"{note}; more records may be read: {how}"
+    records = "1 more record" if more == 1 else f"{more:,} more records"
+    return f"{note}; {records} can be read: {how}" if more else note
+
+
 # What a verb writes ----------------------------------------------------------------------------
 
 
-@contextlib.contextmanager
-def new_file(name: str, *, overwrite: bool = False) -> Generator[IO[bytes]]:
-    """The file to be written; removed, if it does not become whole. Of `-`, stdout."""
-    if name == "-":
-        yield sys.stdout.buffer
+def check_destination(source: str, destination: str, *, overwrite: bool) -> None:
+    """Whether a new file can have this name. It is asked before the log is read, which may take long.
+
+    Raises:
+        FileExistsError: There is a file, and it is not to be replaced.
+        ValueError: It is the log itself, or no name at all.
+    """
+    if not destination:
+        raise ValueError("the name of the DESTINATION is empty")
+    if destination == "-" or not os.path.lexists(destination):
         return
-    with open(name, "wb" if overwrite else "xb") as file:  # noqa: PTH123 - pathlib is slow to import
-        try:
+    if not overwrite:
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), destination)
+    log = os.fstat(sys.stdin.fileno()) if source == "-" else os.stat(source)  # noqa: PTH116
+    with contextlib.suppress(FileNotFoundError):  # A link to nothing.
+        if os.path.samestat(log, os.stat(destination)):  # noqa: PTH116
+            raise ValueError(f"{destination} is the log itself: it would be lost")
+
+
+@contextlib.contextmanager
+def new_file(name: str, *, overwrite: bool = False) -> Generator[Output]:
+    """The file to be written; removed, if it does not become whole. Of `-`, stdout.
+
+    With `overwrite`, a file that is there is replaced once the new one is whole.
+    """
+    if name == "-":
+        yield stdout()
+    elif overwrite and os.path.isfile(name):  # noqa: PTH113 - pathlib is slow to import
+        with replacement(name) as partial, new_file(partial) as file:
             yield file
-            file.flush()
-        except BaseException:
-            # What is no file of ours stays: a link, a device.
-            if stat.S_ISREG(os.lstat(name).st_mode):
-                os.unlink(name)  # noqa: PTH108
-            raise
+    else:
+        with open(name, "wb" if overwrite else "xb") as file:  # noqa: PTH123
+            try:
+                yield file
+                file.flush()
+            except BaseException as error:
+                # What is no file of ours stays: a link, a device.
+                if stat.S_ISREG(os.lstat(name).st_mode):
+                    os.unlink(name)  # noqa: PTH108
+                # A failed write has no name of a file. These come from no read.
+                if isinstance(error, OSError) and error.errno in _NO_ROOM and error.filename is None:
+                    error.filename = name
+                raise
+
+
+_NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
+
+
+@contextlib.contextmanager
+def replacement(name: str) -> Generator[str]:
+    """The name of a file that is to be written, and then takes the place of the file `name`, if any, in one step."""
+    target = os.path.realpath(name)
+    partial = os.path.join(os.path.dirname(target), f".cordwood-{os.urandom(8).hex()}.partial")  # noqa: PTH118, PTH120
+    try:
+        yield partial
+        with contextlib.suppress(FileNotFoundError):
+            os.chmod(partial, stat.S_IMODE(os.stat(target).st_mode))  # noqa: PTH101, PTH116
+        os.replace(partial, target)  # noqa: PTH105
+    except BaseException as error:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(partial)  # noqa: PTH108
+        if isinstance(error, OSError) and error.filename == partial:
+            error.filename = name
+        raise
 
 
 # While it works --------------------------------------------------------------------------------

@@ -3,6 +3,38 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import NamedTuple
 
 json_text = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 """A value as JSON, in one line. One encoder for all: making one takes as long as a line."""
+
+
+class Streamed(NamedTuple):
+    """An array of JSON that is made while it is written: it may be many times longer than fits in memory."""
+
+    items: Iterable[object]
+    """The items, as JSON has them."""
+
+
+_SOME = 256
+
+
+def json_pieces(value: object, array: list[object], streamed: Streamed) -> Iterator[str]:
+    """A value as JSON, in one line, in pieces. What is streamed belongs in `array`, the last in it, which is empty."""
+    items = iter(streamed.items)
+    array.extend(islice(items, _SOME))
+    if len(array) < _SOME:
+        yield json_text(value)
+        return
+    some = array[:]
+    array.clear()
+    head, _, tail = json_text(value).rpartition("[]")
+    yield head + "["
+    comma = ""
+    while some:
+        yield comma + json_text(some)[1:-1]
+        comma = ","
+        some = list(islice(items, _SOME))
+    yield "]" + tail

@@ -13,11 +13,17 @@ from io import BufferedReader
 from typing import TYPE_CHECKING, Any
 
 import cordwood
-from cordwood.cli._common import Status, complain, print_json, shown
+from cordwood.cli._common import Status, complain, shown, source_of, stdout
 from cordwood.errors import PayloadError
 
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    from cordwood.cli._json import Streamed
     from cordwood.payload import WriteBatch
+
+    # The data of a record as JSON has it; the last array of that, and what is to be in it, if it is not there yet.
+    _Encoded: TypeAlias = tuple[dict[str, Any], list[object], Streamed | None]
 
 DELIMITERS = {"lines": b"\n", "nul": b"\0"}
 """The forms that end each record with a byte, which must not stand in a record."""
@@ -26,6 +32,9 @@ RECORD_LEN_MAX = 1 << 30
 """No longer record is taken from stdin: readers refuse it."""
 
 _CHUNK_LEN = 1 << 20
+
+TOLD_MAX = 10
+"""So many records that are not what `--as` says are reported one by one."""
 
 PAYLOADS = {
     "write-batch": "cordwood.payload.write_batch",
@@ -129,57 +138,136 @@ def write_batches(name: str, dialect: str | None) -> Callable[[bytes], WriteBatc
     return functools.partial(read, engine=engine) if is_named else read_undecided
 
 
-def json_printer(options: argparse.Namespace, name: str, dialect: str | None) -> Callable[[cordwood.Record], Status]:
-    """What prints a record of a source as JSON. One that `--as` cannot decode is told, and decides the exit status."""
-    encode = _decoder(options.payload, name, dialect) if options.payload else _encoder(options.encoding)
-
-    def print_record(record: cordwood.Record) -> Status:
-        data = encode(record.data)
-        print_json(
-            {
-                "source": shown(name),
-                "offset": record.offset,
-                "end_offset": record.end_offset,
-                "len": len(record.data),
-                "salvaged": record.salvaged,
-                **data,
-            }
-        )
-        if "error" not in data:
-            return Status.CLEAN
-        complain(f"{shown(name)}: the record at offset {record.offset}: {data['error']}")
-        return Status.DAMAGE
-
-    return print_record
+KINDS = {
+    "write-batch": "a write batch, as in a write-ahead log of LevelDB, RocksDB or Pebble",
+    "version-edit": "a version edit, as in a MANIFEST",
+    "entity": "an entity of a Datastore or Firestore export",
+}
 
 
-def _decoder(payload: str, name: str, dialect: str | None) -> Callable[[bytes], dict[str, Any]]:
-    to_dict = importlib.import_module(PAYLOADS[payload]).to_dict
+def other_payload(record: bytes, payload: str) -> str | None:
+    """What a record is that is not what `--as` says, and how to say it; `None` if it is nothing, or may be several."""
+    from cordwood.payload.entity import decode
+    from cordwood.payload.version_edit import VersionEdit
+    from cordwood.payload.write_batch import WriteBatch
+
+    checks: dict[str, Callable[[bytes], object]] = {
+        "write-batch": lambda record: len(WriteBatch(record)),
+        "version-edit": VersionEdit,
+        "entity": decode,
+    }
+    fits: list[str] = []
+    for name, check in checks.items():
+        # Of nothing, a version edit is made, too.
+        if name != payload and record:
+            with contextlib.suppress(PayloadError):
+                check(record)
+                fits.append(name)
+    return f"{KINDS[fits[0]]}: --as {fits[0]}" if len(fits) == 1 else None
+
+
+class JsonPrinter:
+    """Prints the records of a source as JSON. Those that `--as` cannot decode are reported, and decide the status.
+
+    Attributes:
+        status: Of the records so far.
+    """
+
+    def __init__(self, options: argparse.Namespace, name: str, dialect: str | None) -> None:
+        from cordwood.cli._json import json_pieces, json_text
+
+        self._json_pieces, self._json_text = json_pieces, json_text
+        self._out = stdout()
+        self._name = name
+        self._payload: str | None = options.payload
+        self._encode = _decoder(options.payload, name, dialect) if options.payload else _encoder(options.encoding)
+        self._error_count = 0
+        self._told_max = TOLD_MAX
+        self.status = Status.CLEAN
+
+    def __call__(self, record: cordwood.Record) -> None:
+        """Prints a record."""
+        data, array, streamed = self._encode(record.data)
+        value = {
+            "source": source_of(self._name),
+            "offset": record.offset,
+            "end_offset": record.end_offset,
+            "len": len(record.data),
+            "salvaged": record.salvaged,
+            **data,
+        }
+        if streamed is None:
+            self._out.write((self._json_text(value) + "\n").encode("utf-8", "backslashreplace"))
+        else:
+            for piece in self._json_pieces(value, array, streamed):
+                self._out.write(piece.encode("utf-8", "backslashreplace"))
+            self._out.write(b"\n")
+        if "error" in data:
+            self._tell(record, data["error"])
+
+    def _tell(self, record: cordwood.Record, error: str) -> None:
+        """Reports the first errors; only the first, if the record is something else that is known."""
+        self.status = Status.DAMAGE
+        self._error_count += 1
+        if self._error_count > self._told_max:
+            return
+        complain(f"{shown(self._name)}: the record at offset {record.offset}: {error}")
+        if self._error_count == 1 and self._payload and (advice := other_payload(record.data, self._payload)):
+            complain(f"{shown(self._name)}: the record at offset {record.offset} is {advice}")
+            self._told_max = 1
+
+    def close(self) -> None:
+        """Reports how many records in all could not be decoded, if not each of them was reported."""
+        if self._error_count > self._told_max:
+            complain(f"{shown(self._name)}: {self._error_count:,} records in all could not be decoded")
+
+
+def _decoder(payload: str, name: str, dialect: str | None) -> Callable[[bytes], _Encoded]:
+    from cordwood.cli._json import Streamed
+
+    as_text = _encoder(None)
+
+    def decoder(value_of: Callable[[bytes], _Encoded]) -> Callable[[bytes], _Encoded]:
+        def decode(data: bytes) -> _Encoded:
+            try:
+                value, array, streamed = value_of(data)
+            except cordwood.CordwoodError as error:
+                return {"error": str(error), **as_text(data)[0]}, [], None
+            return {"value": value}, array, streamed
+
+        return decode
+
+    module = importlib.import_module(PAYLOADS[payload])
     if payload == "write-batch":
         batch_of = write_batches(name, dialect)
 
-        def to_dict(data: bytes) -> dict[str, object]:
-            return batch_of(data).to_dict()
+        def batch(data: bytes) -> _Encoded:
+            batch = batch_of(data)
+            operations: list[object] = []
+            value = {"sequence": batch.sequence, "count": batch.count, "operations": operations}
+            return value, operations, Streamed(module.operations_of(batch))
 
-    def decode(data: bytes) -> dict[str, Any]:
+        return decoder(batch)
+    if payload == "version-edit":
+
+        def edit(data: bytes) -> _Encoded:
+            fields: list[object] = []
+            return {"fields": fields}, fields, Streamed(module.fields_of(module.VersionEdit(data)))
+
+        return decoder(edit)
+    return decoder(lambda data: (module.to_dict(data), [], None))
+
+
+def _encoder(encoding: str | None) -> Callable[[bytes], _Encoded]:
+    def as_hex(data: bytes) -> _Encoded:
+        return {"hex": data.hex()}, [], None
+
+    def as_base64(data: bytes) -> _Encoded:
+        return {"base64": base64.b64encode(data).decode()}, [], None
+
+    def as_text(data: bytes) -> _Encoded:
         try:
-            return {"value": to_dict(data)}
-        except cordwood.CordwoodError as error:
-            return {"error": str(error), **_encoder(None)(data)}
-
-    return decode
-
-
-def _encoder(encoding: str | None) -> Callable[[bytes], dict[str, Any]]:
-    def as_hex(data: bytes) -> dict[str, Any]:
-        return {"hex": data.hex()}
-
-    def as_base64(data: bytes) -> dict[str, Any]:
-        return {"base64": base64.b64encode(data).decode()}
-
-    def as_text(data: bytes) -> dict[str, Any]:
-        try:
-            return {"text": data.decode()}
+            return {"text": data.decode()}, [], None
         except UnicodeDecodeError:
             return as_base64(data)
 

@@ -7,11 +7,15 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
 import cordwood
+from cordwood.cli._json import Streamed
 from cordwood.cli._records import write_batches
 from cordwood.errors import PayloadError
 
 Row: TypeAlias = dict[str, Any]
-"""Values by the names of their columns: of Python's own types, or anything that `json_of` takes."""
+"""Values by the names of their columns: of Python's own types, or anything that `json_of` takes.
+
+One of them may be `Streamed`, where the columns are known beforehand; such a row can be written once.
+"""
 
 RowsOf: TypeAlias = Callable[[cordwood.Record], Iterable[Row]]
 """Makes rows of a record. They may be many more than fit in memory: a record of some MiB can hold millions."""
@@ -46,7 +50,7 @@ FIRST_COLUMNS = {"entity": {"__key__": "json"}, "wandb": {"offset": "uint"}}
 def rows_as(form: str, name: str, dialect: cordwood.Dialect, leave_out: LeaveOut) -> RowsOf:
     """What makes rows of the records of a log. It raises `PayloadError` for a record that is not of that form.
 
-    `leave_out` is told of each value that a row has to do without.
+    `leave_out` gets each value that a row has to do without.
 
     Raises:
         ModuleNotFoundError: It takes a package that is not installed; the message says which extra has it.
@@ -54,7 +58,7 @@ def rows_as(form: str, name: str, dialect: cordwood.Dialect, leave_out: LeaveOut
     makers: dict[str, Callable[[], RowsOf]] = {
         "raw": lambda: _raw,
         "write-batch": lambda: _write_batch(name, dialect),
-        "version-edit": lambda: _dicts("cordwood.payload.version_edit"),
+        "version-edit": _version_edit,
         "wandb": lambda: _dicts("cordwood.payload.wandb"),
         "wandb-history": lambda: _wandb_history(leave_out),
         "entity": _entity,
@@ -84,19 +88,22 @@ def _write_batch(name: str, dialect: cordwood.Dialect) -> RowsOf:
     return rows
 
 
+def _version_edit() -> RowsOf:
+    from cordwood.payload.version_edit import VersionEdit, fields_of
+
+    return lambda record: [{"offset": record.offset, "fields": Streamed(fields_of(VersionEdit(record.data)))}]
+
+
 def _dicts(module: str) -> RowsOf:
     to_dict = importlib.import_module(module).to_dict
     return lambda record: [{"offset": record.offset, **to_dict(record.data)}]
 
 
 def _wandb_history(leave_out: LeaveOut) -> RowsOf:
-    from cordwood.payload.wandb import history_row
+    from cordwood.payload.wandb import history_row_without
 
     def rows(record: cordwood.Record) -> Iterable[Row]:
-        errors: list[PayloadError] = []
-        row = history_row(record.data, errors)
-        for error in errors:
-            leave_out(record, error)
+        row = history_row_without(record.data, lambda error: leave_out(record, error))
         return [] if row is None else [row]
 
     return rows

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from collections.abc import Callable, Iterable
 from importlib import import_module
-from typing import IO, TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from cordwood.cli._json import json_text
+from cordwood.cli._common import Failure
+from cordwood.cli._json import Streamed, json_pieces, json_text
 
 if TYPE_CHECKING:
+    from cordwood.cli._common import Output
     from cordwood.cli._rows import Row
 
 SUFFIXES = {
@@ -55,67 +58,180 @@ def check_installed(form: str) -> None:
 
 ToJson: TypeAlias = Callable[[Any], object]
 
+ENCODINGS: dict[str, Callable[[bytes], str]] = {
+    "base64": lambda data: b64encode(data).decode("ascii"),
+    "hex": bytes.hex,
+    "text": bytes.decode,
+}
+"""What CSV has for bytes: one form for all that are in a column, so that they can be had back."""
 
-def open_table(form: str, file: IO[bytes], columns: dict[str, str], to_json: ToJson, *, is_stream: bool) -> Table:
+
+def open_table(
+    form: str,
+    file: Output,
+    columns: dict[str, str],
+    to_json: ToJson,
+    *,
+    is_stream: bool,
+    encoding: str = "base64",
+    escapes_formulas: bool = False,
+) -> Table:
     """A table of some form with these columns, as `Columns.types` gives them; NDJSON has none.
 
-    `to_json` makes JSON of a value. A stream, which cannot be read from its end, is Arrow's streaming format.
+    `to_json` makes JSON of a value. A stream, which cannot be read from its end, is Arrow's streaming format. The last
+    two are for CSV.
     """
     if form == "ndjson":
         return _Ndjson(file, to_json)
     if form == "csv":
-        return _Csv(file, columns, to_json)
+        return _Csv(file, columns, to_json, ENCODINGS[encoding], escapes_formulas=escapes_formulas)
     return _Arrow(form, file, columns, to_json, is_stream=is_stream)
 
 
 def _utf8(text: str) -> str:
     """JSON can escape half a character of two; UTF-8 cannot have it."""
-    return text.encode("utf-8", "backslashreplace").decode()
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
 class _Ndjson:
     """One JSON object a line."""
 
-    def __init__(self, file: IO[bytes], to_json: ToJson) -> None:
+    def __init__(self, file: Output, to_json: ToJson) -> None:
         self._file = file
         self._to_json = to_json
 
     def write(self, rows: list[Row]) -> None:
         to_json = self._to_json
-        lines = (json_text({name: to_json(value) for name, value in row.items()}) + "\n" for row in rows)
-        self._file.write("".join(lines).encode("utf-8", "backslashreplace"))
+        lines: list[str] = []
+        for row in rows:
+            array: list[object] = []
+            value = {name: array if type(value) is Streamed else to_json(value) for name, value in row.items()}
+            # The last value is the one that may be streamed.
+            streamed = row[name] if (name := next(reversed(row), None)) is not None else None
+            if type(streamed) is Streamed:
+                self._write(["".join(lines)])
+                lines = []
+                self._write(json_pieces(value, array, streamed))
+                self._write("\n")
+            else:
+                lines.append(json_text(value) + "\n")
+        self._write(["".join(lines)])
+
+    def _write(self, texts: Iterable[str]) -> None:
+        for text in texts:
+            self._file.write(text.encode("utf-8", "backslashreplace"))
 
     def close(self) -> None:
         pass
 
 
 class _Csv:
-    """Comma-separated values as PostgreSQL has them: nothing between two commas is no value, `""` is an empty text."""
+    """Comma-separated values as PostgreSQL has them: nothing between two commas is no value, `""` is an empty text.
 
-    def __init__(self, file: IO[bytes], columns: dict[str, str], to_json: ToJson) -> None:
+    (The module `csv` can write that only from Python 3.12 on.) The time that a row takes depends on the values in it,
+    not on the number of columns.
+    """
+
+    def __init__(
+        self,
+        file: Output,
+        columns: dict[str, str],
+        to_json: ToJson,
+        encode: Callable[[bytes], str],
+        *,
+        escapes_formulas: bool,
+    ) -> None:
         self._file = file
-        self._columns = columns
         self._to_json = to_json
-        self._write_line(map(_quoted, columns))
+        self._encode = encode
+        self._escapes_formulas = escapes_formulas
+        cells: dict[str, Callable[[Any], str]] = {
+            "bytes": self._bytes,
+            "text": self._text,
+            "int": str,
+            "uint": str,
+            "json": self._json,
+        }
+        self._columns = {
+            name: (index, cells.get(kind, self._other)) for index, (name, kind) in enumerate(columns.items())
+        }
+        # Without columns, there is no table.
+        if columns:
+            self._write(",".join(self._text(name) for name in columns) + "\n")
 
     def write(self, rows: list[Row]) -> None:
+        columns = self._columns
+        if not columns:
+            return
+        last = len(columns) - 1
+        lines: list[str] = []
         for row in rows:
-            self._write_line(self._cell(row.get(name), kind) for name, kind in self._columns.items())
+            at = 0
+            for name, value in row.items() if self._is_in_order(row) else self._in_order(row):
+                if value is None:
+                    continue
+                index, cell = columns[name]
+                if index > at:
+                    lines.append("," * (index - at))
+                    at = index
+                if type(value) is Streamed:
+                    self._write("".join(lines) + '"')
+                    array: list[object] = []
+                    for piece in json_pieces(array, array, value):
+                        self._write(piece.replace('"', '""'))
+                    lines = ['"']
+                else:
+                    lines.append(cell(value))
+            lines.append("," * (last - at) + "\n")
+            if len(lines) > _PIECES_MAX or last > _PIECES_MAX:
+                self._write("".join(lines))
+                lines = []
+        self._write("".join(lines))
 
-    def _cell(self, value: object, kind: str) -> str:
-        if value is None:
-            return ""
+    def _is_in_order(self, row: Row) -> bool:
+        columns = self._columns
+        at = -1
+        for name in row:
+            if name not in columns or columns[name][0] < at:
+                return False
+            at = columns[name][0]
+        return True
+
+    def _in_order(self, row: Row) -> list[tuple[str, Any]]:
+        columns = self._columns
+        return sorted((item for item in row.items() if item[0] in columns), key=lambda item: columns[item[0]][0])
+
+    def _bytes(self, data: Any) -> str:
+        try:
+            return self._text(self._encode(data))
+        except UnicodeDecodeError as error:
+            raise Failure("bytes that are not UTF-8 cannot be text: use --encoding base64 or hex") from error
+
+    def _json(self, value: Any) -> str:
+        return _quoted(json_text(self._to_json(value)))
+
+    def _other(self, value: Any) -> str:
+        """Of a number, a truth value or a time; what JSON has no form for is a text."""
         value = self._to_json(value)
-        return _quoted(value if kind != "json" and isinstance(value, str) else json_text(value))
+        return _quoted(value if isinstance(value, str) else json_text(value))
 
-    def _write_line(self, cells: Iterable[str]) -> None:
-        # Without columns, there is no table.
-        if self._columns:
-            self._file.write((",".join(cells) + "\n").encode("utf-8", "backslashreplace"))
+    def _text(self, text: str) -> str:
+        if self._escapes_formulas and text.startswith(_FORMULA):
+            text = "'" + text
+        return _quoted(text)
+
+    def _write(self, text: str) -> None:
+        self._file.write(text.encode("utf-8", "backslashreplace"))
 
     def close(self) -> None:
         pass
 
+
+# So many cells are written in one piece.
+_PIECES_MAX = 1 << 12
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""What spreadsheets take for the beginning of a formula."""
 
 _PLAIN = re.compile(r'[^",\r\n\s](?:[^",\r\n]*[^",\r\n\s])?')
 
@@ -131,12 +247,10 @@ _CELL_COUNT_MAX = 1 << 22
 class _Arrow:
     """Parquet, or one of Arrow's two IPC formats. A batch of rows is a row group, or a record batch.
 
-    It is cut where it has many cells: a column takes room in each row, even where it has no value.
+    It is cut where it has many cells: a column with a value in any of its rows takes room in each of them.
     """
 
-    def __init__(
-        self, form: str, file: IO[bytes], columns: dict[str, str], to_json: ToJson, *, is_stream: bool
-    ) -> None:
+    def __init__(self, form: str, file: Output, columns: dict[str, str], to_json: ToJson, *, is_stream: bool) -> None:
         pa: Any = import_module("pyarrow")
         self._types = {
             "bool": pa.bool_(),
@@ -152,6 +266,7 @@ class _Arrow:
         self._to_json = to_json
         self._schema = pa.schema([(_utf8(name), self._types[kind]) for name, kind in columns.items()])
         self._array: Callable[..., Any] = pa.array
+        self._nulls: Callable[..., Any] = pa.nulls
         self._make_batch: Callable[..., Any] = pa.record_batch
         if form == "parquet":
             self._writer: Any = import_module("pyarrow.parquet").ParquetWriter(file, self._schema)
@@ -161,19 +276,33 @@ class _Arrow:
             self._writer = pa.ipc.new_file(file, self._schema)
 
     def write(self, rows: list[Row]) -> None:
-        step = max(1, _CELL_COUNT_MAX // max(1, len(self._columns)))
-        for begin in range(0, len(rows), step):
-            part = rows[begin : begin + step]
-            # One column after the other: as objects of Python, cells are larger than in Arrow.
-            arrays = [
-                self._array([self._cell(row.get(name), kind) for row in part], self._types[kind])
-                for name, kind in self._columns.items()
-            ]
-            self._writer.write_batch(self._make_batch(arrays, schema=self._schema))
+        begin = 0
+        names: set[str] = set()
+        for index, row in enumerate(rows):
+            names.update(row)
+            if (index + 1 - begin) * len(names) > _CELL_COUNT_MAX and index > begin:
+                self._write(rows[begin:index], names)
+                begin, names = index, set(row)
+        self._write(rows[begin:], names)
+
+    def _write(self, rows: list[Row], names: set[str]) -> None:
+        """Writes rows that have values in these columns only. All other columns share one array for each type."""
+        nulls = {kind: self._nulls(len(rows), self._types[kind]) for kind in set(self._columns.values())}
+        # One column after the other: as objects of Python, cells are larger than in Arrow.
+        arrays = [
+            self._array([self._cell(row.get(name), kind) for row in rows], self._types[kind])
+            if name in names
+            else nulls[kind]
+            for name, kind in self._columns.items()
+        ]
+        self._writer.write_batch(self._make_batch(arrays, schema=self._schema))
 
     def _cell(self, value: object, kind: str) -> object:
         if value is None or kind not in ("json", "text"):
             return value
+        if type(value) is Streamed:
+            array: list[object] = []
+            return _utf8("".join(json_pieces(array, array, value)))
         return _utf8(json_text(self._to_json(value)) if kind == "json" else str(value))
 
     def close(self) -> None:

@@ -3,38 +3,76 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
+
+from cordwood.cli._common import Failure
 
 if TYPE_CHECKING:
     from cordwood.typing import Source
 
 
-@contextlib.contextmanager
-def readable_twice(name: str) -> Generator[Callable[[], Source]]:
-    """A source that can be read several times: what is yielded gives it, at its beginning.
+class Twice:
+    """A source that can be read several times.
 
     A file by name can have several readers at a time. stdin, and the temporary file into which a pipe is copied, have
     one: the next begins when the one before has ended.
     """
-    with contextlib.ExitStack() as stack:
-        if name != "-" and Path(name).is_file():
-            yield lambda: name
+
+    def __init__(self, name: str, file: IO[bytes], *, is_path: bool) -> None:
+        self._name = name
+        self._file = file
+        self._is_path = is_path
+        self._begin = 0 if is_path else file.tell()
+
+    def open(self) -> Source:
+        """The source, at its beginning."""
+        if self._is_path:
+            return self._name
+        self._file.seek(self._begin)
+        return self._file
+
+    def check_same(self, end: int) -> None:
+        """Whether a file by name is still the one that it was, and as long: to be asked when it is open once more.
+
+        Raises:
+            Failure: It is not. The file that was here first is open all the time, so that no other has its number.
+        """
+        if not self._is_path:
             return
+        first = os.fstat(self._file.fileno())
+        try:
+            is_same = os.path.samestat(first, os.stat(self._name))  # noqa: PTH116 - keeps the name as given
+        except FileNotFoundError:
+            is_same = False
+        if not is_same:
+            raise changed(self._name, "replaced")
+        if first.st_size < end:
+            raise changed(self._name, "cut")
+
+
+def changed(name: str, what: str) -> Failure:
+    """What is to be said of a file that was changed between two passes."""
+    return Failure(
+        f"{name}: the file was {what} while it was converted; its columns are found in a first pass, and the second "
+        "one found other records: convert it again when nobody changes it"
+    )
+
+
+@contextlib.contextmanager
+def readable_twice(name: str) -> Generator[Twice]:
+    """A source that can be read several times."""
+    with contextlib.ExitStack() as stack:
+        is_path = name != "-" and Path(name).is_file()
         file: IO[bytes] = sys.stdin.buffer if name == "-" else stack.enter_context(Path(name).open("rb"))
         if not file.seekable():
             copy = stack.enter_context(tempfile.TemporaryFile())
             shutil.copyfileobj(file, copy)
             copy.seek(0)
             file = copy
-        begin = file.tell()
-
-        def rewound() -> Source:
-            file.seek(begin)
-            return file
-
-        yield rewound
+        yield Twice(name, file, is_path=is_path)

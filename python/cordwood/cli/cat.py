@@ -1,11 +1,15 @@
 """Print the records of logs.
 
-Damage is told on stderr, and what is behind it is printed all the same; the exit status is then 3.
+Damage is reported on stderr, and what comes after it is printed all the same; the exit status is then 3. A file that
+grows is printed to where it ended at first. On a terminal, control characters are escaped, but with --format raw.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
+import os
+import stat
 import sys
 
 import cordwood
@@ -15,13 +19,18 @@ from cordwood.cli._common import (
     add_reading_arguments,
     add_source_arguments,
     check_range,
+    complain,
     for_each_source,
     opened,
     other_log,
+    policy_note,
+    salvageable,
+    shown,
+    stdout,
     tell_other_log,
     tell_skipped,
 )
-from cordwood.cli._records import add_output_arguments, check_output, joined, json_printer
+from cordwood.cli._records import JsonPrinter, add_output_arguments, check_output, joined
 
 EXAMPLES = """\
   cordwood cat app.log
@@ -44,34 +53,51 @@ def run(options: argparse.Namespace) -> Status:
     check_output(options)
 
     def cat(name: str) -> Status:
-        reader = cordwood.Reader(
-            opened(name),
-            dialect=options.dialect,
-            on_corruption=options.on_corruption,
-            start=options.start,
-            end=options.end,
-        )
+        policy, start, end = options.on_corruption, options.start, options.end
+        file_len = _file_len(name)
+        reader = cordwood.Reader(opened(name), dialect=options.dialect, on_corruption=policy, start=start, end=end)
         status = Status.CLEAN
-        position = options.start
-        has_records = False
+        position, count = start, 0
         with reader, Progress(name, prints_records=True) as progress:
             dialect = reader.dialect
             if options.json or options.payload:
-                print_record = json_printer(options, name, dialect.name)
+                print_record = JsonPrinter(options, name, dialect.name)
                 for record in reader.records():
-                    has_records = True
-                    status = max(status, print_record(record))
+                    print_record(record)
                     progress(record.end_offset - position)
                     position = record.end_offset
+                    count += 1
+                    if position >= file_len:
+                        break
+                print_record.close()
+                status = print_record.status
             else:
+                out = sys.stdout.buffer if options.format == "raw" else stdout()
                 for batch in reader.batches():
-                    has_records = True
-                    sys.stdout.buffer.write(joined(batch, options.format))
+                    out.write(joined(batch, options.format))
                     progress(reader.tell() - position)
                     position = reader.tell()
-        # Of a range that holds only an older log nothing is wrong, and stdin has no name that could be wrong.
-        if name != "-" and not (has_records or options.start):
-            tell_other_log(name, dialect, other_log(name, dialect), options)
-        return max(status, tell_skipped(name, reader.skipped))
+                    count += len(batch)
+                    if position >= file_len:
+                        break
+            # Of a range that holds only an older log nothing is wrong, and stdin has no name that could be wrong.
+            if name != "-" and not (count or start):
+                tell_other_log(name, dialect, other_log(name, dialect), options)
+            damage = tell_skipped(name, reader.skipped)
+            if damage == Status.DAMAGE:
+                more = salvageable(name, count, policy=policy, dialect=dialect, start=start, end=end)
+                complain(f"{shown(name)}: {policy_note(policy, more)}")
+        return max(status, damage)
 
     return for_each_source(options.sources, cat)
+
+
+def _file_len(name: str) -> float:
+    """How long a file is now: what is printed may come back to it, as in `cat log | write --append log`.
+
+    It is no `end` for the reader: only at the end of a file are stale bytes known to be what a recycled log leaves.
+    """
+    if name == "-":
+        return math.inf
+    status = os.stat(name)  # noqa: PTH116 - pathlib is slow to import
+    return status.st_size if stat.S_ISREG(status.st_mode) else math.inf

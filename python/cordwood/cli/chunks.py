@@ -8,7 +8,6 @@ their mask. Exit status 3 if there is damage.
 from __future__ import annotations
 
 import argparse
-import sys
 from itertools import chain, islice
 
 import cordwood
@@ -16,9 +15,13 @@ from cordwood.cli._common import (
     Status,
     add_dialect_argument,
     add_source_arguments,
+    complain,
+    counted,
     for_each_source,
+    policy_note,
     print_json,
     shown,
+    source_of,
     tell_other_log,
 )
 from cordwood.cli._twice import readable_twice
@@ -42,9 +45,9 @@ def run(options: argparse.Namespace) -> Status:
     """Lists the fragments of each source."""
 
     def list_chunks(name: str) -> Status:
-        status = Status.CLEAN
+        damaged_len = 0
         with readable_twice(name) as source:
-            fragments = cordwood.fragments(source(), dialect=options.dialect)
+            fragments = cordwood.fragments(source.open(), dialect=options.dialect)
             has_records = False
             # What cannot be read has no heading.
             first = list(islice(fragments, 1))
@@ -56,13 +59,16 @@ def run(options: argparse.Namespace) -> Status:
                 if options.json:
                     _print_fields(name, fragment)
                 else:
-                    sys.stdout.write(_line(fragment))
+                    print(_line(fragment))
                 if fragment.severity == cordwood.Severity.CORRUPTION:
-                    status = Status.DAMAGE
+                    damaged_len += len(fragment)
             if not has_records and first and first[0].reason == cordwood.Reason.STALE:
-                dialect = cordwood.Reader(source(), dialect=options.dialect).dialect
+                dialect = cordwood.Reader(source.open(), dialect=options.dialect).dialect
                 tell_other_log(name, dialect, first[0].log_number, options)
-        return status
+        if not damaged_len:
+            return Status.CLEAN
+        complain(f"{shown(name)}: {counted(damaged_len, 'byte')} damaged; {policy_note('salvage', 0)}")
+        return Status.DAMAGE
 
     return for_each_source(options.sources, list_chunks)
 
@@ -74,7 +80,7 @@ def _line(fragment: cordwood.Fragment) -> str:
         f"{fragment.offset:>12} {fragment.block:>6} {len(fragment):>6} {kind:>4} {fragment.name:17} {payload:>7} "
         f"{_crc(fragment.stored)} {_crc(fragment.computed)} {fragment.reason or ''}"
     )
-    return line.rstrip() + "\n"
+    return line.rstrip()
 
 
 def _crc(crc: int | None) -> str:
@@ -84,7 +90,7 @@ def _crc(crc: int | None) -> str:
 def _print_fields(name: str, fragment: cordwood.Fragment) -> None:
     print_json(
         {
-            "source": shown(name),
+            "source": source_of(name),
             "offset": fragment.offset,
             "end_offset": fragment.end_offset,
             "block": fragment.block,

@@ -11,13 +11,13 @@ What is a row, by --as:
   wandb          a record of a .wandb file: offset and its fields
   wandb-history  a step of a run in a .wandb file: what was logged
 
-In NDJSON and CSV, bytes that are UTF-8 are text, others {"base64": "..."}; bytes of entities always are that. Where
-columns are not known beforehand, as those of entities and of wandb, the log is read twice, except for NDJSON: first to
-find them. A column whose values are all of one type has that type, any other one holds JSON. No more than some tens of
-MiB are in memory.
+In NDJSON, bytes that are UTF-8 are text, others {"base64": "..."}; bytes of entities always are that. In CSV, all bytes
+of a column are in the form that --encoding names. Where columns are not known beforehand, as those of entities and of
+wandb, the log is read twice, except for NDJSON: first to find them. A column whose values are all of one type has that
+type, any other one holds JSON. No more than some tens of MiB are in memory.
 
-What is damaged, or is not of that form, is told on stderr and left out: of a step, only the value. The exit status is
-then 3.
+What is damaged, or is not of that form, is reported on stderr and left out: of a step, only the value. The exit status
+is then 3.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import cordwood
 from cordwood.cli._columns import Columns
@@ -34,6 +34,7 @@ from cordwood.cli._common import (
     Progress,
     Status,
     add_reading_arguments,
+    check_destination,
     check_range,
     complain,
     counted,
@@ -41,13 +42,16 @@ from cordwood.cli._common import (
     new_file,
     one_source,
     opened,
+    policy_note,
+    salvageable,
     shown,
     tell_skipped,
 )
+from cordwood.cli._records import TOLD_MAX, other_payload
 from cordwood.cli._rows import FIRST_COLUMNS, KNOWN_COLUMNS, Row, json_of, rows_as
 from cordwood.cli._rows import FORMS as ROW_FORMS
-from cordwood.cli._tables import BINARY, FORMS, SUFFIXES, check_installed, open_table
-from cordwood.cli._twice import readable_twice
+from cordwood.cli._tables import BINARY, ENCODINGS, FORMS, SUFFIXES, check_installed, open_table
+from cordwood.cli._twice import Twice, changed, readable_twice
 from cordwood.errors import PayloadError
 
 EXAMPLES = """\
@@ -60,9 +64,6 @@ EXAMPLES = """\
 # A batch of rows has this many rows, or is made of this many bytes of records, or of a single longer one.
 BATCH_COUNT = 1 << 16
 BATCH_LEN = 4 << 20
-
-# So many records that are not of the form are told one by one.
-TOLD_MAX = 10
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -79,22 +80,40 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--as", dest="payload", choices=ROW_FORMS, default="raw", help="what a record is (default: %(default)s)"
     )
+    parser.add_argument(
+        "--encoding",
+        choices=ENCODINGS,
+        help="in CSV: what all bytes of a column are; as text, they must be UTF-8 (default: base64)",
+    )
+    parser.add_argument(
+        "--escape-formulas",
+        action="store_true",
+        help="in CSV: put a ' before what a spreadsheet takes for a formula: text that begins with =, +, -, @, a tab "
+        "or a carriage return",
+    )
+    parser.add_argument("--overwrite", action="store_true", help="replace the destination, once the table is complete")
     add_reading_arguments(parser)
 
 
 def run(options: argparse.Namespace) -> Status:
     """Converts the source."""
     check_range(options)
-    options.source = one_source(options.source)
+    options.source = one_source(options.source, f'convert --as {options.payload} "$f" "$f.csv"')
     form = options.to or _form_of(options.destination)
+    if form != "csv" and (options.encoding or options.escape_formulas):
+        raise ValueError(f"--encoding and --escape-formulas are for CSV, not for {form}")
     if form in BINARY and options.destination == "-" and sys.stdout.isatty():
         raise ValueError(f"{form} is nothing for a terminal; name a destination")
     known = {} if form == "ndjson" else KNOWN_COLUMNS.get(options.payload)
     check_installed(form)
+    check_destination(options.source, options.destination, overwrite=options.overwrite)
     if known is not None:
-        return _convert(options, form, lambda: opened(options.source), known)
+        with _reader(options, opened(options.source), options.end) as reader:
+            batches = _Batches(options, reader, is_told=True)
+            _write_table(options, form, known, batches)
+            return max(batches.status, _tell_damage(options, batches, reader.skipped))
     with readable_twice(options.source) as source:
-        return _convert(options, form, source, known)
+        return _convert_twice(options, form, source)
 
 
 def _form_of(destination: str) -> str:
@@ -108,37 +127,66 @@ def _form_of(destination: str) -> str:
     return SUFFIXES[suffix]
 
 
-def _convert(
-    options: argparse.Namespace, form: str, open_source: Callable[[], Any], columns: dict[str, str] | None
-) -> Status:
-    skipped = None
-    end = options.end
-    if columns is None:
-        found = Columns()
-        with _reader(options, open_source(), end) as reader:
-            for rows in _Batches(options, reader, is_told=False):
-                for row in rows:
-                    found.add(row)
-            # Should the log have grown meanwhile, then what is new stays out, and what was torn here is told as such.
-            end = reader.tell()
-            skipped = reader.skipped
-        columns = found.types() | FIRST_COLUMNS.get(options.payload, {})
+def _convert_twice(options: argparse.Namespace, form: str, source: Twice) -> Status:
+    """Finds the columns, and writes the table of what was read for that: what a log has grown by stays out."""
+    found = Columns()
+    with _reader(options, source.open(), options.end) as reader:
+        first = _Batches(options, reader, is_told=False)
+        for rows in first:
+            for row in rows:
+                found.add(row)
+        # What was torn here is reported as such.
+        end, skipped = reader.tell(), reader.skipped
+    columns = found.types() | FIRST_COLUMNS.get(options.payload, {})
+    with _reader(options, source.open(), end) as reader:
+        source.check_same(end)
+        batches = _Batches(options, reader, is_told=True)
+        _write_table(options, form, columns, batches, first.read)
+        return max(batches.status, _tell_damage(options, batches, skipped))
+
+
+def _write_table(
+    options: argparse.Namespace, form: str, columns: dict[str, str], batches: _Batches, first: Read | None = None
+) -> None:
+    """Writes the rows. Not the same records as in a `first` pass: the file was rewritten, and there is no table."""
     is_stream = options.destination == "-"
     with (
-        _reader(options, open_source(), end) as reader,
         Progress(options.source, prints_records=is_stream) as progress,
+        new_file(options.destination, overwrite=options.overwrite) as file,
     ):
-        batches = _Batches(options, reader, is_told=True)
-        with new_file(options.destination) as file:
-            to_json = json_of(options.payload)
-            table = open_table(form, file, columns, to_json, is_stream=is_stream)
-            position = options.start
-            for rows in batches:
-                table.write(rows)
-                progress(reader.tell() - position)
-                position = reader.tell()
-            table.close()
-    return max(batches.status, tell_skipped(options.source, reader.skipped if skipped is None else skipped))
+        table = open_table(
+            form,
+            file,
+            columns,
+            json_of(options.payload),
+            is_stream=is_stream,
+            encoding=options.encoding or "base64",
+            escapes_formulas=options.escape_formulas,
+        )
+        position = options.start
+        for rows in batches:
+            table.write(rows)
+            progress(batches.reader.tell() - position)
+            position = batches.reader.tell()
+        table.close()
+        if first is not None and batches.read != first:
+            raise changed(options.source, "rewritten")
+
+
+def _tell_damage(options: argparse.Namespace, batches: _Batches, skipped: list[cordwood.SkippedRegion]) -> Status:
+    status = tell_skipped(options.source, skipped)
+    if status == Status.DAMAGE:
+        reader, policy = batches.reader, options.on_corruption
+        more = salvageable(
+            options.source,
+            batches.read.record_count,
+            policy=policy,
+            dialect=reader.dialect,
+            start=options.start,
+            end=options.end,
+        )
+        complain(f"{shown(options.source)}: {policy_note(policy, more)}")
+    return status
 
 
 def _reader(options: argparse.Namespace, source: Any, end: int | None) -> cordwood.Reader:
@@ -147,15 +195,32 @@ def _reader(options: argparse.Namespace, source: Any, end: int | None) -> cordwo
     )
 
 
+class Read(NamedTuple):
+    """What was read of a log."""
+
+    record_count: int
+    """How many records."""
+    crc: int
+    """Of their offsets and their data."""
+
+
 class _Batches:
-    """The rows of a log, many at a time. Records that are not of the form are left out, and told."""
+    """The rows of a log, many at a time. Records that are not of the form are left out, and reported.
+
+    Attributes:
+        reader: Where the records come from.
+        read: What was read, after the last of them.
+    """
 
     def __init__(self, options: argparse.Namespace, reader: cordwood.Reader, *, is_told: bool) -> None:
         self._name = shown(options.source)
-        self._reader = reader
+        self._payload: str = options.payload
+        self.reader = reader
+        self.read = Read(0, 0)
         self._rows_of = rows_as(options.payload, options.source, reader.dialect, self._leave_out_value)
         self._is_told = is_told
         self._left_out = {"record": 0, "value": 0}
+        self._told_max = {"record": TOLD_MAX, "value": TOLD_MAX}
 
     @property
     def status(self) -> Status:
@@ -163,8 +228,10 @@ class _Batches:
 
     def __iter__(self) -> Iterator[list[Row]]:
         rows: list[Row] = []
-        rows_len = 0
-        for record in self._reader.records():
+        rows_len = count = crc = 0
+        for record in self.reader.records():
+            count += 1
+            crc = cordwood.crc32c(record.data, cordwood.crc32c(record.offset.to_bytes(8), crc))
             try:
                 rows_of_record = self._rows_of(record)
             except PayloadError as error:
@@ -181,17 +248,22 @@ class _Batches:
                 rows, rows_len = [], 0
         if rows:
             yield rows
+        self.read = Read(count, crc)
         for noun, count in self._left_out.items():
-            if self._is_told and count > TOLD_MAX:
+            if self._is_told and count > self._told_max[noun]:
                 complain(f"{self._name}: {counted(count, noun)} left out in all")
 
     def _leave_out(self, record: cordwood.Record, error: PayloadError) -> None:
+        is_first = not self._left_out["record"]
         self._tell("record", f"the record at offset {record.offset} is left out: {error}")
+        if is_first and self._is_told and (advice := other_payload(record.data, self._payload)):
+            complain(f"{self._name}: the record at offset {record.offset} is {advice}")
+            self._told_max["record"] = 1
 
     def _leave_out_value(self, record: cordwood.Record, error: PayloadError) -> None:
         self._tell("value", f"a value of the record at offset {record.offset} is left out: {error}")
 
     def _tell(self, noun: str, message: str) -> None:
         self._left_out[noun] += 1
-        if self._is_told and self._left_out[noun] <= TOLD_MAX:
+        if self._is_told and self._left_out[noun] <= self._told_max[noun]:
             complain(f"{self._name}: {message}")

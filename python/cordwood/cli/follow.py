@@ -11,8 +11,8 @@ import sys
 import time
 
 import cordwood
-from cordwood.cli._common import Status, add_dialect_argument, complain, names_file, parse_len
-from cordwood.cli._records import add_output_arguments, check_output, joined, json_printer
+from cordwood.cli._common import Status, add_dialect_argument, complain, names_file, parse_len, stdout
+from cordwood.cli._records import JsonPrinter, add_output_arguments, check_output, joined
 
 EXAMPLES = """\
   cordwood follow live.log
@@ -36,6 +36,7 @@ def run(options: argparse.Namespace) -> Status:
     check_output(options)
     print_record = None
     status = Status.CLEAN
+    out = sys.stdout.buffer if options.format == "raw" else stdout()
     with cordwood.follow(
         options.source, start=options.start, timeout=options.timeout, dialect=options.dialect
     ) as follower:
@@ -61,10 +62,11 @@ def run(options: argparse.Namespace) -> Status:
                 continue
             if options.json or options.payload:
                 # Before the first record, there is nothing that the dialect could be found out by.
-                print_record = print_record or json_printer(options, options.source, _dialect(options))
-                status = max(status, print_record(record))
+                print_record = print_record or JsonPrinter(options, options.source, _dialect(options))
+                print_record(record)
+                status = max(status, print_record.status)
             else:
-                sys.stdout.buffer.write(joined([record.data], options.format))
+                out.write(joined([record.data], options.format))
             sys.stdout.flush()
 
 

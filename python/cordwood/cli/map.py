@@ -7,7 +7,6 @@ status 3 if there is damage. A terminal gets colours, unless NO_COLOR is set or 
 from __future__ import annotations
 
 import argparse
-import errno
 import os
 import shutil
 import sys
@@ -22,6 +21,7 @@ from cordwood.cli import _map_svg, _map_text
 from cordwood.cli._common import (
     Status,
     add_dialect_argument,
+    check_destination,
     complain,
     counted,
     for_each_source,
@@ -29,6 +29,7 @@ from cordwood.cli._common import (
     new_file,
     one_source,
     other_log,
+    policy_note,
     shown,
     tell_other_log,
 )
@@ -66,36 +67,24 @@ def run(options: argparse.Namespace) -> Status:
     """Draws the source."""
     source = options.source
     if options.svg is not None:
-        source = one_source(source)
-        if options.svg != "-":
-            _check_destination(source, options.svg, overwrite=options.overwrite)
+        source = one_source(source, 'map --svg "$f.svg" "$f"')
+        check_destination(source, options.svg, overwrite=options.overwrite)
     elif options.overwrite:
         raise ValueError("--overwrite goes with --svg")
 
     def draw(name: str) -> Status:
         with readable_twice(name) as source:
-            dialect = cordwood.Reader(source(), dialect=options.dialect).dialect
+            dialect = cordwood.Reader(source.open(), dialect=options.dialect).dialect
             if options.svg is None:
-                cells = _print_text(name, source, dialect)
+                cells = _print_text(name, source.open, dialect)
             else:
-                cells = _write_svg(name, source, dialect, options)
+                cells = _write_svg(name, source.open, dialect, options)
             # The first fragment is looked at before all are.
-            if other_log(source(), dialect) is not None:
-                tell_other_log(name, dialect, cordwood.stat(source(), dialect=dialect).other_log_number, options)
+            if other_log(source.open(), dialect) is not None:
+                tell_other_log(name, dialect, cordwood.stat(source.open(), dialect=dialect).other_log_number, options)
         return Status.DAMAGE if cells.is_damaged else Status.CLEAN
 
     return for_each_source([source], draw)
-
-
-def _check_destination(name: str, destination: str, *, overwrite: bool) -> None:
-    """Before the log is read, which may take long."""
-    if not Path(destination).exists():
-        return
-    if not overwrite:
-        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), destination)
-    log = os.fstat(sys.stdin.fileno()) if name == "-" else Path(name).stat()
-    if os.path.samestat(log, Path(destination).stat()):
-        raise ValueError(f"{destination} is the log itself: it would be lost")
 
 
 def _print_text(name: str, source: Callable[[], Source], dialect: cordwood.Dialect) -> Cells:
@@ -110,6 +99,8 @@ def _print_text(name: str, source: Callable[[], Source], dialect: cordwood.Diale
         unicode=sys.stdout.encoding.lower().replace("-", "") == "utf8",
     )
     print("\n".join(lines))
+    if cells.is_damaged:
+        print(policy_note("salvage", 0))
     return cells
 
 
@@ -122,9 +113,9 @@ def _write_svg(
         boxes = list(_map_svg.boxes_of_cells(cells, _map_svg.COLUMNS))
     text = _map_svg.draw(cells, boxes, title=Path(shown(name)).name, dialect=dialect.name, row_len=row_len)
     with new_file(options.svg, overwrite=options.overwrite) as file:
-        file.write(text.encode())
+        file.write(text.encode("utf-8", "backslashreplace"))
     if cells.is_damaged:
-        complain(f"{shown(name)}: {verdict(cells)}")
+        complain(f"{shown(name)}: {verdict(cells)}; {policy_note('salvage', 0)}")
     return cells
 
 

@@ -1,27 +1,31 @@
 """Write all that can be read of a damaged log to a new log.
 
-The source is not changed. The new log is put on the disk before it gets its name, so what has the name is complete. The
-report about the source goes to stdout, as `cordwood verify` prints it; exit status 3 if damage was found in it.
+The source is not changed. The new log is put on the disk before it gets its name, so what has the name is complete; so
+it is with --overwrite. The report about the source goes to stdout, as `cordwood verify` prints it; exit status 3 if
+damage was found in it.
 
 The new log is as the source is: its dialect, its log number, what the engine wrote for itself. What cannot be kept is
-told. RocksDB and Pebble look for the number of a log in the name of its file, so give the new one the name of the old,
-in another folder: under the name of another log they would find no record in it.
+reported. RocksDB and Pebble look for the number of a log in the name of its file, so give the new one the name of the
+old, in another folder: under the name of another log they would find no record in it.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 
 import cordwood
 from cordwood.cli._common import (
     Progress,
     Status,
     add_dialect_argument,
+    check_destination,
     complain,
     names_file,
     one_source,
     opened,
     other_log_text,
+    replacement,
     shown,
 )
 from cordwood.cli.verify import print_report
@@ -46,7 +50,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             "source", metavar="SOURCE", help="the damaged log; a pattern that only one matches; - for stdin"
         )
     )
-    names_file(parser.add_argument("destination", metavar="DESTINATION", help="the new log, which must not exist"))
+    names_file(parser.add_argument("destination", metavar="DESTINATION", help="the new log"))
+    parser.add_argument("--overwrite", action="store_true", help="replace the destination, once the log is complete")
     add_dialect_argument(parser, "how the log is laid out; found out by its content if not given")
     parser.add_argument("--json", action="store_true", help="the report as one JSON object")
 
@@ -55,16 +60,18 @@ def run(options: argparse.Namespace) -> Status:
     """Salvages the source."""
     if options.destination == "-":
         raise ValueError("a log is salvaged to a file, not to stdout; ./- is a file")
-    source = one_source(options.source)
-    with Progress(source) as progress:
-        try:
-            report = cordwood.salvage(opened(source), options.destination, dialect=options.dialect, progress=progress)
-        except cordwood.OtherLogError as error:
-            is_named = options.log_number is not None
-            dialect = options.dialect if is_named else cordwood.Reader(opened(source), dialect=options.dialect).dialect
-            complain(other_log_text(source, dialect, error.other_log_number, is_named=is_named))
-            return Status.FAILURE
-    print_report(source, report, options)
+    source = one_source(options.source, 'salvage "$f" "$f.salvaged"')
+    check_destination(source, options.destination, overwrite=options.overwrite)
+    place = replacement(options.destination) if options.overwrite else contextlib.nullcontext(options.destination)
+    try:
+        with place as destination, Progress(source) as progress:
+            report = cordwood.salvage(opened(source), destination, dialect=options.dialect, progress=progress)
+    except cordwood.OtherLogError as error:
+        is_named = options.log_number is not None
+        dialect = options.dialect if is_named else cordwood.Reader(opened(source), dialect=options.dialect).dialect
+        complain(other_log_text(source, dialect, error.other_log_number, is_named=is_named))
+        return Status.FAILURE
+    print_report(source, report, options, policy="salvage", more=0)
     for what in report.not_kept:
         complain(f"{shown(source)}: {NOT_KEPT[what]}")
     return Status.CLEAN if report.ok else Status.DAMAGE

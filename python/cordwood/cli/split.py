@@ -2,7 +2,8 @@
 
 A record belongs to the range in which it begins, so that the ranges give each record once: `cordwood cat --start START
 --end END SOURCE`, or `cordwood.open(source, start=start, end=end)`. Of a log only the beginning is read, and no file is
-written. One line for each range: source, start and end, with tabs between them.
+written. One line for each range: source, start and end, with tabs between them. A name that has no place in such a
+line, since it has a tab, a newline or another control character in it, takes --json.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from cordwood.cli._common import (
     Status,
     add_dialect_argument,
     add_source_arguments,
+    escaped,
     for_each_source,
     parse_len,
     print_json,
@@ -55,6 +57,8 @@ def run(options: argparse.Namespace) -> Status:
         for part in cordwood.plan_splits([name], options.split_len):
             if options.json:
                 print_json({"source": part.path, "start": part.start, "end": part.end})
+            elif escaped(part.path) != part.path:
+                raise OSError(errno.EINVAL, "the name has control characters in it, or is no text: use --json", name)
             else:
                 print(part.path, part.start, part.end, sep="\t")
         return Status.CLEAN

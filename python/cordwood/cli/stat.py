@@ -17,8 +17,11 @@ from cordwood.cli._common import (
     end_fields,
     for_each_source,
     opened,
+    policy_note,
     print_json,
+    salvageable,
     shown,
+    source_of,
     tell_other_log,
     verdict,
 )
@@ -61,17 +64,23 @@ def run(options: argparse.Namespace) -> Status:
         with Progress(name) as progress:
             stat = cordwood.stat(opened(name), threads=options.threads, dialect=options.dialect, progress=progress)
         status = Status.DAMAGE if stat.damaged_len else Status.CLEAN
+        more: int | None = 0
+        if stat.damaged_len:
+            more = salvageable(name, stat.record_count, policy="skip", dialect=stat.dialect)
         counts = {field: getattr(stat, field) for field in COUNTS}
         tell_other_log(name, stat.dialect, stat.other_log_number, options)
         if options.json:
             numbers = {"log_number": stat.dialect.log_number, "other_log_number": stat.other_log_number}
             fields = {"dialect": stat.dialect.name, **numbers, **counts, "end": end_fields(stat.end)}
-            print_json({"source": shown(name), **fields})
+            policy = {"on_corruption": "skip", "more_with_salvage": more}
+            print_json({"source": source_of(name), **fields, **policy})
             return status
         print(f"{shown(name)}: {verdict(stat.end, ok=not stat.damaged_len)}, {stat.dialect.name}")
         for field, value in counts.items():
             number = "-" if value is None else f"{value:,.1f}" if isinstance(value, float) else f"{value:,}"
             print(f"  {field:16}{number:>20}")
+        if stat.damaged_len:
+            print(f"  {policy_note('skip', more, 'cordwood salvage')}")
         return status
 
-    return for_each_source(options.sources, count)
+    return for_each_source(options.sources, count, as_json=options.json)

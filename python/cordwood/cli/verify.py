@@ -1,7 +1,7 @@
 """Check logs and say what is wrong with them.
 
 One line for each log, and below it one for each region that was not returned. Exit status 3 if one is damaged. An
-incomplete record at the end is what a crash leaves; it is told, and is no damage.
+incomplete record at the end is what a crash leaves; it is reported, and is no damage.
 """
 
 from __future__ import annotations
@@ -17,12 +17,16 @@ from cordwood.cli._common import (
     add_threads_argument,
     check_range,
     counted,
+    described,
     end_fields,
     for_each_source,
     opened,
+    policy_note,
     print_json,
     region_fields,
+    salvageable,
     shown,
+    source_of,
     tell_other_log,
     verdict,
 )
@@ -56,21 +60,33 @@ def run(options: argparse.Namespace) -> Status:
                 end=options.end,
                 progress=progress,
             )
-        print_report(name, report, options)
+        more: int | None = 0
+        if not report.ok:
+            more = salvageable(
+                name,
+                report.record_count,
+                policy=options.on_corruption,
+                dialect=report.dialect,
+                start=options.start,
+                end=options.end,
+            )
+        print_report(name, report, options, policy=options.on_corruption, more=more)
         return Status.CLEAN if report.ok else Status.DAMAGE
 
-    return for_each_source(options.sources, check)
+    return for_each_source(options.sources, check, as_json=options.json)
 
 
-def print_report(name: str, report: cordwood.Report, options: argparse.Namespace) -> None:
-    """A report on stdout; what else there is to tell on stderr."""
+def print_report(
+    name: str, report: cordwood.Report, options: argparse.Namespace, *, policy: str, more: int | None
+) -> None:
+    """A report on stdout. `more` is how many more records the policy "salvage" reads."""
     # Of a range that holds only an older log nothing is wrong.
     if not getattr(options, "start", 0):
         tell_other_log(name, report.dialect, report.other_log_number, options)
     if options.json:
         print_json(
             {
-                "source": shown(name),
+                "source": source_of(name),
                 "dialect": report.dialect.name,
                 "log_number": report.dialect.log_number,
                 "other_log_number": report.other_log_number,
@@ -83,6 +99,8 @@ def print_report(name: str, report: cordwood.Report, options: argparse.Namespace
                 "skipped_len": report.skipped_len,
                 "len_by_severity": report.len_by_severity,
                 "len_by_reason": report.len_by_reason,
+                "on_corruption": policy,
+                "more_with_salvage": more,
                 "skipped": [region_fields(region) for region in report.skipped],
             }
         )
@@ -91,6 +109,6 @@ def print_report(name: str, report: cordwood.Report, options: argparse.Namespace
     print(f"{shown(name)}: {verdict(report.end, ok=report.ok)}, {records}, {payload}")
     for region in report.skipped:
         if region.severity != cordwood.Severity.INFO:
-            flip = region.bit_flip
-            cause = f"; it is bit {flip.bit} of the byte at {flip.offset} that was flipped" if flip else ""
-            print(f"  {region}{cause}")
+            print(f"  {described(region)}")
+    if not report.ok:
+        print(f"  {policy_note(policy, more)}")

@@ -1,18 +1,20 @@
 """Write the records on stdin to a log.
 
-What has come in is in the file before more is waited for, unless --flush says otherwise. A log that cannot be written is an error; a destination that
-exists is one, too, unless --append or --overwrite says what to do with it.
+What has come in is in the file before more is waited for, unless --flush says otherwise. A log that cannot be written
+is an error; a destination that exists is one, too, unless --append or --overwrite says what to do with it.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
+import stat
 import sys
 from typing import TYPE_CHECKING, cast
 
 import cordwood
-from cordwood.cli._common import Status, add_dialect_argument, complain, names_file, print_json, shown
+from cordwood.cli._common import Failure, Status, add_dialect_argument, complain, names_file, print_json
 from cordwood.cli._records import records_from
 
 if TYPE_CHECKING:
@@ -70,16 +72,24 @@ def run(options: argparse.Namespace) -> Status:
     stdin = cast("BufferedReader", sys.stdin.buffer)
     # If stdin is closed or a folder, no log is left behind.
     os.read(stdin.fileno(), 0)
+    with contextlib.suppress(FileNotFoundError):
+        log = os.stat(options.destination)  # noqa: PTH116
+        if not to_stdout and stat.S_ISREG(log.st_mode) and os.path.samestat(log, os.fstat(stdin.fileno())):
+            raise Failure(f"{options.destination}: input file is output file")
     # A pipe or a device has no disk to wait for. (pathlib is slow to import.)
     is_stream = os.path.exists(options.destination) and not os.path.isfile(options.destination)  # noqa: PTH110, PTH113
-    writer = cordwood.Writer(
-        sys.stdout.buffer if to_stdout else options.destination,
-        options.mode,
-        dialect=options.dialect,
-        flush=None if to_stdout else options.flush,
-        sync=options.sync or ("never" if to_stdout or is_stream else "close"),
-        on_torn_tail=options.on_torn_tail,
-    )
+    try:
+        writer = cordwood.Writer(
+            sys.stdout.buffer if to_stdout else options.destination,
+            options.mode,
+            dialect=options.dialect,
+            flush=None if to_stdout else options.flush,
+            sync=options.sync or ("never" if to_stdout or is_stream else "close"),
+            on_torn_tail=options.on_torn_tail,
+        )
+    except FileExistsError as error:
+        complain(error, advice="; choose another name, or --append to it, or replace it with --overwrite")
+        return Status.FAILURE
     record_count = 0
     with writer:
         try:
@@ -92,5 +102,5 @@ def run(options: argparse.Namespace) -> Status:
             complain(error)
             return Status.FAILURE
     if options.json:
-        print_json({"destination": shown(options.destination), "record_count": record_count, "end_offset": end_offset})
+        print_json({"destination": options.destination, "record_count": record_count, "end_offset": end_offset})
     return Status.CLEAN

@@ -15,6 +15,7 @@ FRAGMENT_HEADER_LEN = 7
 BATCH_HEADER_LEN = 12
 
 _PUT, _DELETE = OperationKind.PUT, OperationKind.DELETE
+_NOTHING = (OperationKind.NOOP, OperationKind.LOG_DATA)
 
 _logger = logging.getLogger("cordwood")
 
@@ -45,19 +46,25 @@ def batch_of(offset: int, record: bytes, path: str) -> WriteBatch | None:
 
 
 def operations(offset: int, batch: WriteBatch, path: str) -> Iterator[KeyValue]:
-    """The puts and deletes of a batch, up to the first thing that is neither, of which the logger is told.
+    """The puts and deletes of a batch, up to the first thing that is neither, which is reported to the logger.
 
-    Their offsets are those of their tags, counted from `offset` on through the batch, as if it were in one piece.
+    RocksDB's no-operations and log data are passed over: they have no key and no sequence number. (In each batch of its
+    TransactionDB, a no-operation comes first.) Offsets are those of tags, counted from `offset` on through the batch,
+    as if it were in one piece.
     """
     at = BATCH_HEADER_LEN
+    sequence = batch.sequence
     try:
-        for sequence, operation in enumerate(batch, batch.sequence):
+        for operation in batch:
             kind, key, value = operation.kind, operation.key, operation.value
-            if key is None or (kind != _PUT and kind != _DELETE):  # noqa: PLR1714 - twice as fast
+            if key is not None and (kind == _PUT or kind == _DELETE):  # noqa: PLR1714, SIM109 - twice as fast
+                yield KeyValue(offset + at, value is not None, sequence, key, value or b"")
+                sequence += 1
+                at += _prefixed_len(key)
+            elif kind not in _NOTHING:
                 _logger.warning("%s: the batch at offset %d has a %s", path, offset, kind)
                 return
-            yield KeyValue(offset + at, value is not None, sequence, key, value or b"")
-            at += 1 + _prefixed_len(key) + (0 if value is None else _prefixed_len(value))
+            at += 1 + (0 if value is None else _prefixed_len(value))
     except PayloadError as error:
         _logger.warning("%s: the batch at offset %d: %s", path, offset, error)
 

@@ -28,7 +28,8 @@ with chromium-reader 0.1.1, a rewrite of it, where the names of states and types
   or raises a `struct.error`.
 * **zeros**: Zeros up to the end of the file or of a block are passed over. ccl_leveldb raises a `ValueError`.
 * **not-a-batch**: A record that is no batch, and in a batch what is neither a put nor a delete, is passed over and
-  told to the logger, up to the next batch. ccl_leveldb raises, or makes something of it.
+  told to the logger, up to the next batch; RocksDB's no-operations and log data are passed over alone.
+  ccl_leveldb raises, or makes something of it.
 * **count**: All operations of a batch are given, and the logger is told if their number is not the one that the batch
   states. ccl_leveldb gives as many as are stated, and raises an `IndexError` if there are fewer.
 * **offset**: The offset of an operation in a batch of several fragments is that of the batch, and the bytes of the

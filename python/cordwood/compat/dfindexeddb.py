@@ -30,7 +30,8 @@ On an undamaged log it gives what dfindexeddb gives, but for the first of the de
 * **torn-tail**: What a crash has left of a last record ends the iteration. dfindexeddb raises a `DecoderError`.
 * **joined**: A record without its first or last fragment is not returned. dfindexeddb joins what there is.
 * **not-a-batch**: A record that is no batch, and in a batch what is neither a put nor a delete, is passed over and
-  told to the logger, up to the next batch. dfindexeddb raises a `ValueError` or `DecoderError`.
+  told to the logger, up to the next batch; RocksDB's no-operations and log data are passed over alone.
+  dfindexeddb raises a `ValueError` or `DecoderError`.
 * **count**: All operations of a batch are given, and the logger is told if their number is not `WriteBatch.count`,
   the one that the batch states. dfindexeddb gives as many as are stated, and raises a `DecoderError` if there are
   fewer.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import NamedTuple, TypeAlias
 
@@ -235,4 +236,9 @@ def to_dict(record: bytes) -> dict[str, object]:
 
 def dict_of(edit: VersionEdit) -> dict[str, object]:
     """What the native `to_dict` returns."""
-    return {"fields": [jsonable(field) for field in edit.fields]}
+    return {"fields": list(fields_of(edit))}
+
+
+def fields_of(edit: VersionEdit) -> Iterator[object]:
+    """The fields in it, one at a time: all of them may take hundreds of times the bytes of the record."""
+    return map(jsonable, edit)

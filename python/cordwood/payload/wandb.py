@@ -3,11 +3,11 @@
 They are protocol buffers, `wandb_internal.Record`. It takes an installed `wandb`, any version that has
 `wandb.proto.wandb_internal_pb2`, to read them: `pip install 'cordwood[wandb]'`. No account and no network is needed.
 
-`history`, `summary` and `config` take the records of a run: an open `cordwood.Reader`, a `cordwood.Follower` of a run
-that goes on, or any other iterable of `bytes`.
+`history`, `summary` and `config` take the path of a run, or its records: an open `cordwood.Reader`, a
+`cordwood.Follower` of a run that goes on, or any other iterable of `bytes`.
 
     >>> from cordwood.payload import wandb
-    >>> for row in wandb.history(cordwood.open("run-59kl0f4q.wandb")):  # doctest: +SKIP
+    >>> for row in wandb.history("run-59kl0f4q.wandb"):  # doctest: +SKIP
     ...     print(row["_step"], row["loss"])
     0 1
     1 0.5
@@ -16,10 +16,12 @@ that goes on, or any other iterable of `bytes`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
+from os import PathLike
 from typing import Any, cast
 
+from cordwood._native import Reader
 from cordwood.errors import PayloadError
 from cordwood.types import PayloadReason
 
@@ -86,11 +88,11 @@ def to_dict(record: bytes) -> dict[str, object]:
     return {**out, "unknown_len": unknown_len} if unknown_len else out
 
 
-def history(records: Iterable[bytes]) -> Iterator[dict[str, Any]]:
+def history(records: Iterable[bytes] | str | PathLike[str]) -> Iterator[dict[str, Any]]:
     """What was logged with `run.log`, step by step.
 
     Args:
-        records: The records of a run.
+        records: The records of a run, or the path of its file.
 
     Yields:
         A row for each step, as from `history_row`.
@@ -99,7 +101,7 @@ def history(records: Iterable[bytes]) -> Iterator[dict[str, Any]]:
         PayloadError: A record is no message of wandb.
         CorruptionError: The records come from a reader, and there is damage in the file.
     """
-    for record in records:
+    for record in _records(records):
         row = history_row(record)
         if row is not None:
             yield row
@@ -122,6 +124,11 @@ def history_row(record: bytes, errors: list[PayloadError] | None = None) -> dict
         PayloadError: The record is no message of wandb. Without `errors`: a value is not JSON or nested too deep, or
             two have the same name.
     """
+    return history_row_without(record, None if errors is None else errors.append)
+
+
+def history_row_without(record: bytes, leave_out: Callable[[PayloadError], object] | None) -> dict[str, Any] | None:
+    """The same. What is wrong with a value is handed to `leave_out`, not kept: a record can have millions of them."""
     message = decode(record)
     if message.WhichOneof("record_type") != "history":
         return None
@@ -133,45 +140,45 @@ def history_row(record: bytes, errors: list[PayloadError] | None = None) -> dict
                 raise _error(record, f"two values have the name {name!r}", PayloadReason.NON_CANONICAL)
             row[name] = _value(record, item)
         except PayloadError as error:
-            if errors is None:
+            if leave_out is None:
                 raise
-            errors.append(error)
+            leave_out(error)
     # Before there were steps in the items, they were only here.
     if message.history.HasField("step"):
         row.setdefault("_step", message.history.step.num)
     return row
 
 
-def summary(records: Iterable[bytes]) -> dict[str, Any]:
+def summary(records: Iterable[bytes] | str | PathLike[str]) -> dict[str, Any]:
     """The summary of a run: what `run.summary` had at the end, or where the file ends.
 
     Args:
-        records: The records of the run.
+        records: The records of the run, or the path of its file.
 
     Raises:
         PayloadError: A record is no message of wandb.
         CorruptionError: The records come from a reader, and there is damage in the file.
     """
     out: dict[str, Any] = {}
-    for record in records:
+    for record in _records(records):
         message = decode(record)
         if message.WhichOneof("record_type") == "summary":
             _apply(out, record, message.summary)
     return out
 
 
-def config(records: Iterable[bytes]) -> dict[str, Any]:
+def config(records: Iterable[bytes] | str | PathLike[str]) -> dict[str, Any]:
     """The configuration of a run: what `run.config` had. `_wandb` in it is wandb's own.
 
     Args:
-        records: The records of the run.
+        records: The records of the run, or the path of its file.
 
     Raises:
         PayloadError: A record is no message of wandb.
         CorruptionError: The records come from a reader, and there is damage in the file.
     """
     out: dict[str, Any] = {}
-    for record in records:
+    for record in _records(records):
         message = decode(record)
         match message.WhichOneof("record_type"):
             case "run":
@@ -181,6 +188,13 @@ def config(records: Iterable[bytes]) -> dict[str, Any]:
             case _:
                 pass
     return out
+
+
+def _records(records: Iterable[bytes] | str | PathLike[str]) -> Iterable[bytes]:
+    if isinstance(records, bytes | bytearray | memoryview):
+        raise TypeError("the records of a run are needed, not bytes: cordwood.open(...), or the path of the file")
+    # A reader that is iterated over closes its file at the end.
+    return Reader(records) if isinstance(records, str | PathLike) else records
 
 
 def _apply(values: dict[str, Any], record: bytes, change: Any) -> None:

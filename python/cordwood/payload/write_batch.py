@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import StrEnum
 
 from cordwood._native import Operation, WriteBatch
@@ -82,11 +83,12 @@ def to_dict(record: bytes, *, engine: str = "rocksdb") -> dict[str, object]:
 
 def dict_of(batch: WriteBatch) -> dict[str, object]:
     """What the native `to_dict` returns."""
-    return {
-        "sequence": batch.sequence,
-        "count": batch.count,
-        "operations": [
-            {name: jsonable(value) if type(value) is bytes else value for name, value in operation.attributes().items()}
-            for operation in batch
-        ],
-    }
+    return {"sequence": batch.sequence, "count": batch.count, "operations": list(operations_of(batch))}
+
+
+def operations_of(batch: WriteBatch) -> Iterator[dict[str, object]]:
+    """The operations in it, one at a time: all of them may take hundreds of times the bytes of the record."""
+    for operation in batch:
+        yield {
+            name: jsonable(value) if type(value) is bytes else value for name, value in operation.attributes().items()
+        }

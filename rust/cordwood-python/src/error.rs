@@ -160,27 +160,39 @@ pub(crate) fn os_error(error: io::Error, path: Option<&Path>) -> PyErr {
         let message = "not enough memory for the next record; nothing is lost: a further call tries again, or skip such records (record_len_max)";
         return PyMemoryError::new_err(with_path(message.to_owned(), path));
     }
-    // Rust's own errors carry a kind and no number.
-    let errno = error.raw_os_error().or(match error.kind() {
-        io::ErrorKind::IsADirectory => Some(EISDIR),
-        io::ErrorKind::AlreadyExists => Some(EEXIST),
-        io::ErrorKind::InvalidInput => Some(EINVAL),
+    let Some(path) = path else { return error.into() };
+    // Rust's own errors carry a kind and no number; their texts are not those of the system.
+    let known = match (error.raw_os_error(), error.kind()) {
+        (Some(ENOENT), _) if is_url(path) => Some((
+            ENOENT,
+            "No such file or directory; a URL is not opened: pass an open file in its place, \
+             such as fsspec.open(url).open()"
+                .to_owned(),
+        )),
+        (Some(errno), _) => Some((errno, strerror(&error))),
+        (None, io::ErrorKind::IsADirectory) => Some((EISDIR, "Is a directory".to_owned())),
+        (None, io::ErrorKind::AlreadyExists) => Some((EEXIST, "File exists".to_owned())),
+        (None, io::ErrorKind::InvalidInput) => Some((EINVAL, "Invalid argument".to_owned())),
         _ => None,
-    });
-    match (errno, path) {
-        (Some(errno), Some(path)) => PyOSError::new_err((errno, strerror(&error), path.as_os_str().to_owned())),
-        _ => error.into(),
+    };
+    match known {
+        Some((errno, text)) => PyOSError::new_err((errno, text, path.as_os_str().to_owned())),
+        None => error.into(),
     }
 }
 
-/// "Is a directory": the same number on every system that Python runs on.
-const EISDIR: i32 = 21;
-
-/// "File exists": so is this.
+// These have the same number on every system that Python runs on.
+const ENOENT: i32 = 2;
 const EEXIST: i32 = 17;
-
-/// "Invalid argument": and this.
+const EISDIR: i32 = 21;
 const EINVAL: i32 = 22;
+
+/// Whether a path that does not exist was meant as `scheme://...`. One letter is a drive.
+fn is_url(path: &Path) -> bool {
+    let text = path.to_string_lossy();
+    let scheme = text.split_once("://").map(|(scheme, _)| scheme);
+    scheme.is_some_and(|scheme| scheme.len() > 1 && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric()))
+}
 
 /// What `fcntl.flock` raises in Python, too.
 fn locked(py: Python<'_>, message: &str, path: Option<&Path>) -> PyErr {

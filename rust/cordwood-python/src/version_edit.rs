@@ -1,5 +1,7 @@
 //! The class `VersionEdit`. What its fields hold are tuples with names, written in Python: `cordwood.payload.version_edit`.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use cordwood::payload::{self, CustomField, Field, InternalKey, NewFile, NewFileForm};
 use pyo3::call::PyCallArgs;
 use pyo3::intern;
@@ -42,6 +44,13 @@ impl VersionEdit {
         self.core(py).map(|field| module.field(&field?)).collect()
     }
 
+    fn __iter__(slf: &Bound<'_, Self>) -> Fields {
+        Fields {
+            edit: slf.clone().unbind(),
+            offset: AtomicUsize::new(0),
+        }
+    }
+
     fn to_dict<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         let module = py.import("cordwood.payload.version_edit")?;
@@ -71,6 +80,35 @@ impl VersionEdit {
             .map(|field| Ok(field?.as_str()))
             .collect::<PyResult<_>>()?;
         Ok(format!("<cordwood.payload.VersionEdit: {}>", kinds.join(", ")))
+    }
+}
+
+/// The iterator of a `VersionEdit`: one field at a time, since a field takes many times the bytes
+/// that it has in the record.
+#[pyclass(frozen, module = "cordwood._native")]
+struct Fields {
+    edit: Py<VersionEdit>,
+    /// Of the next field, in the record.
+    offset: AtomicUsize,
+}
+
+#[pymethods]
+impl Fields {
+    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let edit = payload::VersionEdit::new(self.edit.get().record.as_bytes(py));
+        // Two threads at one iterator may get the same field; each gets a whole one.
+        let step = edit.field_at(self.offset.load(Ordering::Relaxed));
+        let Some((field, end_offset)) = step.map_err(|error| payload_error(py, error))? else {
+            return Ok(None);
+        };
+        self.offset.store(end_offset, Ordering::Relaxed);
+        Module(py.import("cordwood.payload.version_edit")?)
+            .field(&field)
+            .map(Some)
     }
 }
 

@@ -39,6 +39,34 @@ impl<'a> VersionEdit<'a> {
         }
     }
 
+    /// The field at an offset in the record, and the offset after it. `None` if the record ends there.
+    ///
+    /// [`fields`](VersionEdit::fields) does the same over and over. This is for whoever cannot keep a
+    /// borrow of the record from one step to the next.
+    ///
+    /// # Errors
+    ///
+    /// There is no field at `offset`.
+    ///
+    /// ```
+    /// use cordwood::payload::{Field, VersionEdit};
+    ///
+    /// let edit = VersionEdit::new(b"\x02\x04\x09\x00\x63");
+    /// assert_eq!(edit.field_at(0)?, Some((Field::LogNumber(4), 2)));
+    /// assert_eq!(edit.field_at(2)?, Some((Field::PrevLogNumber(0), 4)));
+    /// assert!(edit.field_at(4).is_err());
+    /// assert_eq!(edit.field_at(5)?, None);
+    /// # Ok::<(), cordwood::payload::PayloadError>(())
+    /// ```
+    pub fn field_at(&self, offset: usize) -> Result<Option<(Field<'a>, usize)>, PayloadError> {
+        let mut cursor = Cursor::new(self.record, offset);
+        if cursor.is_at_end() {
+            return Ok(None);
+        }
+        let field = Field::decode(&mut cursor)?;
+        Ok(Some((field, cursor.offset())))
+    }
+
     /// The record with these fields, in this order.
     ///
     /// # Errors

@@ -1,0 +1,112 @@
+"""Control characters in names and records do not reach the terminal, and break no line."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+
+import pytest
+import reference
+
+NAME = "a\x1b[31m\n\tok.log: ok\x9b\u202e"
+ESCAPED = r"a\u001b[31m\n\tok.log: ok\u009b\u202e"
+
+
+def run(*arguments, cwd, stdin=b""):
+    """Exit status, and what is printed on both streams."""
+    done = subprocess.run(
+        [sys.executable, "-m", "cordwood", *arguments], cwd=cwd, input=stdin, capture_output=True, check=False
+    )
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A log with damage, of a name that is hostile."""
+    file = bytearray(reference.encode([b"one", b"two", b"three"]))
+    file[17] ^= 0x20
+    (tmp_path / NAME).write_bytes(file)
+    return tmp_path
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+@pytest.mark.parametrize(
+    "command",
+    ["cat", "stat", "verify", "map", "chunks", "salvage {} new", "follow --timeout 0", "convert", "split",
+     "salvage new {}", "write", "write --append", "convert new {}.csv", "map --svg {} new"],
+)  # fmt: skip
+def test_names_in_lines(command, is_there, folder):
+    (folder / "new").write_bytes(reference.encode([b"one"]))
+    name = NAME if is_there else f"no{NAME}"
+    words = [word.format(name) for word in command.split()]
+    _, out, errors = run(*words, *([] if "{}" in command else [name]), cwd=folder)
+    for line in [*out.split("\n"), *errors.split("\n")]:
+        assert line.isprintable(), line
+        assert not line.startswith("ok.log")
+    if not is_there and not {"new", "write"}.intersection(words):
+        assert errors.startswith(f"cordwood: no{ESCAPED}: No such file or directory"), errors
+
+
+def test_names_in_json_are_exact(folder):
+    for command in (["verify"], ["stat"], ["chunks"], ["cat"], ["split"]):
+        _, out, _ = run(*command, "--json", NAME, cwd=folder)
+        assert {json.loads(line)["source"] for line in out.splitlines()} == {NAME}, command
+
+
+def test_columns_of_split(folder):
+    """What has no place in a line is no line."""
+    plain = "two words\\ä.log"
+    (folder / plain).write_bytes(reference.encode([b"one"]))
+    bad = [NAME, "a\tb", "a\nb", b"a\xff".decode("utf-8", "surrogateescape")]
+    for name in bad[1:]:
+        (folder / name).write_bytes(reference.encode([b"one"]))
+    status, out, errors = run("split", *bad, plain, cwd=folder)
+    assert (status, out) == (1, f"{plain}\t0\t10\n")
+    assert errors.count("use --json\n") == len(bad)
+    status, out, _ = run("split", "--json", *bad, plain, cwd=folder)
+    assert (status, [json.loads(line)["source"] for line in out.splitlines()]) == (0, [*bad, plain])
+
+
+def on_a_terminal(*arguments, cwd):
+    outer, inner = pty.openpty()
+    done = subprocess.run([sys.executable, "-m", "cordwood", *arguments], cwd=cwd, stdout=inner, check=False)
+    os.close(inner)
+    assert done.returncode == 0
+    shown = os.read(outer, 65_536)
+    os.close(outer)
+    return shown.replace(b"\r\n", b"\n")
+
+
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        ("cat", b"\\u001b[2J\t\xc3\xa4\\xff\\u009b\n"),
+        ("cat --format nul", b"\\u001b[2J\t\xc3\xa4\\xff\\u009b\\u0000"),
+        ("cat --format raw", b"\x1b[2J\t\xc3\xa4\xff\xc2\x9b"),
+        ("follow --timeout 0", b"\\u001b[2J\t\xc3\xa4\\xff\\u009b\n"),
+    ],
+)
+def test_records_on_a_terminal(command, shown, tmp_path):
+    (tmp_path / "log").write_bytes(reference.encode(["\x1b[2J\tä".encode() + b"\xff\xc2\x9b"]))
+    assert on_a_terminal(*command.split(), "log", cwd=tmp_path) == shown
+
+
+def test_json_on_a_terminal_stays_json(tmp_path):
+    text = "\x1b\x7f\x9b\u202eä\U000e0001"
+    (tmp_path / "log").write_bytes(reference.encode([text.encode()]))
+    for command, field in [("cat --json", "text"), ("follow --json --timeout 0", "text"), ("convert", "data")]:
+        shown = on_a_terminal(*command.split(), "log", cwd=tmp_path).decode()
+        assert shown.removesuffix("\n").isprintable()
+        assert json.loads(shown)[field] == text
+    shown = on_a_terminal("convert", "--to", "csv", "--encoding", "text", "log", cwd=tmp_path).decode()
+    assert shown.splitlines()[1] == r"0,20,\u001b\u007f\u009b\u202eä\udb40\udc01"
+
+
+def test_what_is_piped_is_exact(tmp_path):
+    record = b"\x1b[2J\xff\0"
+    (tmp_path / "log").write_bytes(reference.encode([record]))
+    done = subprocess.run(
+        [sys.executable, "-m", "cordwood", "cat", "log"], cwd=tmp_path, capture_output=True, check=True
+    )
+    assert done.stdout == record + b"\n"
