@@ -24,7 +24,7 @@ PYRIGHT := PATH="$(CURDIR)/$(BIN):$$PATH" PYRIGHT_PYTHON_IGNORE_WARNINGS=1 pyrig
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
 
-.PHONY: help demo test lint test-rust test-aarch64 model wheel install test-python survival types test-abi3 wheel-abi3 bench-abi3 bench bench-memory fuzz fmt clean
+.PHONY: help demo test lint test-rust test-aarch64 model loom wheel install test-python survival types test-abi3 wheel-abi3 bench-abi3 bench bench-memory fuzz fmt clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -119,6 +119,12 @@ test-aarch64:  ## Run the core's tests for AArch64 in an emulator
 MODEL_DEPTH := 6
 model:  ## Explore the writer's model to a greater depth
 	MODEL_DEPTH=$(MODEL_DEPTH) cargo test --package cordwood --locked --test model -- --nocapture
+
+# More than two changes of the thread while both could go on make it take for ever.
+loom: export RUSTFLAGS := --cfg loom
+loom: export LOOM_MAX_PREEMPTIONS := 2
+loom:  ## Try all orders of threads that append, sync and close
+	cargo test --package cordwood --locked --target-dir target/loom --test loom
 
 # Fuzzing ---------------------------------------------------------------------------------------
 

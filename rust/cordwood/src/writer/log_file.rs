@@ -6,14 +6,20 @@ use std::collections::TryReserveError;
 use std::fs::OpenOptions;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, PoisonError, TryLockError};
+#[cfg(not(loom))]
+use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Instant;
+
+// `tests/loom.rs` tries all orders of the threads.
+#[cfg(loom)]
+use loom::sync::{Condvar, Mutex, MutexGuard};
 
 use super::BUFFER_LEN;
 use super::options::{FlushPolicy, LogFileOptions, SyncPolicy};
 use super::process::Process;
 use super::recover::{Recovered, cut, recover};
-use super::storage::{DiskFile, Storage, copy_of};
+use super::storage::{DiskFile, Storage, copy_of, write_all};
 use super::unsynced;
 use crate::dialect::Dialect;
 use crate::encode::Encoder;
@@ -741,18 +747,12 @@ impl LogFile {
 
     /// Writes the buffer to the file, in one write unless the system takes it in parts.
     fn write_out(&self, state: &mut State) -> Result<(), Error> {
-        let Some(storage) = state.storage.clone() else {
+        self.preallocate(state);
+        let Some(storage) = &state.storage else {
             return Err(self.refusal(state));
         };
-        self.preallocate(state, &*storage);
-        let mut done = 0;
-        while let Some(rest) = state.buffer.get(done..).filter(|rest| !rest.is_empty()) {
-            match storage.write_at(rest, state.written + done as u64) {
-                Ok(0) => return Err(self.undo_write(state, &*storage, io::ErrorKind::WriteZero.into())),
-                Ok(len) => done += len,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(self.undo_write(state, &*storage, error)),
-            }
+        if let Err(source) = write_all(&**storage, &state.buffer, state.written) {
+            return Err(self.undo_write(state, source));
         }
         state.written = state.encoder.offset();
         state.buffer.clear();
@@ -763,8 +763,9 @@ impl LogFile {
 
     /// Cuts the file back to the last record that was written as a whole. The buffer stays.
     #[cold]
-    fn undo_write(&self, state: &mut State, storage: &dyn Storage, source: io::Error) -> Error {
-        match storage.set_len(state.written) {
+    fn undo_write(&self, state: &mut State, source: io::Error) -> Error {
+        let undone = state.storage.as_ref().map(|storage| storage.set_len(state.written));
+        match undone.unwrap_or(Ok(())) {
             Ok(()) => state.allocated = state.allocated.map(|_| state.written),
             // Nobody knows where the file ends now: whatever is written may lie behind a part of a record.
             Err(_) => {
@@ -777,9 +778,10 @@ impl LogFile {
         self.failed(state, source)
     }
 
-    fn preallocate(&self, state: &mut State, storage: &dyn Storage) {
+    fn preallocate(&self, state: &mut State) {
         let end = state.encoder.offset();
         if let Some(allocated) = state.allocated
+            && let Some(storage) = &state.storage
             && end > allocated
             && let Some(new_end) = end.checked_next_multiple_of(self.options.preallocate_len)
         {

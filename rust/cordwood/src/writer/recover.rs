@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::BUFFER_LEN;
 use super::options::{LogFileOptions, OnTornTail};
-use super::storage::{Storage, StorageReader};
+use super::storage::{Storage, StorageReader, write_all};
 use super::unsynced;
 use crate::decode::{OnCorruption, ReadOptions};
 use crate::dialect::{DETECT_LEN, Dialect, Role, detect};
@@ -182,19 +182,6 @@ fn read_at_most(storage: &dyn Storage, offset: u64, len: u64) -> io::Result<Vec<
     let mut bytes = Vec::new();
     StorageReader { storage, offset }.take(len).read_to_end(&mut bytes)?;
     Ok(bytes)
-}
-
-fn write_all(storage: &dyn Storage, bytes: &[u8], offset: u64) -> io::Result<()> {
-    let mut done = 0;
-    while done < bytes.len() {
-        match storage.write_at(&bytes[done..], offset + done as u64) {
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(len) => done += len,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
 }
 
 /// What follows the last whole record.

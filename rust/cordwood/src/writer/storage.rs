@@ -212,6 +212,20 @@ impl Storage for DiskFile {
     }
 }
 
+/// Writes all of `bytes` at `offset`, in one write unless the system takes them in parts or is interrupted.
+pub(super) fn write_all(storage: &dyn Storage, bytes: &[u8], offset: u64) -> io::Result<()> {
+    let mut done = 0;
+    while done < bytes.len() {
+        match storage.write_at(&bytes[done..], offset + done as u64) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(len) => done += len,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
 /// The same error once more: several callers may have to be told.
 pub(super) fn copy_of(error: &io::Error) -> io::Error {
     match error.raw_os_error() {

@@ -1,0 +1,146 @@
+//! Threads that share one log, in every order in which they can take turns: those that wait for a sync, one of which syncs for all, and
+//! those that close it. `make loom` runs this; the other tests are compiled without `cfg(loom)`, and this one is then empty.
+#![cfg(loom)]
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+
+use cordwood::{Error, FlushPolicy, LogFile, LogFileOptions, Storage};
+
+/// A file that knows how long it is, and how much of that is on the disk.
+#[derive(Debug, Default)]
+struct File {
+    len: AtomicU64,
+    synced_len: AtomicU64,
+    sync_count: AtomicU64,
+    first_sync_fails: bool,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Port(Arc<File>);
+
+impl Storage for Port {
+    fn file_len(&self) -> io::Result<u64> {
+        Ok(self.0.len.load(SeqCst))
+    }
+
+    fn read_at(&self, _buffer: &mut [u8], _offset: u64) -> io::Result<usize> {
+        Ok(0)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        let end = offset + bytes.len() as u64;
+        assert_eq!(self.0.len.swap(end, SeqCst), offset, "a write that is not at the end");
+        Ok(bytes.len())
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.0.len.store(len, SeqCst);
+        Ok(())
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        let len = self.0.len.load(SeqCst);
+        // Others may append meanwhile: of that, nothing is on the disk.
+        loom::thread::yield_now();
+        if self.0.sync_count.fetch_add(1, SeqCst) == 0 && self.0.first_sync_fails {
+            return Err(io::Error::from_raw_os_error(5));
+        }
+        self.0.synced_len.store(len, SeqCst);
+        Ok(())
+    }
+
+    fn sync_folder(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn allocate(&self, _offset: u64, _len: u64) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+const RECORD: &[u8] = b"record";
+const STORED_LEN: u64 = 7 + RECORD.len() as u64;
+
+/// Two threads append and sync; the main thread closes the log meanwhile, or not.
+fn check(first_sync_fails: bool, flush: FlushPolicy, closes: bool) {
+    loom::model(move || {
+        let file = Arc::new(File {
+            first_sync_fails,
+            ..File::default()
+        });
+        let options = LogFileOptions::default().with_flush(flush);
+        let log = LogFile::create_in(Box::new(Port(Arc::clone(&file))), options).expect("an empty file");
+        let log = loom::sync::Arc::new(log);
+        let threads: Vec<_> = (0..2)
+            .map(|_| {
+                let (log, file) = (log.clone(), Arc::clone(&file));
+                loom::thread::spawn(move || {
+                    let appended = log.append_sync(RECORD);
+                    let synced_len = file.synced_len.load(SeqCst);
+                    if let Ok(offset) = appended {
+                        assert!(synced_len >= offset + STORED_LEN, "acknowledged, and not on the disk");
+                    }
+                    assert!(log.durable_offset() <= synced_len.max(file.synced_len.load(SeqCst)));
+                    appended.map(drop)
+                })
+            })
+            .collect();
+        // Somebody else closes it, too: who comes second returns when the file has been given up.
+        let closer = closes.then(|| {
+            let log = log.clone();
+            loom::thread::spawn(move || {
+                let _ = log.close();
+                log.is_closed()
+            })
+        });
+        let results: Vec<Result<(), Error>> = threads
+            .into_iter()
+            .map(|thread| thread.join().expect("no panic"))
+            .collect();
+        if !first_sync_fails && !closes {
+            assert!(results.iter().all(Result::is_ok), "{results:?}");
+        }
+        assert!(closer.is_none_or(|closer| closer.join().expect("no panic")));
+        let appended = results.iter().filter(|result| result.is_ok()).count() as u64;
+        assert!(file.len.load(SeqCst) >= appended * STORED_LEN);
+    });
+}
+
+#[test]
+fn two_threads_share_a_sync() {
+    check(false, FlushPolicy::EveryAppend, false);
+    check(false, FlushPolicy::OnClose, false);
+}
+
+#[test]
+fn a_sync_that_fails_fails_for_all_that_waited_for_it() {
+    check(true, FlushPolicy::EveryAppend, false);
+}
+
+#[test]
+fn closing_waits_for_those_that_wait() {
+    check(false, FlushPolicy::EveryAppend, true);
+}
+
+/// Whoever closes second returns when the file has been given up, not before.
+#[test]
+fn two_threads_close() {
+    loom::model(|| {
+        let file = Arc::new(File::default());
+        let options = LogFileOptions::default().with_sync(cordwood::SyncPolicy::OnClose);
+        let log = LogFile::create_in(Box::new(Port(Arc::clone(&file))), options).expect("an empty file");
+        log.append(RECORD).expect("nothing fails");
+        let log = loom::sync::Arc::new(log);
+        let close = |log: loom::sync::Arc<LogFile>, file: Arc<File>| {
+            move || {
+                log.close().expect("nothing fails");
+                assert_eq!(file.synced_len.load(SeqCst), STORED_LEN, "it returned before the sync");
+            }
+        };
+        let other = loom::thread::spawn(close(log.clone(), Arc::clone(&file)));
+        close(log, file)();
+        other.join().expect("no panic");
+    });
+}
