@@ -471,9 +471,6 @@ class Writer:
     A writer that nobody closed writes what it has when it is dropped or its cycle is collected, and warns
     (`ResourceWarning`); what fails then is shown (`sys.unraisablehook`), and an exception that is on its way is kept.
 
-    A writer that nobody closed writes what it has when it is dropped or its cycle is collected, and warns
-    (`ResourceWarning`); what fails then is shown (`sys.unraisablehook`), and an exception that is on its way is kept.
-
     Args:
         sink: A path (`str` or `os.PathLike`), or an object with `write(data)`, at whose position the log begins.
         mode: `"x"`: a new file; fails if there is one. `"w"`: a new file, in place of any that is there. `"a"`: append
@@ -481,7 +478,8 @@ class Writer:
         dialect: A `Dialect` or its name. For Pebble, closing also writes the end-of-log trailer. Default: `None`: for
             `"a"` the dialect of the file, as a `Reader` detects it; for a new file `"leveldb"`.
         flush: For a path: when to hand records to the operating system, which keeps them if this process ends.
-            `"append"`: before each `append` returns, with one write; an `extend` makes one write for each 128 KiB.
+            `"append"`: before each `append` returns, with one write; an `extend` makes one for each 1,024 records or
+            128 KiB.
             `"close"`: records are gathered, up to 1 MiB, until `flush`, `sync` or `close`. An object is written to as
             with `"close"`, and takes no `flush`. Default: `None`, which is `"append"`.
         sync: When to wait until records are on the disk, besides `sync()` and `append(..., sync=True)`. `"never"`: not
@@ -495,8 +493,8 @@ class Writer:
             what a crash can have left after the last whole record; damage raises, and so does what one flipped bit
             explains, or a file without any valid fragment. `"pad"`: leave every byte, and continue in the next block,
             damage or not; readers keep reporting the skipped bytes. Default: `"refuse"`.
-        checkpoint: For `"a"`: the file offset of a record before which all is known to be on the disk, such as an
-            earlier `durable_offset`. The file is read from there on to find its end, and what follows is written again
+        checkpoint: For `"a"`: a file offset at which a record begins or ends and before which all is known to be on the
+            disk, such as an earlier `durable_offset`. The file is read from there on to find its end, and what follows is written again
             before a sync may cover it. Default: `None`, the beginning, and nothing is written again unless a sync of
             this file has failed in this process.
         preallocate_len: Ask the file system for room this many bytes at a time (Linux only, elsewhere without effect).

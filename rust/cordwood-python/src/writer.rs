@@ -80,7 +80,7 @@ pub(crate) struct Writer {
     path: Option<PathBuf>,
     recovered_tail: Option<cordwood::SkippedRegion>,
     /// The process that opened it.
-    owner: u32,
+    owner: u64,
 }
 
 #[pymethods]
@@ -153,7 +153,7 @@ impl Writer {
                 LogStatus { is_closed: true, .. } => Err(closed()),
                 LogStatus { offset, .. } => Ok(offset),
             },
-            Sink::Object(object) => Ok(object.lock(py)?.writer()?.offset()),
+            Sink::Object(object) => Ok(self.asked(py, object)?.writer()?.offset()),
         }
     }
 
@@ -184,7 +184,7 @@ impl Writer {
     fn durable_offset(&self, py: Python<'_>) -> PyResult<u64> {
         match &self.sink {
             Sink::File(log) => Ok(status(py, log).durable_offset),
-            Sink::Object(object) => Ok(object.lock(py)?.durable_offset),
+            Sink::Object(object) => Ok(self.asked(py, object)?.durable_offset),
         }
     }
 
@@ -202,7 +202,7 @@ impl Writer {
     fn closed(&self, py: Python<'_>) -> PyResult<bool> {
         match &self.sink {
             Sink::File(log) => Ok(status(py, log).is_closed),
-            Sink::Object(object) => Ok(object.lock(py)?.writer.is_none()),
+            Sink::Object(object) => Ok(self.asked(py, object)?.writer.is_none()),
         }
     }
 
@@ -272,6 +272,8 @@ impl Writer {
     ) -> PyResult<()> {
         let had_failed = match &self.sink {
             Sink::File(log) => status(py, log).has_failed,
+            // Closing a copy does nothing, and cannot fail.
+            Sink::Object(_) if self.is_forked() => false,
             Sink::Object(object) => object
                 .lock(py)?
                 .writer
@@ -305,7 +307,7 @@ impl Writer {
             })
             .map_err(|error| to_python(py, error, Some(&path)))?;
         Ok(Writer {
-            owner: Process::current().id(),
+            owner: Process::current().number(),
             recovered_tail: log.recovered_tail(),
             sink: Sink::File(log),
             path: Some(path),
@@ -339,7 +341,7 @@ impl Writer {
             })),
             path: None,
             recovered_tail: None,
-            owner: Process::current().id(),
+            owner: Process::current().number(),
         })
     }
 
@@ -361,6 +363,8 @@ impl Writer {
             if taken? {
                 return Ok(count);
             }
+            // A long list is appended without running Python code.
+            py.check_signals()?;
         }
     }
 
@@ -422,7 +426,7 @@ impl Writer {
 
     /// Whether this is the copy that a forked child has.
     fn is_forked(&self) -> bool {
-        Process::current().id() != self.owner
+        Process::current().number() != self.owner
     }
 
     /// The writer to an object, in the process that opened it.
@@ -431,6 +435,15 @@ impl Writer {
             return Err(self.raised(py, cordwood::Error::Forked { path: None }));
         }
         object.lock(py)
+    }
+
+    /// The state of the writer to an object, to be looked at: in a forked child, too, unless another thread of the process that was copied held it,
+    /// for which nobody would ever give it up.
+    fn asked<'a>(&self, py: Python<'_>, object: &'a Exclusive<Object>) -> PyResult<MutexGuard<'a, Object>> {
+        match object.try_lock() {
+            Some(state) => Ok(state),
+            None => self.object(py, object),
+        }
     }
 
     /// Whether there is somebody left who has to close it; not if somebody uses it now, nor in a forked child.

@@ -463,7 +463,7 @@ impl fmt::Display for Error {
                 } else {
                     write!(
                         f,
-                        "; what follows is not certain: close the log and open it again for appending, in this process, which writes it again"
+                        "; what follows may be lost: close the log, and open it again to append to what is there"
                     )
                 }
             }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use cordwood::{
-    Dialect, Encoder, Error, FileId, FlushPolicy, LogFile, LogFileOptions, OnCorruption, OnTornTail, Process,
-    ReadOptions, Reader,
+    BLOCK_LEN, Dialect, Encoder, Error, FileId, FlushPolicy, LogFile, LogFileOptions, OnCorruption, OnTornTail,
+    Process, ReadOptions, Reader,
 };
 use double::{Double, EIO, Fault, Op};
 
@@ -127,7 +127,7 @@ fn a_file_without_a_valid_fragment_is_not_cut() {
     elf.resize(5000, 0);
     elf.resize(100_000, 7);
     for file in [&text[..], &text[..50], &elf] {
-        for policy in [OnTornTail::Refuse, OnTornTail::Truncate] {
+        for policy in POLICIES {
             let (_, log) = open(file, options().with_on_torn_tail(policy));
             assert!(
                 matches!(log, Err(Error::NoLog { .. } | Error::Corruption { .. })),
@@ -137,6 +137,34 @@ fn a_file_without_a_valid_fragment_is_not_cut() {
     }
     let (_, log) = open(b"\x1f\x8b\x08\0", options().with_on_torn_tail(OnTornTail::PadToBlock));
     assert!(matches!(log, Err(Error::Foreign { .. })), "{log:?}");
+}
+
+/// The first blocks are damaged, so that nothing shows the log's dialect or its number: LevelDB fragments after its end would be read by nobody.
+#[test]
+fn a_log_that_cannot_be_recognised_is_not_padded() {
+    let mut file = Vec::new();
+    let mut encoder = Encoder::with_dialect(0, Dialect::ROCKSDB.with_log_number(7));
+    while file.len() < 10 * BLOCK_LEN {
+        encoder.encode(&[b'x'; 5000], &mut file);
+    }
+    file[..3 * BLOCK_LEN].fill(b'?');
+    let (_, log) = open(&file, options().with_on_torn_tail(OnTornTail::PadToBlock));
+    assert!(matches!(log, Err(Error::Corruption { .. })), "{log:?}");
+}
+
+/// What is missing of the torn record may be what the padding begins with.
+#[test]
+fn padding_does_not_complete_a_record_that_ends_with_its_first_byte() {
+    for end in [&[0xff][..], &[0xff, 0, 0, 0], &[0xfe], &[0xff, 0xff], &[0]] {
+        let record = [b"lost", end].concat();
+        let whole = log_of(Dialect::LEVELDB, [b"one", &record]);
+        for missing in 1..=end.len() {
+            let torn = &whole[..whole.len() - missing];
+            let (double, log) = open(torn, options().with_on_torn_tail(OnTornTail::PadToBlock));
+            log.expect("torn").append(b"two").expect("nothing fails");
+            assert_eq!(records(&double.bytes()), [b"one", b"two"], "{end:?} {missing}");
+        }
+    }
 }
 
 #[test]
@@ -256,6 +284,95 @@ fn what_follows_a_checkpoint_is_written_again() -> Result<(), Error> {
     assert_eq!(*bytes, file[10..]);
     log.sync()?;
     assert_eq!(log.durable_offset(), file.len() as u64);
+    Ok(())
+}
+
+/// It may be where a record ends: that is what `durable_offset` is. Nothing, a trailer or a torn record may follow.
+#[test]
+fn a_durable_offset_is_a_checkpoint() -> Result<(), Error> {
+    for first_len in [3, 40_000, BLOCK_LEN - 7 - 5, BLOCK_LEN - 7, 2 * BLOCK_LEN - 14] {
+        let double = Double::default();
+        let log = LogFile::create_in(double.boxed(), options()).expect("an empty file");
+        log.append_sync(&vec![b'x'; first_len])?;
+        let durable_offset = log.durable_offset();
+        log.close()?;
+        let whole = double.bytes();
+        for (tail, is_torn) in [(0, false), (1, false), (1, true)] {
+            let mut file = whole.clone();
+            let mut encoder = Encoder::new(file.len() as u64);
+            for _ in 0..tail {
+                encoder.encode(b"after", &mut file);
+            }
+            file.truncate(file.len() - usize::from(is_torn));
+            let options = options()
+                .with_checkpoint(Some(durable_offset))
+                .with_on_torn_tail(OnTornTail::Truncate);
+            let (double, log) = open(&file, options.clone());
+            log?.append(b"new")?;
+            let found = records(&double.bytes());
+            assert_eq!(
+                found.len(),
+                1 + usize::from(tail > 0 && !is_torn) + 1,
+                "{first_len} {tail} {is_torn}"
+            );
+            assert_eq!(found.last().map(Vec::as_slice), Some(&b"new"[..]));
+            // In the middle of the record there is none.
+            let (_, log) = open(&file, options.with_checkpoint(Some(durable_offset - 8)));
+            assert!(
+                matches!(log, Err(Error::Io { .. })),
+                "{first_len} {tail} {is_torn}: {log:?}"
+            );
+        }
+    }
+    Ok(())
+}
+
+/// The earlier of the two offsets counts, and all of a long file is written again.
+#[test]
+fn all_that_is_uncertain_is_written_again() -> Result<(), Error> {
+    let double = Double::default();
+    double.state().identity = file_id(3);
+    let log = LogFile::create_in(double.boxed(), options()).expect("an empty file");
+    log.append_sync(b"one")?;
+    for _ in 0..3 {
+        log.append(&[7; 1 << 20])?;
+    }
+    double.state().sync_faults = [Fault::Error(EIO)].into();
+    assert!(log.sync().is_err());
+    let end = log.offset();
+    let _ = log.close();
+    double.state().ops.clear();
+    let log = LogFile::append_in(double.boxed(), options().with_checkpoint(Some(end)))?;
+    let mut at = 10;
+    for op in double.ops() {
+        let Op::Write { offset, bytes } = op else {
+            panic!("{op:?}")
+        };
+        assert_eq!(offset, at);
+        at += bytes.len() as u64;
+    }
+    assert_eq!(at, end);
+    log.sync()?;
+    Ok(())
+}
+
+/// The sync of a cut that fails is a failed sync like any other.
+#[test]
+fn a_failed_sync_of_a_cut_is_remembered() -> Result<(), Error> {
+    let mut file = log_of(Dialect::LEVELDB, [b"one", b"two"]);
+    file.pop();
+    let double = Double::with_bytes(&file);
+    double.state().identity = file_id(4);
+    double.state().sync_faults = [Fault::Error(EIO)].into();
+    let options = options().with_on_torn_tail(OnTornTail::Truncate);
+    assert!(LogFile::append_in(double.boxed(), options.clone()).is_err());
+    double.state().ops.clear();
+    let _log = LogFile::append_in(double.boxed(), options)?;
+    let again = Op::Write {
+        offset: 0,
+        bytes: file[..10].to_vec(),
+    };
+    assert_eq!(double.ops(), [again]);
     Ok(())
 }
 

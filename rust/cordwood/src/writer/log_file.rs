@@ -85,7 +85,7 @@ pub struct LogFile {
     recovered_tail: Option<SkippedRegion>,
     process: Process,
     /// The process that opened the log.
-    owner: u32,
+    owner: u64,
     state: Mutex<State>,
     /// Told when a sync has ended, well or not, and when nobody waits for one any more.
     sync_ended: Condvar,
@@ -353,7 +353,7 @@ impl LogFile {
             path: None,
             dialect,
             recovered_tail: tail,
-            owner: process.id(),
+            owner: process.number(),
             process,
             state: Mutex::new(state),
             sync_ended: Condvar::new(),
@@ -638,7 +638,7 @@ impl LogFile {
     /// Whether this is the copy that a forked child has.
     #[inline]
     fn is_forked(&self) -> bool {
-        self.process.id() != self.owner
+        self.process.number() != self.owner
     }
 
     #[inline]

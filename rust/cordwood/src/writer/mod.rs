@@ -11,6 +11,7 @@ use std::io::{self, Write};
 
 use crate::dialect::Dialect;
 use crate::encode::Encoder;
+use crate::format::BLOCK_LEN;
 
 pub use log_file::{LogFile, LogStatus};
 pub use options::{FlushPolicy, LogFileOptions, OnTornTail, SyncPolicy};
@@ -90,10 +91,14 @@ impl<W: Write> Writer<W> {
     ///
     /// # Errors
     ///
-    /// What the sink says, if the buffer is full and has to be written.
+    /// What the sink says, if the buffer is full and has to be written; [`io::ErrorKind::OutOfMemory`] if there is no memory for the record, which is
+    /// then not appended.
     #[inline]
     pub fn append(&mut self, record: &[u8]) -> io::Result<u64> {
         self.check()?;
+        if record.len() >= BLOCK_LEN {
+            self.encoder.try_reserve(record.len(), &mut self.buffer)?;
+        }
         let offset = self.encoder.encode(record, &mut self.buffer);
         if self.buffer.len() >= BUFFER_LEN {
             self.write_out()?;

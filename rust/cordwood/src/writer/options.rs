@@ -79,7 +79,7 @@ pub struct LogFileOptions {
     /// A hint: it needs the feature `preallocate`, Linux, and a file system that can do it (ext4, XFS, Btrfs, tmpfs); otherwise nothing
     /// happens.
     pub preallocate_len: u64,
-    /// For [`LogFile::append_to`](crate::LogFile::append_to): the offset of a record before which all is known to be on the disk, such as an
+    /// For [`LogFile::append_to`](crate::LogFile::append_to): an offset at which a record begins or ends, and before which all is known to be on the disk, such as an
     /// earlier [`durable_offset`](crate::LogFile::durable_offset). The file is read from there on to find its end, and what follows is written
     /// again before a sync may cover it: a sync of the process that wrote it may have failed. Default: `None`, the beginning of the
     /// file, and nothing is written again unless a sync has failed in this process.

@@ -5,12 +5,12 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-/// Tells one process from another.
+/// Tells a process from those that it was forked from.
 ///
-/// Asking the operating system takes as long as half a write, and a writer asks before each record. So the answer is kept,
-/// and forgotten in a child: `fork` calls the handlers that were registered with `pthread_atfork`.
+/// The id of the operating system would not do: it is used again, and asking for it takes as long as half a write, while a writer asks before
+/// each record. So forks are counted: `fork` calls the handlers that were registered with `pthread_atfork`.
 #[derive(Clone, Default)]
 pub struct Process {
     /// A test's process, which changes when the test says so.
@@ -30,45 +30,49 @@ impl Process {
         Process::default()
     }
 
-    /// A process for tests: its id is what `id` holds.
-    pub fn simulated(id: Arc<AtomicU32>) -> Self {
-        Process { simulated: Some(id) }
+    /// A process for tests: its number is what `number` holds.
+    pub fn simulated(number: Arc<AtomicU32>) -> Self {
+        Process {
+            simulated: Some(number),
+        }
     }
 
-    /// The id of the process that calls.
+    /// A number that no process has which the calling one was forked from.
     #[inline]
-    pub fn id(&self) -> u32 {
+    pub fn number(&self) -> u64 {
         match &self.simulated {
-            None => current_id(),
-            Some(id) => id.load(Relaxed),
+            None => current_number(),
+            Some(number) => u64::from(number.load(Relaxed)),
         }
     }
 }
 
-/// The id of this process; 0 if it has to be asked for.
-static ID: AtomicU32 = AtomicU32::new(0);
+/// How many forks there were on the way to this process since it has been asked for, plus 1; 0 before that.
+static GENERATION: AtomicU64 = AtomicU64::new(0);
 
 #[inline]
-fn current_id() -> u32 {
-    match ID.load(Relaxed) {
-        0 => asked_id(),
-        id => id,
+fn current_number() -> u64 {
+    match GENERATION.load(Relaxed) {
+        0 => first_number(),
+        number => number,
     }
 }
 
 #[cold]
-fn asked_id() -> u32 {
-    let id = std::process::id();
-    if is_forgotten_in_children() {
-        ID.store(id, Relaxed);
+fn first_number() -> u64 {
+    if are_forks_counted() {
+        // Another thread may have done it.
+        let _ = GENERATION.compare_exchange(0, 1, Relaxed, Relaxed);
+        return GENERATION.load(Relaxed);
     }
-    id
+    // The next best: it is asked for each time.
+    u64::from(std::process::id())
 }
 
-/// Whether a child of this process will ask for its own id. If not, the id is asked for each time.
+/// Whether [`GENERATION`] goes up by one in each child.
 #[cfg(unix)]
 #[expect(unsafe_code, reason = "the standard library has no way to act on a fork")]
-fn is_forgotten_in_children() -> bool {
+fn are_forks_counted() -> bool {
     use std::ffi::c_int;
     use std::sync::OnceLock;
 
@@ -79,8 +83,8 @@ fn is_forgotten_in_children() -> bool {
         fn pthread_atfork(prepare: Handler, parent: Handler, child: Handler) -> c_int;
     }
 
-    extern "C" fn forget() {
-        ID.store(0, Relaxed);
+    extern "C" fn count() {
+        GENERATION.fetch_add(1, Relaxed);
     }
 
     static IS_REGISTERED: OnceLock<bool> = OnceLock::new();
@@ -88,14 +92,14 @@ fn is_forgotten_in_children() -> bool {
         // SAFETY: the declaration is that of POSIX. The handler is a function of this library, which stays
         // loaded (if it is unloaded, the C library removes its handlers). It runs in the child of a process
         // that may have had other threads, where only async-signal-safe operations are allowed: an atomic
-        // store is one. It does not unwind.
-        unsafe { pthread_atfork(None, None, Some(forget)) == 0 }
+        // addition is one. It does not unwind.
+        unsafe { pthread_atfork(None, None, Some(count)) == 0 }
     })
 }
 
 /// Here a process cannot be copied.
 #[cfg(not(unix))]
-fn is_forgotten_in_children() -> bool {
+fn are_forks_counted() -> bool {
     true
 }
 
@@ -104,14 +108,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_current_process_is_this_one() {
-        for _ in 0..2 {
-            assert_eq!(Process::current().id(), std::process::id());
-        }
-        let id = Arc::new(AtomicU32::new(7));
-        let process = Process::simulated(Arc::clone(&id));
-        assert_eq!(process.id(), 7);
-        id.store(8, Relaxed);
-        assert_eq!(process.id(), 8);
+    fn a_process_has_one_number() {
+        let number = Process::current().number();
+        assert!(number > 0);
+        assert_eq!(Process::current().number(), number);
+        let simulated = Arc::new(AtomicU32::new(7));
+        let process = Process::simulated(Arc::clone(&simulated));
+        assert_eq!(process.number(), 7);
+        simulated.store(8, Relaxed);
+        assert_eq!(process.number(), 8);
     }
 }

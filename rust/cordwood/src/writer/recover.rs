@@ -78,9 +78,8 @@ pub(super) fn recover(
     };
     if let Some((tail, _)) = &tail {
         if new_len > file_len && tail.last != Reason::ZeroFill {
-            // Zeros alone could complete the torn record, if what is missing of it is zeros: it would come up after it was said to be lost. No
-            // checksum is right for two payloads that differ in one byte.
-            write_all(storage, &[0xff], file_len).map_err(failed)?;
+            let byte = file.padding_byte(tail.begin)?;
+            write_all(storage, &[byte], file_len).map_err(failed)?;
         }
         if new_len != file_len {
             cut(storage, new_len, unsynced.unwrap_or(0)).map_err(failed)?;
@@ -300,24 +299,47 @@ impl LogBefore<'_> {
         let path = self.path.map(Path::to_owned);
         // Without a valid fragment, nothing says that this is a log.
         let is_log = tail.has_fragment || !tail.has_data || self.is_torn_first(self.dialect, tail.begin)?;
+        if !is_log {
+            return Err(match tail.damage {
+                Some(region) => Error::Corruption { path, region },
+                None if self.is_torn_first(Dialect::RECYCLABLE, tail.begin)? => Error::NeverAppended {
+                    path,
+                    dialect: Dialect::RECYCLABLE,
+                },
+                None => Error::NoLog {
+                    path,
+                    file_len: self.file_len,
+                },
+            });
+        }
         match (self.options.on_torn_tail, tail.damage) {
-            (_, None) if !is_log && self.is_torn_first(Dialect::RECYCLABLE, tail.begin)? => Err(Error::NeverAppended {
-                path,
-                dialect: Dialect::RECYCLABLE,
-            }),
-            (_, None) if !is_log => Err(Error::NoLog {
-                path,
-                file_len: self.file_len,
-            }),
             (OnTornTail::PadToBlock, _) => Ok(match self.dialect.block_left(self.file_len) {
                 BLOCK_LEN => self.file_len,
                 left => self.file_len + left as u64,
             }),
             (OnTornTail::Truncate, None) => Ok(tail.begin),
-            (OnTornTail::Truncate, Some(_)) if is_log && tail.is_torn() => Ok(tail.begin),
+            (OnTornTail::Truncate, Some(_)) if tail.is_torn() => Ok(tail.begin),
             (OnTornTail::Refuse, None) => Err(Error::TornTail { path, region }),
             (_, Some(region)) => Err(Error::Corruption { path, region }),
         }
+    }
+
+    /// The byte with which padding begins, after a tail that begins at `begin`; zeros follow. Zeros alone could complete the torn record, if what is
+    /// missing of it is zeros: it would come up after it was reported as lost. So could 0xff and zeros. But no checksum is right for two
+    /// payloads that differ in one byte.
+    fn padding_byte(&self, begin: u64) -> Result<u8, Error> {
+        let block_begin = self.dialect.block_begin(self.file_len - 1);
+        let begin = begin.max(block_begin);
+        let bytes = read_at_most(self.storage, begin, self.file_len - begin).map_err(|source| self.failed(source))?;
+        let mut torn = &bytes[..];
+        while let Some(whole) = self.dialect.sound(torn, true) {
+            torn = &torn[whole.end..];
+        }
+        let mut completed = torn.to_vec();
+        completed.push(0xff);
+        completed.resize(torn.len() + self.dialect.block_left(self.file_len), 0);
+        let is_completed = self.dialect.sound(&completed, true).is_some();
+        Ok(if is_completed { 0xfe } else { 0xff })
     }
 
     /// Whether all from `begin` on can be the beginning of one record: a header that is cut short, or one whose record goes to the end of the file
@@ -338,6 +360,14 @@ impl LogBefore<'_> {
             _ => false,
         };
         Ok(may_be && len as u64 >= left)
+    }
+
+    /// Whether nothing but a trailer lies between the checkpoint and `first`, where what follows it begins: the next record, what is left of one,
+    /// or the end of the file.
+    fn is_edge(&self, checkpoint: u64, first: u64) -> bool {
+        let left = self.dialect.block_left(checkpoint);
+        let is_trailer = left < HEADER_LEN && (checkpoint..=checkpoint + left as u64).contains(&first);
+        checkpoint == 0 || first == checkpoint || is_trailer
     }
 
     /// Reads the records from the checkpoint on. `None`: the file ends with a whole one.
@@ -368,8 +398,9 @@ impl LogBefore<'_> {
             .with_record_len_max(u64::MAX);
         let mut reader = Reader::with_source(source, read_options);
 
-        let mut has_checkpoint = checkpoint == 0;
-        let mut has_fragment = false;
+        // Where the first event begins that ends after the checkpoint.
+        let mut first = None;
+        let mut has_fragment = checkpoint > 0;
         let mut tail: Option<Tail> = None;
         while let Some(event) = reader.next_event().map_err(|error| with_path(error, self.path))? {
             let (begin, end, is_record) = match event {
@@ -380,8 +411,8 @@ impl LogBefore<'_> {
             if end <= checkpoint {
                 continue;
             }
-            has_checkpoint |= is_record && begin == checkpoint;
-            if !has_checkpoint {
+            let first = *first.get_or_insert(begin);
+            if !self.is_edge(checkpoint, first) {
                 break;
             }
             match event {
@@ -406,11 +437,11 @@ impl LogBefore<'_> {
                 }
             }
         }
-        if !has_checkpoint {
+        if !self.is_edge(checkpoint, first.unwrap_or(self.file_len)) {
             return Err(self.failed(io::Error::new(
                 io::ErrorKind::InvalidInput,
                 format!(
-                    "no record begins at the checkpoint {checkpoint} of this file of {} bytes",
+                    "no record begins or ends at the checkpoint {checkpoint} of this file of {} bytes",
                     self.file_len
                 ),
             )));

@@ -59,7 +59,7 @@ pub(super) struct DiskFile {
     is_regular: bool,
     identity: Option<FileId>,
     /// The process that has the lock.
-    owner: u32,
+    owner: u64,
     /// Kept open from the beginning: the path may be relative, and the working folder change.
     folder: io::Result<File>,
 }
@@ -92,7 +92,7 @@ impl DiskFile {
             file,
             is_regular: metadata.is_file(),
             identity: identity_of(&metadata),
-            owner: Process::current().id(),
+            owner: Process::current().number(),
             folder: open_folder_of(path),
         })
     }
@@ -106,7 +106,7 @@ impl Drop for DiskFile {
     /// Gives up the lock. To close the file is not enough: a forked child has it open, too, and the lock belongs to both.
     /// And in the child it must not be given up, since the process that opened the file still writes.
     fn drop(&mut self) {
-        if self.is_regular && Process::current().id() == self.owner {
+        if self.is_regular && Process::current().number() == self.owner {
             // If this fails, closing the file gives it up.
             let _ = self.file.unlock();
         }

@@ -8,12 +8,17 @@
 //! Source: Rebello et al., "Can Applications Recover from fsync Failures?" (USENIX ATC 2020); PostgreSQL, "fsyncgate" (2018).
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::storage::FileId;
 
 /// For each such file, the offset before which all was on the disk before the sync failed.
 static UNSYNCED: Mutex<BTreeMap<FileId, u64>> = Mutex::new(BTreeMap::new());
+
+/// How many there are: as long as it is 0, as it nearly always is, nobody takes the lock, which a forked child may find taken by a thread
+/// that it does not have.
+static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 fn unsynced() -> MutexGuard<'static, BTreeMap<FileId, u64>> {
     // Nothing panics while it is held.
@@ -23,21 +28,28 @@ fn unsynced() -> MutexGuard<'static, BTreeMap<FileId, u64>> {
 /// Remembers that a sync has failed and that what is before `durable_offset` was on the disk. What was known of an earlier failure stays true.
 pub(super) fn remember(file: Option<FileId>, durable_offset: u64) {
     if let Some(file) = file {
-        unsynced()
-            .entry(file)
-            .and_modify(|known| *known = durable_offset.max(*known))
-            .or_insert(durable_offset);
+        let mut unsynced = unsynced();
+        let known = unsynced.entry(file).or_insert(durable_offset);
+        *known = durable_offset.max(*known);
+        COUNT.store(unsynced.len(), Relaxed);
     }
 }
 
 /// The offset before which all was on the disk before a sync of this file failed; `None` if none has failed.
 pub(super) fn known_offset(file: Option<FileId>) -> Option<u64> {
+    if COUNT.load(Relaxed) == 0 {
+        return None;
+    }
     unsynced().get(&file?).copied()
 }
 
 /// Forgets the file: all of it has been written again and synced, or it is another file.
 pub(super) fn forget(file: Option<FileId>) {
-    if let Some(file) = file {
-        unsynced().remove(&file);
+    if let Some(file) = file
+        && COUNT.load(Relaxed) > 0
+    {
+        let mut unsynced = unsynced();
+        unsynced.remove(&file);
+        COUNT.store(unsynced.len(), Relaxed);
     }
 }
