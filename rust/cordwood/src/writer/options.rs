@@ -63,7 +63,7 @@ pub enum OnTornTail {
 ///     .with_sync(SyncPolicy::EveryAppend)
 ///     .with_on_torn_tail(OnTornTail::Truncate);
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct LogFileOptions {
     /// When to hand records to the operating system. Default: [`FlushPolicy::EveryAppend`].
@@ -88,19 +88,6 @@ pub struct LogFileOptions {
     /// Pebble. Default: `None`, that of the file that is appended to, as a [`Reader`](crate::Reader) detects it; for a new log
     /// [`Dialect::LEVELDB`].
     pub dialect: Option<Dialect>,
-}
-
-impl Default for LogFileOptions {
-    fn default() -> Self {
-        LogFileOptions {
-            flush: FlushPolicy::default(),
-            sync: SyncPolicy::default(),
-            on_torn_tail: OnTornTail::default(),
-            preallocate_len: 0,
-            checkpoint: None,
-            dialect: None,
-        }
-    }
 }
 
 impl LogFileOptions {
