@@ -6,6 +6,7 @@ use crate::checksum::{Job, Kernel, mask, run, state_after};
 use crate::dialect::{Checksum, Dialect, Form, Metadata, Role};
 use crate::error::Reason;
 use crate::format::{HEADER_LEN, Header, Kind};
+use crate::scanner::Scanner;
 
 /// What stands at an offset of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -197,21 +198,9 @@ fn length_is_proved_wrong(dialect: &Dialect, header: Header, bytes: &[u8]) -> bo
         .split_at_checked(dialect.meaning(header.kind).form.header_len() - HEADER_LEN + 1)
         .unwrap_or_default();
     !head.is_empty() && any_prefix_is_right(dialect, header, head, payload) || {
-        let behind = &bytes[HEADER_LEN..];
-        (0..behind.len()).any(|begin| is_own_fragment(dialect, &behind[begin..]))
+        let scanner = Scanner::new(bytes);
+        (HEADER_LEN..bytes.len()).any(|at| scanner.own_fragment(dialect, at).is_some())
     }
-}
-
-/// Whether a sound fragment of this log begins here.
-fn is_own_fragment(dialect: &Dialect, bytes: &[u8]) -> bool {
-    // Most bytes are no type, and need no checksum.
-    let can_be = bytes
-        .get(HEADER_LEN - 1)
-        .is_some_and(|&byte| matches!(dialect.meaning(byte).role, Role::Fragment(_)));
-    can_be
-        && dialect
-            .sound(bytes, true)
-            .is_some_and(|sound| !dialect.is_stale(bytes, sound.form))
 }
 
 /// Whether the checksum of the header is right for `head` and any number of the bytes of `payload` behind it.

@@ -62,6 +62,7 @@ mod log_info;
 pub mod payload;
 mod reader;
 mod salvage;
+mod scanner;
 pub mod verbs;
 mod writer;
 

@@ -1,8 +1,8 @@
 //! Where a block can be read again behind damage: pure, no I/O, no state. `docs/format/reading.md`, "Salvage", has the rule.
 
-use crate::checksum::{multiply, x_to_chunks};
-use crate::dialect::{Checksum, Dialect, Form, Role};
-use crate::format::{BLOCK_LEN, HEADER_LEN, Header};
+use crate::dialect::{Dialect, Form, Role};
+use crate::format::{HEADER_LEN, Header};
+use crate::scanner::Scanner;
 
 /// Where to go on behind damage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,17 +115,17 @@ pub(crate) enum Evidence {
 /// fragments, if any has been seen.
 #[cold]
 pub(crate) fn evidence(dialect: &Dialect, form: Option<Form>, rest: &[u8]) -> Evidence {
-    let sums = Sums::new(dialect.checksum, rest);
+    let scanner = Scanner::new(rest);
     let mut evidence = Evidence::None;
     for at in 1..rest.len() {
-        let (Some(header), Some(end)) = (header_at(rest, at), stated_end(dialect, rest, at)) else {
-            continue;
+        let Some(header) = header_at(rest, at) else {
+            break;
         };
         let meaning = dialect.meaning(header.kind);
         let is_fragment = matches!(meaning.role, Role::Fragment(_));
         let is_stale = dialect.is_stale(&rest[at..], meaning.form);
         let counts = is_fragment && (is_stale || form.is_none_or(|form| form == meaning.form));
-        if counts && sums.is_right(header, at, end) {
+        if counts && scanner.sound(dialect, at).is_some() {
             if !is_stale {
                 return Evidence::OfThisLog;
             }
@@ -163,12 +163,9 @@ impl Ends {
         at >= self.zeros || self.is_hard_end(at)
     }
 
-    /// Whether a write that was cut short by the end of the file may have begun here.
-    fn is_torn(&self, dialect: &Dialect, rest: &[u8], at: usize) -> bool {
-        let end = header_at(rest, at).map_or(self.rest_len + 1, |header| {
-            at + dialect.meaning(header.kind).form.header_len() + usize::from(header.len)
-        });
-        self.rest_len < self.left && end > self.rest_len && end <= self.left
+    /// Whether a write that was to end at `end` may have been cut short by the end of the file.
+    fn is_torn(&self, end: usize) -> bool {
+        end > self.rest_len && end <= self.left
     }
 }
 
@@ -184,91 +181,38 @@ mod place {
 ///
 /// From the back to the front, so that what follows a place is known when it is its turn, and each is looked at once.
 fn scan(dialect: &Dialect, rest: &[u8], ends: &Ends) -> Option<usize> {
-    let sums = Sums::new(dialect.checksum, rest);
+    let scanner = Scanner::new(rest);
+    let is_right = |at: usize, end: usize| scanner.sound(dialect, at).is_some_and(|sound| at + sound.end == end);
     let mut places = vec![0; rest.len() + 1];
     let mut first = None;
     for at in (1..=rest.len()).rev() {
-        let mut found = 0;
-        let next = stated_end(dialect, rest, at).map_or(0, |end| places[end]);
-        if next != 0
-            && let Some((header, end)) = header_at(rest, at).zip(stated_end(dialect, rest, at))
-        {
-            if next & place::PASSABLE != 0 && !is_zero(header) && sums.is_right(header, at, end) {
-                found = place::SOUND | place::PASSABLE;
-                first = Some(at);
-            } else if next & place::SOUND != 0 {
-                found = place::PASSABLE;
-            }
-        }
         if ends.is_end(at) {
-            found = place::SOUND | place::PASSABLE;
-        } else if found == 0 && ends.is_torn(dialect, rest, at) {
-            found = place::PASSABLE;
+            places[at] = place::SOUND | place::PASSABLE;
+            continue;
         }
-        places[at] = found;
+        let Some(header) = header_at(rest, at) else {
+            // A header that was cut short.
+            places[at] = place::PASSABLE;
+            continue;
+        };
+        let end = at + dialect.meaning(header.kind).form.header_len() + usize::from(header.len);
+        let next = places.get(end).copied().unwrap_or(0);
+        places[at] = if next & place::PASSABLE != 0 && !is_zero(header) && is_right(at, end) {
+            first = Some(at);
+            place::SOUND | place::PASSABLE
+        } else if next & place::SOUND != 0 || ends.is_torn(end) {
+            place::PASSABLE
+        } else {
+            0
+        };
     }
     first
-}
-
-/// The checksum of any part of some bytes at a cost that does not depend on its length. Without it, a file could be made in which each
-/// of thousands of places in a block needs the checksum of half the block.
-struct Sums<'a> {
-    checksum: Checksum,
-    bytes: &'a [u8],
-    /// The CRC of the bytes before each chunk.
-    crcs: [u32; BLOCK_LEN / CHUNK_LEN + 1],
-}
-
-const CHUNK_LEN: usize = crate::checksum::CHUNK_LEN;
-
-impl<'a> Sums<'a> {
-    /// `bytes` are at most a block.
-    fn new(checksum: Checksum, bytes: &'a [u8]) -> Self {
-        let mut crcs = [0; BLOCK_LEN / CHUNK_LEN + 1];
-        let mut crc = 0;
-        for (chunk, next) in bytes.chunks_exact(CHUNK_LEN).zip(&mut crcs[1..]) {
-            crc = checksum.extend(crc, chunk);
-            *next = crc;
-        }
-        Sums { checksum, bytes, crcs }
-    }
-
-    /// Whether `header`, which stands at `at`, has the right checksum if its fragment ends at `end`.
-    fn is_right(&self, header: Header, at: usize, end: usize) -> bool {
-        self.checksum.crc_of_stored(header.masked_crc) == self.crc(at + HEADER_LEN - 1, end)
-    }
-
-    /// The CRC of `bytes[begin..end]`.
-    fn crc(&self, begin: usize, end: usize) -> u32 {
-        let (first, last) = (begin.div_ceil(CHUNK_LEN), end / CHUNK_LEN);
-        if first >= last {
-            return self.checksum.crc(&self.bytes[begin..end]);
-        }
-        let head = self.checksum.crc(&self.bytes[begin..first * CHUNK_LEN]);
-        // The CRC of two pieces is that of the first, moved over the second, plus (which is minus) that of the second.
-        let moved = |crc| moved_over_chunks(self.checksum, crc, last - first);
-        let whole_chunks = moved(self.crcs[first]) ^ self.crcs[last];
-        self.checksum
-            .extend(moved(head) ^ whole_chunks, &self.bytes[last * CHUNK_LEN..end])
-    }
-}
-
-/// `crc` moved over `count` chunks of zeros.
-fn moved_over_chunks(checksum: Checksum, crc: u32, count: usize) -> u32 {
-    match checksum {
-        Checksum::MaskedCrc32c => multiply(crc, x_to_chunks(count)),
-        Checksum::Crc32 => {
-            let mut hasher = crc32fast::Hasher::new_with_initial(crc);
-            let len = (count * CHUNK_LEN) as u64;
-            hasher.combine(&crc32fast::Hasher::new_with_initial_len(0, len));
-            hasher.finalize()
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::BLOCK_LEN;
 
     fn fragment(kind: u8, payload: &[u8]) -> Vec<u8> {
         let masked_crc = Dialect::LEVELDB.checksum.stored(&[&[kind], payload].concat());
@@ -288,23 +232,6 @@ mod tests {
     fn damaged(mut fragment: Vec<u8>, at: usize, bits: u8) -> Vec<u8> {
         fragment[at] ^= bits;
         fragment
-    }
-
-    #[test]
-    fn sums_agree_with_checksums() {
-        let bytes: Vec<u8> = (0..2000u32).map(|i| ((i * i) >> 3) as u8).collect();
-        let block = vec![0xa5; BLOCK_LEN];
-        for checksum in [Checksum::MaskedCrc32c, Checksum::Crc32] {
-            let sums = Sums::new(checksum, &bytes);
-            for begin in (0..bytes.len()).step_by(7) {
-                for end in (begin..=bytes.len()).step_by(11) {
-                    assert_eq!(sums.crc(begin, end), checksum.crc(&bytes[begin..end]), "{begin}..{end}");
-                }
-            }
-            let sums = Sums::new(checksum, &block);
-            assert_eq!(sums.crc(0, BLOCK_LEN), checksum.crc(&block));
-            assert_eq!(sums.crc(1, BLOCK_LEN - 1), checksum.crc(&block[2..]));
-        }
     }
 
     #[test]

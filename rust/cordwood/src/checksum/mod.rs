@@ -13,7 +13,7 @@ mod polynomial;
 mod portable;
 
 pub(crate) use dispatch::{Job, Kernel, run};
-pub(crate) use polynomial::{CHUNK_LEN, back_over_word, back_over_word_of_crc32, multiply, x_to_chunks};
+pub(crate) use polynomial::{CHUNK_LEN, back_over_word, back_over_word_of_crc32, over_chunks, over_chunks_of_crc32};
 
 /// The CRC-32C of `data`.
 ///

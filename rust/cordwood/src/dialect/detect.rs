@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use super::{Dialect, Form, Metadata, Role};
+use super::{Dialect, Form, Metadata, Role, Sound};
 use crate::checksum::{crc32c, mask};
 use crate::format::{BLOCK_LEN, FRAGMENT_LEN_MAX, HEADER_LEN, Header, Kind};
+use crate::scanner::Scanner;
 
 /// As many bytes of the beginning of a file as [`detect`] may look at: three blocks, so that the second one is there even if it begins
 /// behind a file header.
@@ -248,7 +249,7 @@ pub(crate) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> Detection {
         let left = BLOCK_LEN - (in_block + begin) % BLOCK_LEN;
         let block = &head[begin..];
         let block = &block[..block.len().min(left)];
-        if let Some(dialect) = of_fragment(block) {
+        if let Some(dialect) = of_fragment(block, |dialect| dialect.sound(block, true)) {
             return if offset > 0 && dialect.has_log_numbers() {
                 // The first fragment here may be one of an older log. Only the beginning of a file tells which is which.
                 Detection::Unclear
@@ -373,14 +374,15 @@ fn behind_damage(block: &[u8]) -> Option<(usize, Dialect)> {
             .iter()
             .any(|role| matches!(role, Role::Fragment(_) | Role::Metadata(_)))
     };
+    let scanner = Scanner::new(block);
     (1..block.len()).find_map(|begin| {
         let rest = &block[begin..];
         if !rest.get(HEADER_LEN - 1).copied().is_some_and(is_type) {
             return None;
         }
-        let dialect = of_fragment(rest)?;
-        let end = dialect.sound(rest, true)?.end;
-        dialect.sound(&rest[end..], true).map(|_| (begin, dialect))
+        let dialect = of_fragment(rest, |dialect| scanner.sound(dialect, begin))?;
+        let end = begin + scanner.sound(&dialect, begin)?.end;
+        scanner.sound(&dialect, end).map(|_| (begin, dialect))
     })
 }
 
@@ -394,10 +396,10 @@ impl Dialect {
     }
 }
 
-/// The dialect of the sound fragment that `block` begins with. Of a recyclable one, [`Dialect::RECYCLABLE`].
+/// The dialect of the sound fragment that `block` begins with, as `find` finds it in a dialect. Of a recyclable one, [`Dialect::RECYCLABLE`].
 ///
 /// Type bytes mean different things in different dialects, but no two of them compute the checksum over the same bytes.
-fn of_fragment(block: &[u8]) -> Option<Dialect> {
+fn of_fragment(block: &[u8], find: impl Fn(&Dialect) -> Option<Sound>) -> Option<Dialect> {
     let order = [
         Dialect::LEVELDB,
         Dialect::RECYCLABLE,
@@ -406,7 +408,7 @@ fn of_fragment(block: &[u8]) -> Option<Dialect> {
         Dialect::WANDB,
     ];
     for dialect in order {
-        let Some(sound) = dialect.sound(block, true) else {
+        let Some(sound) = find(&dialect) else {
             continue;
         };
         let dialect = match Dialect::log_number_at(block, sound.form) {

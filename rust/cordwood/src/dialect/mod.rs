@@ -199,26 +199,30 @@ impl Dialect {
     /// The whole fragment with a right checksum that `bytes` begin with. Without `verify_checksums` any whole one will do.
     #[inline]
     pub(crate) fn sound(&self, bytes: &[u8], verify_checksums: bool) -> Option<Sound> {
+        self.sound_if(bytes, |header, covered| {
+            !verify_checksums || header.masked_crc == self.checksum.stored(covered)
+        })
+    }
+
+    /// [`sound`](Self::sound), where `is_right` says whether the header has the checksum of the bytes that it covers.
+    #[inline]
+    pub(crate) fn sound_if(&self, bytes: &[u8], is_right: impl Fn(Header, &[u8]) -> bool) -> Option<Sound> {
         let header = Header::decode(bytes.first_chunk()?);
         let Meaning { role, form } = self.meaning(header.kind);
-        if let Some(sound) = self.sound_as(header, role, form, bytes, verify_checksums) {
+        let sound_as = |form: Form| {
+            let end = form.header_len() + usize::from(header.len);
+            let covered = bytes.get(CHECKSUM_LEN + LENGTH_LEN..end)?;
+            is_right(header, covered).then_some(Sound { role, form, end })
+        };
+        if let Some(sound) = sound_as(form) {
             return Some(sound);
         }
         // Of the types that RocksDB will have, odd ones carry the log number. It has types without that break its rule, so both are tried.
         let is_unknown = matches!(role, Role::Unknown | Role::Ignorable);
         if is_unknown && header.kind % 2 == 1 && self.has_log_numbers() {
-            return self.sound_as(header, role, Form::Recyclable, bytes, verify_checksums);
+            return sound_as(Form::Recyclable);
         }
         None
-    }
-
-    /// [`sound`](Self::sound), if the header has this form.
-    #[inline]
-    fn sound_as(&self, header: Header, role: Role, form: Form, bytes: &[u8], verify_checksums: bool) -> Option<Sound> {
-        let end = form.header_len() + usize::from(header.len);
-        let covered = bytes.get(CHECKSUM_LEN + LENGTH_LEN..end)?;
-        let is_right = !verify_checksums || header.masked_crc == self.checksum.stored(covered);
-        is_right.then_some(Sound { role, form, end })
     }
 
     /// The number that a fragment of this form carries at the beginning of `bytes`.
@@ -339,6 +343,8 @@ impl Checksum {
     /// The checksum of some bytes and `data` behind them.
     #[inline]
     pub(crate) fn extend(self, crc: u32, data: &[u8]) -> u32 {
+        #[cfg(test)]
+        CHECKSUMMED_LEN.set(CHECKSUMMED_LEN.get() + data.len());
         match self {
             Checksum::MaskedCrc32c => extend(crc, data),
             Checksum::Crc32 => {
@@ -366,6 +372,12 @@ impl Checksum {
             Checksum::Crc32 => stored,
         }
     }
+}
+
+#[cfg(test)]
+thread_local! {
+    /// How many bytes this thread has computed checksums of, for tests of what a search costs.
+    pub(crate) static CHECKSUMMED_LEN: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
 /// What a header holds behind the seven bytes that all have.

@@ -12,8 +12,8 @@ use crate::dialect::{DETECT_LEN, Dialect, Role, detect};
 use crate::error::{Error, Reason, Severity, SkippedRegion};
 use crate::flip::locate_in;
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind};
-use crate::fragment::{Found, find};
 use crate::reader::{Event, Reader, StreamSource};
+use crate::scanner::Scanner;
 
 /// What a disk writes as one. Only a hint as to what a crash can have left; etcd takes the same length (`wal/decoder.go`).
 const SECTOR_LEN: u64 = 512;
@@ -246,11 +246,16 @@ impl Tail {
             // Its checksum is right: it was written as a whole.
             Reason::UnknownKind { .. } => self.has_whole_record = true,
             Reason::ChecksumMismatch { .. } | Reason::BadLength { .. } | Reason::ZeroHeader => {
-                let bytes = read_at_most(storage, region.begin, region.len())?;
-                self.has_zero_sector |= has_zero_sector(&bytes, region.begin);
-                self.has_whole_record |= hides_record(dialect, &bytes);
-                // The record may have been synced, whatever zeros it holds: a disk that has not written a sector leaves more than one bit wrong.
-                self.has_whole_record |= locate_in(&dialect, &bytes, region.begin).is_some();
+                let mut begin = region.begin;
+                while begin < region.end {
+                    let end = region.end.min(begin + dialect.block_left(begin) as u64);
+                    let bytes = read_at_most(storage, begin, end - begin)?;
+                    self.has_zero_sector |= has_zero_sector(&bytes, begin);
+                    self.has_whole_record |= hides_record(dialect, &bytes);
+                    // The record may have been synced, whatever zeros it holds: a disk that has not written a sector leaves more than one bit wrong.
+                    self.has_whole_record |= begin == region.begin && locate_in(&dialect, &bytes, begin).is_some();
+                    begin = end;
+                }
             }
             Reason::TornTail => {
                 let left = dialect.block_left(region.begin) as u64;
@@ -485,19 +490,14 @@ fn has_zero_sector(bytes: &[u8], begin: u64) -> bool {
         .any(|sector| !sector.is_empty() && sector.iter().all(|&byte| byte == 0))
 }
 
-/// Whether a whole record, or the beginning of one that may be whole, stands behind damage in its block, where no reader looks for it.
+/// Whether a whole record, or the beginning of one that may be whole, is in `bytes`, the rest of a block after damage, where no reader looks for it.
 ///
 /// A damaged record whose data holds log fragments itself is taken for one: rather a false alarm than a silent loss.
 fn hides_record(dialect: Dialect, bytes: &[u8]) -> bool {
-    (0..bytes.len()).any(|begin| {
-        // A fragment that passes the end of the bytes is not whole, wherever the block ends.
-        matches!(
-            find(&dialect, &bytes[begin..], usize::MAX, false, true),
-            Found::Fragment {
-                kind: Kind::Full | Kind::First,
-                ..
-            }
-        )
+    let scanner = Scanner::new(bytes);
+    (0..bytes.len()).any(|at| {
+        let role = scanner.own_fragment(&dialect, at).map(|sound| sound.role);
+        matches!(role, Some(Role::Fragment(Kind::Full | Kind::First)))
     })
 }
 

@@ -1,0 +1,309 @@
+//! Whether a valid fragment begins at a byte of a block, for searches that ask it of every byte: pure, no I/O.
+
+use std::cell::{Cell, OnceCell};
+
+use crate::checksum::{CHUNK_LEN, over_chunks, over_chunks_of_crc32};
+use crate::dialect::{Checksum, Dialect, Role, Sound};
+use crate::format::{BLOCK_LEN, HEADER_LEN, Header};
+
+/// Answers [`Dialect::sound`] at any place of some bytes, at a cost that does not depend on the
+/// lengths that headers state. Without it, a file could be made in which each of thousands of
+/// places in a block needs the checksum of half the block.
+pub(crate) struct Scanner<'a> {
+    bytes: &'a [u8],
+    /// Made for the first place whose type and length can be right: most bytes have no such place.
+    crc32c: OnceCell<RangeCrc<'a>>,
+    crc32: OnceCell<RangeCrc<'a>>,
+}
+
+impl<'a> Scanner<'a> {
+    /// `bytes` are a block, or a part of one.
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        debug_assert!(bytes.len() <= BLOCK_LEN);
+        Scanner {
+            bytes,
+            crc32c: OnceCell::new(),
+            crc32: OnceCell::new(),
+        }
+    }
+
+    /// The fragment of any type that begins at `at`, if its checksum is right: what [`Dialect::sound`]
+    /// finds in the bytes from `at` on.
+    #[inline]
+    pub(crate) fn sound(&self, dialect: &Dialect, at: usize) -> Option<Sound> {
+        dialect.sound_if(self.bytes.get(at..)?, |header, covered| {
+            let begin = at + HEADER_LEN - 1;
+            let crc = self.sums(dialect.checksum).crc(begin, begin + covered.len());
+            crc == dialect.checksum.crc_of_stored(header.masked_crc)
+        })
+    }
+
+    /// [`sound`](Self::sound), if it is a fragment of a record and not one of another log.
+    #[inline]
+    pub(crate) fn own_fragment(&self, dialect: &Dialect, at: usize) -> Option<Sound> {
+        let bytes = self.bytes.get(at..)?;
+        let meaning = dialect.meaning(Header::decode(bytes.first_chunk()?).kind);
+        // The checksum comes last: most bytes are no type, and most numbers are not that of the log.
+        let may_be = matches!(meaning.role, Role::Fragment(_)) && !dialect.is_stale(bytes, meaning.form);
+        if may_be { self.sound(dialect, at) } else { None }
+    }
+
+    fn sums(&self, checksum: Checksum) -> &RangeCrc<'a> {
+        let sums = match checksum {
+            Checksum::MaskedCrc32c => &self.crc32c,
+            Checksum::Crc32 => &self.crc32,
+        };
+        sums.get_or_init(|| RangeCrc::new(checksum, self.bytes))
+    }
+}
+
+/// The checksum of any part of some bytes, from sums of all that comes before it.
+struct RangeCrc<'a> {
+    checksum: Checksum,
+    bytes: &'a [u8],
+    /// The CRC of the bytes before each chunk.
+    crcs: [u32; BLOCK_LEN / CHUNK_LEN + 1],
+    /// The last answer and the part it is of: dialects differ in little, and ask for the same.
+    last: Cell<(usize, usize, u32)>,
+}
+
+impl<'a> RangeCrc<'a> {
+    /// `bytes` are at most a block.
+    fn new(checksum: Checksum, bytes: &'a [u8]) -> Self {
+        let mut crcs = [0; BLOCK_LEN / CHUNK_LEN + 1];
+        let mut crc = 0;
+        for (chunk, next) in bytes.chunks_exact(CHUNK_LEN).zip(&mut crcs[1..]) {
+            crc = checksum.extend(crc, chunk);
+            *next = crc;
+        }
+        RangeCrc {
+            checksum,
+            bytes,
+            crcs,
+            // The CRC of no bytes is 0.
+            last: Cell::new((0, 0, 0)),
+        }
+    }
+
+    /// The CRC of `bytes[begin..end]`.
+    fn crc(&self, begin: usize, end: usize) -> u32 {
+        let (last_begin, last_end, last) = self.last.get();
+        if (begin, end) == (last_begin, last_end) {
+            return last;
+        }
+        let crc = self.crc_of(begin, end);
+        self.last.set((begin, end, crc));
+        crc
+    }
+
+    fn crc_of(&self, begin: usize, end: usize) -> u32 {
+        let (first, last) = (begin.div_ceil(CHUNK_LEN), end / CHUNK_LEN);
+        if first >= last {
+            return self.checksum.crc(&self.bytes[begin..end]);
+        }
+        let head = self.checksum.crc(&self.bytes[begin..first * CHUNK_LEN]);
+        // The CRC of two pieces is that of the first, shifted by the length of the second, plus that of
+        // the second. So the whole chunks' is a difference of two sums, and minus is plus. A shift is
+        // linear: that of the two CRCs is one.
+        let shifted = shifted_by_chunks(self.checksum, head ^ self.crcs[first], last - first);
+        let tail = &self.bytes[last * CHUNK_LEN..end];
+        self.checksum.extend(shifted ^ self.crcs[last], tail)
+    }
+}
+
+/// `crc` shifted by `count` chunks of zeros.
+fn shifted_by_chunks(checksum: Checksum, crc: u32, count: usize) -> u32 {
+    match checksum {
+        Checksum::MaskedCrc32c => over_chunks(crc, count),
+        Checksum::Crc32 => over_chunks_of_crc32(crc, count),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Numbers that look random, the same in each run.
+    fn random(seed: u64) -> impl FnMut() -> u64 {
+        let mut state = seed;
+        move || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state
+        }
+    }
+
+    #[test]
+    fn sums_agree_with_checksums() {
+        let bytes: Vec<u8> = (0..2000u32).map(|i| ((i * i) >> 3) as u8).collect();
+        let block = vec![0xa5; BLOCK_LEN];
+        for checksum in [Checksum::MaskedCrc32c, Checksum::Crc32] {
+            let sums = RangeCrc::new(checksum, &bytes);
+            for begin in (0..bytes.len()).step_by(7) {
+                for end in (begin..=bytes.len()).step_by(11) {
+                    assert_eq!(sums.crc(begin, end), checksum.crc(&bytes[begin..end]), "{begin}..{end}");
+                }
+            }
+            let sums = RangeCrc::new(checksum, &block);
+            assert_eq!(sums.crc(0, BLOCK_LEN), checksum.crc(&block));
+            assert_eq!(sums.crc(1, BLOCK_LEN - 1), checksum.crc(&block[2..]));
+        }
+    }
+
+    /// All dialects, with and without a log number, by one scanner.
+    fn assert_agrees(bytes: &[u8]) -> usize {
+        let scanner = Scanner::new(bytes);
+        let dialects = Dialect::ALL.into_iter().chain([
+            Dialect::ROCKSDB.with_log_number(0x0807_0605),
+            Dialect::PEBBLE.with_log_number(0x0807_0605),
+        ]);
+        let dialects: Vec<Dialect> = dialects.collect();
+        let mut count = 0;
+        for at in 0..=bytes.len() + 1 {
+            let rest = bytes.get(at..).unwrap_or_default();
+            for dialect in &dialects {
+                let sound = dialect.sound(rest, true);
+                assert_eq!(scanner.sound(dialect, at), sound, "{dialect:?} at {at}");
+                let own = sound
+                    .filter(|sound| matches!(sound.role, Role::Fragment(_)) && !dialect.is_stale(rest, sound.form));
+                assert_eq!(scanner.own_fragment(dialect, at), own, "{dialect:?} at {at}");
+                count += usize::from(sound.is_some());
+            }
+        }
+        count
+    }
+
+    #[test]
+    fn the_definition_holds_at_every_byte_of_valid_fragments() {
+        let mut next = random(1);
+        for round in 0..40 {
+            let mut bytes = Vec::new();
+            let mut fragments = 0;
+            while bytes.len() < 2500 {
+                bytes.extend((0..next() % 9).map(|i| i as u8));
+                // Any type, or one of those that dialects have.
+                let kind = if next() & 1 == 0 {
+                    next() as u8
+                } else {
+                    (next() % 13) as u8
+                };
+                let payload: Vec<u8> = (0..next() % 400).map(|i| (i as u8).wrapping_add(5)).collect();
+                // The log number, and how far the file had been synced, of those who have them; else payload.
+                let numbers = &[5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16][..[0, 4, 12][next() as usize % 3]];
+                let checksum = [Checksum::MaskedCrc32c, Checksum::Crc32][next() as usize % 2];
+                let covered = [&[kind], numbers, &payload].concat();
+                let header = Header {
+                    masked_crc: checksum.stored(&covered),
+                    len: (payload.len() + [0, numbers.len()][next() as usize % 2]) as u16,
+                    kind,
+                };
+                bytes.extend(&header.encode());
+                bytes.extend(&covered[1..]);
+                fragments += 1;
+            }
+            assert!(assert_agrees(&bytes) > fragments, "round {round}: they were found");
+        }
+    }
+
+    #[test]
+    fn the_definition_holds_at_every_byte_of_hostile_bytes() {
+        let mut next = random(2);
+        let len = 3000;
+        assert_agrees(&[]);
+        assert_agrees(&[1; HEADER_LEN]);
+        assert_agrees(&vec![b'@'; len]);
+        assert_agrees(&vec![0; len]);
+        assert_agrees(&[1, 0x3f].repeat(len / 2));
+        for kind in 1..=12 {
+            assert_agrees(&[kind, 0].repeat(200));
+            assert_agrees(&[kind, 2].repeat(len / 2));
+        }
+        for _ in 0..4 {
+            let bytes: Vec<u8> = (0..len).map(|_| next() as u8).collect();
+            assert_agrees(&bytes);
+            let small: Vec<u8> = (0..len).map(|_| (next() % 13) as u8).collect();
+            assert_agrees(&small);
+        }
+    }
+
+    /// Lengths up to the whole block, of which the sums are longest.
+    #[test]
+    fn the_definition_holds_for_a_fragment_as_long_as_the_block() {
+        for dialect in [Dialect::LEVELDB, Dialect::WANDB] {
+            let covered: Vec<u8> = (0..BLOCK_LEN - HEADER_LEN + 1).map(|i| (i % 251) as u8 | 1).collect();
+            let header = Header {
+                masked_crc: dialect.checksum.stored(&covered),
+                len: (covered.len() - 1) as u16,
+                kind: covered[0],
+            };
+            let block = [&header.encode(), &covered[1..]].concat();
+            let sound = Scanner::new(&block).own_fragment(&dialect, 0);
+            assert_eq!(sound, dialect.sound(&block, true));
+            assert_eq!(sound.map(|sound| sound.end), Some(BLOCK_LEN));
+        }
+    }
+
+    /// Bytes that hold a possible header at each second place or more, of lengths up to half a block.
+    fn hostile_blocks() -> Vec<Vec<u8>> {
+        let mut blocks = vec![vec![b'@'; BLOCK_LEN]];
+        for kind in [1, 2, 5, 9] {
+            blocks.push([kind, 0x3f].repeat(BLOCK_LEN / 2));
+            blocks.push([0x3f, kind].repeat(BLOCK_LEN / 2));
+        }
+        let mut after_a_record = Vec::new();
+        crate::Encoder::new(0).encode(b"valid", &mut after_a_record);
+        after_a_record.extend([1, 0x3f].repeat(BLOCK_LEN / 2));
+        after_a_record.truncate(BLOCK_LEN - 1);
+        blocks.push(after_a_record);
+        blocks
+    }
+
+    /// Counted in bytes, so that it does not depend on the machine. With a checksum of what each header
+    /// states it is some thousand times the length.
+    #[test]
+    fn each_search_computes_checksums_of_a_small_multiple_of_the_bytes() {
+        use crate::dialect::CHECKSUMMED_LEN;
+        use crate::{fragment, salvage};
+
+        const MULTIPLE_MAX: usize = 100;
+        let assert_bounded = |name: &str, len: usize, search: &dyn Fn()| {
+            CHECKSUMMED_LEN.set(0);
+            search();
+            let found = CHECKSUMMED_LEN.get();
+            assert!(found <= MULTIPLE_MAX * len, "{name}: {found} of {len} bytes");
+        };
+        let dir = tempfile::tempdir().unwrap();
+        for block in hostile_blocks() {
+            for dialect in Dialect::ALL {
+                let dialect = dialect.with_log_number(0x3f01_3f01);
+                // As the last block of a file, in which a longer one may have been torn.
+                assert_bounded("find", block.len(), &|| {
+                    fragment::find(&dialect, &block[1..], BLOCK_LEN, true, true);
+                });
+                assert_bounded("resume", block.len(), &|| {
+                    salvage::resume(&dialect, &block, BLOCK_LEN, true);
+                });
+                assert_bounded("evidence", block.len(), &|| {
+                    salvage::evidence(&dialect, None, &block);
+                });
+            }
+            let file = block.repeat(3);
+            assert_bounded("detect", file.len(), &|| {
+                let _ = crate::detect(&file);
+            });
+            let path = dir.path().join("log");
+            std::fs::write(&path, &file).unwrap();
+            for on_torn_tail in [crate::OnTornTail::Refuse, crate::OnTornTail::PadToBlock] {
+                let options = crate::LogFileOptions::default().with_on_torn_tail(on_torn_tail);
+                assert_bounded("append_to", file.len(), &|| {
+                    let _ = crate::LogFile::append_to(&path, options.clone());
+                });
+            }
+            assert_bounded("poll", file.len(), &|| {
+                let mut follower = crate::Follower::open(&path, crate::FollowOptions::default()).unwrap();
+                let _ = follower.poll();
+            });
+        }
+    }
+}
