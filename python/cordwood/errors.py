@@ -93,8 +93,8 @@ class DialectError(CordwoodError):
 
     Attributes:
         offset: 0.
-        format: What it is: `"gzip"`, `"ZIP"`, `"SQLite"`, `"Parquet"`, `"LevelDB table"`, `"Git LFS pointer"`, `"text"`, ...;
-            the name of its dialect, if it is a log; or `"unknown"`.
+        format: What it is: `"gzip"`, `"ZIP"`, `"SQLite"`, `"Parquet"`, `"LevelDB table"`, `"Git LFS pointer"`,
+            `"text"`, ...; the name of its dialect, if it is a log; or `"unknown"`.
     """
 
     format: str
