@@ -394,11 +394,14 @@ impl fmt::Display for Error {
             Error::Corruption { region, .. } => write!(f, "{region}"),
             Error::Foreign { foreign, .. } => write!(
                 f,
-                "no log: this is {}: {}; to read it as a log all the same, name its dialect",
+                "no log: this is {}{}: {}; to read it as a log all the same, name its dialect",
                 match foreign {
-                    Foreign::Unknown => "of an unknown format",
-                    _ => foreign.name(),
+                    Foreign::LevelDbTable | Foreign::RocksDbTable | Foreign::PebbleTable | Foreign::GitLfs => "a ",
+                    Foreign::InfoLog => "an ",
+                    Foreign::Unknown => "of a format that is ",
+                    _ => "",
                 },
+                foreign.name(),
                 foreign.hint()
             ),
             Error::OtherLog {
