@@ -1,5 +1,6 @@
 """Logs of RocksDB, W&B and SwanLab: written by them and read by cordwood, and the other way round."""
 
+import contextlib
 import io
 import os
 import re
@@ -7,6 +8,7 @@ import shutil
 import struct
 import subprocess
 import sys
+import time
 import zlib
 from pathlib import Path
 
@@ -312,11 +314,55 @@ def test_what_is_no_log_is_named(tmp_path, name):
     path = tmp_path / "file"
     path.write_bytes(FOREIGN[name])
     for use in [cordwood.detect, cordwood.verify, cordwood.stat, lambda path: list(cordwood.open(path))]:
-        with pytest.raises(cordwood.DialectError, match=re.escape(f"{path}: this is {name}, not a log")) as caught:
+        with pytest.raises(cordwood.DialectError, match=re.escape(f"{path}: no log: this is {name}")) as caught:
             use(path)
         assert (caught.value.format, caught.value.path, caught.value.offset) == (name, str(path), 0)
     # Whoever names the dialect is believed.
     assert list(cordwood.open(path, dialect="leveldb", on_corruption="skip")) == []
+
+
+def test_bytes_are_content_and_no_path():
+    with pytest.raises(cordwood.DialectError, match="bytes are the content of a log, not its path") as caught:
+        list(cordwood.open(b"name.log"))
+    assert (caught.value.format, caught.value.path) == ("text", None)
+
+
+def may_be_torn(head: bytes, size: int) -> bool:
+    """Whether the first header can be that of a torn record: what `docs/format/reading.md` accepts."""
+    length, kind = int.from_bytes(head[4:6], "little"), head[6]
+    forms = [(7, (1, 2, 9, 10, 130)), (11, (5, 6, 11, 131)), (19, (9, 10))]
+    for header_len, kinds in forms:
+        end = header_len + length
+        is_first = kind in (2, 6) or (kind, header_len) == (10, 19)
+        fits = end == 32_768 if is_first else end <= 32_768
+        if kind in kinds and fits and (header_len > 7 or end >= size):
+            return True
+    return False
+
+
+def test_files_of_the_system_are_no_logs():
+    """Of other formats: none is a whole or torn log but those whose first header could be that of a torn record."""
+    paths = sorted(
+        Path(folder, name) for top in ("/usr/lib", "/usr/share") for folder, _, files in os.walk(top) for name in files
+    )
+    begin = time.monotonic()
+    count, ok = 0, []
+    for path in paths[:: max(1, len(paths) // 2500)]:
+        if time.monotonic() - begin > 10:
+            break
+        if path.is_symlink() or not path.is_file() or not os.access(path, os.R_OK):
+            continue
+        file = path.read_bytes()
+        if len(file) < 7 or not file.strip(b"\0"):
+            continue
+        count += 1
+        once = time.process_time()
+        with contextlib.suppress(cordwood.DialectError):
+            if cordwood.verify(path).ok and not may_be_torn(file[:7], len(file)):
+                ok.append(path)
+        assert time.process_time() - once < 5, path
+    assert ok == []
+    assert count >= min(50, len(paths) // 2)
 
 
 @pytest.mark.parametrize("file", [b"", b"x", bytes(100), b"\xdd\x5f\xb3\x7a\x03\x00\x01fo"])

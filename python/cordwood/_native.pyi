@@ -257,7 +257,7 @@ class Reader:
         """The dialect that is read, with the log number if one is known. If it has to be found out, the source is read.
 
         Raises:
-            DialectError: It is a file of another format.
+            DialectError: It is no log.
         """
     def tell(self) -> int:
         """The file offset behind what has been returned or skipped so far: `seek` goes on from there.
@@ -1030,7 +1030,8 @@ def detect(source: Source, /) -> Dialect | None:
     """Says which dialect a log is in, by what it begins with.
 
     Args:
-        source: What `Reader` takes. At most its first 96 KiB are looked at.
+        source: What `Reader` takes. Its first 96 KiB are looked at; if they do not show a log, and it is a longer file,
+            also its end and the beginnings of its blocks.
 
     Returns:
         The dialect, with the log number if its logs have one: that in the name of the file, or else that of the first
@@ -1038,7 +1039,7 @@ def detect(source: Source, /) -> Dialect | None:
         checksum. `Reader` then reads `"leveldb"`.
 
     Raises:
-        DialectError: It is a file of another format.
+        DialectError: It is no log.
         OSError: The source cannot be opened or read.
         TypeError: `source` is nothing that `Reader` takes.
 
@@ -1159,7 +1160,7 @@ def fragments(source: Source, *, dialect: Dialect | str | None = None) -> Iterat
         dialect: As for `Reader`.
 
     Raises:
-        DialectError: It is a file of another format, on the first step.
+        DialectError: It is no log, on the first step.
         OSError: The source cannot be opened or read.
         io.UnsupportedOperation: The source cannot seek.
         TypeError: `source` is nothing that `Reader` takes.

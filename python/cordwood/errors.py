@@ -2,7 +2,7 @@
 
     CordwoodError
     ├── CorruptionError        damage, where the policy is to raise
-    ├── DialectError           a file of another format, which is no log
+    ├── DialectError           a file that is no log
     ├── LogRotatedError        the path of a log that is followed names another file now
     ├── LogTruncatedError      a log that is followed was cut
     ├── OtherLogError          a file to be salvaged, all of which belongs to another log than its name says
@@ -93,8 +93,8 @@ class DialectError(CordwoodError):
 
     Attributes:
         offset: 0.
-        format: What it is: `"gzip"`, `"zstd"`, `"LZ4"`, `"Riegeli"`, `"TFRecord"`, `"SQLite"`, ...; the name of its
-            dialect, if it is a log; or `"unknown"`.
+        format: What it is: `"gzip"`, `"ZIP"`, `"SQLite"`, `"Parquet"`, `"LevelDB table"`, `"Git LFS pointer"`,
+            `"text"`, ...; the name of its dialect, if it is a log; or `"unknown"`.
     """
 
     format: str

@@ -1,12 +1,12 @@
 //! The class `Dialect`, and the function `detect`.
 
-use cordwood::{DETECT_LEN, Source};
+use cordwood::ReadOptions;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use crate::error::to_python;
-use crate::source::{Opened, open};
+use crate::source::{OpenedReader, open_reader};
 
 /// How the bytes of a log are laid out.
 #[pyclass(frozen, module = "cordwood", eq, from_py_object)]
@@ -102,16 +102,9 @@ pub(crate) fn dialect_of(dialect: Option<&Bound<'_, PyAny>>) -> PyResult<Option<
 #[pyo3(signature = (source, /))]
 pub(crate) fn detect(source: &Bound<'_, PyAny>) -> PyResult<Option<Dialect>> {
     let py = source.py();
-    let Opened { mut source, path, .. } = open(source, 0)?;
-    let detected = py.detach(|| {
-        while !source.window().is_last && source.window().bytes.len() < DETECT_LEN {
-            source
-                .fill(0)
-                .map_err(|source| cordwood::Error::Io { path: None, source })?;
-        }
-        let detected = cordwood::detect_named(source.window().bytes, path.as_deref());
-        detected.map_err(|foreign| cordwood::Error::Foreign { path: None, foreign })
-    });
-    let detected = detected.map_err(|error| to_python(py, error, path.as_deref()))?;
+    let OpenedReader { mut reader, .. } = open_reader(source, ReadOptions::default())?;
+    let detected = py.detach(|| reader.detect());
+    let path = reader.path();
+    let detected = detected.map_err(|error| to_python(py, error, path))?;
     Ok(detected.map(Dialect))
 }

@@ -22,6 +22,11 @@ pub(crate) trait Input: Read + Seek + Send + Sync {
         None
     }
 
+    /// The file that it reads, if that can be read at any offset.
+    fn file(&self) -> Option<FileReader> {
+        None
+    }
+
     /// Its length in bytes, now, if that is known.
     fn len(&self) -> io::Result<Option<u64>> {
         Ok(None)
@@ -57,7 +62,12 @@ pub(crate) fn source_at(mut input: Box<dyn Input>, begin: u64) -> io::Result<Inp
         return Ok(StreamSource::new(input, 0));
     };
     let begin = input.seek(SeekFrom::Start(begin.min(len)))?;
-    Ok(StreamSource::new(input, begin).with_len(len))
+    let file = input.file();
+    let source = StreamSource::new(input, begin).with_len(len);
+    Ok(match file {
+        Some(file) => source.with_aside(file),
+        None => source,
+    })
 }
 
 pub(crate) type SourceReader = cordwood::Reader<InputSource>;
@@ -79,7 +89,11 @@ pub(crate) fn open_reader(source: &Bound<'_, PyAny>, mut options: ReadOptions) -
     let named = options.dialect.filter(|_| !options.must_look());
     let Opened { source, path, referent } = open(source, named.map_or(0, begin))?;
     let another = source.get_ref().another();
+    let is_content = path.is_none() && another.is_some();
     let mut reader = cordwood::Reader::with_source(source, options.clone()).with_path(path.clone());
+    if is_content && let Err(error @ cordwood::Error::Foreign { .. }) = py.detach(|| reader.dialect()) {
+        return Err(content_error(py, error));
+    }
     // Which log it is is detected at the beginning; then what lies before the range need not be read, where the source can be read at any position.
     if options.must_look()
         && options.start > 0
@@ -98,6 +112,18 @@ pub(crate) fn open_reader(source: &Bound<'_, PyAny>, mut options: ReadOptions) -
         another,
         referent,
     })
+}
+
+/// The error for bytes that hold no log: a path may have been meant.
+fn content_error(py: Python<'_>, error: cordwood::Error) -> PyErr {
+    let error = to_python(py, error, None);
+    let note = "bytes are the content of a log, not its path: pass a path as str or os.PathLike";
+    let value = error.value(py);
+    let text = value.str().map(|text| format!("{text} ({note})"));
+    match text.and_then(|text| value.setattr("args", (text,))) {
+        Ok(()) => error,
+        Err(error) => error,
+    }
 }
 
 /// Opens what the user passed, at the offset `begin` of the log.
@@ -140,6 +166,10 @@ impl Input for FileReader {
     fn another(&self) -> Option<Box<dyn Input>> {
         let has_positions = self.file_len().is_ok_and(|len| len.is_some());
         has_positions.then(|| Box::new(self.clone()) as Box<dyn Input>)
+    }
+
+    fn file(&self) -> Option<FileReader> {
+        Some(self.clone())
     }
 
     fn len(&self) -> io::Result<Option<u64>> {

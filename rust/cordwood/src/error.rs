@@ -303,11 +303,11 @@ pub enum Error {
         /// What is damaged and how.
         region: SkippedRegion,
     },
-    /// The file is no log of any dialect, and is known to be of another format.
+    /// The file is no log of any dialect: of another known format, or of none.
     Foreign {
         /// The file, where the reader opened it itself.
         path: Option<PathBuf>,
-        /// The other format.
+        /// What it is.
         foreign: Foreign,
     },
     /// All of a file belongs to another log than the one whose number was named or is in the file's name, so there is nothing to salvage.
@@ -343,13 +343,6 @@ pub enum Error {
         path: Option<PathBuf>,
         /// The dialect of the file, or the one that was named.
         dialect: Dialect,
-    },
-    /// A file was to be appended to that holds no valid fragment, and is no log that has just begun.
-    NoLog {
-        /// The file.
-        path: Option<PathBuf>,
-        /// Its length in bytes.
-        file_len: u64,
     },
     /// A [`LogFile`](crate::LogFile) was used in a process that did not open it: a forked child. Its file is left as it is.
     Forked {
@@ -389,7 +382,6 @@ impl fmt::Display for Error {
         | Error::TornTail { path, .. }
         | Error::WrongDialect { path, .. }
         | Error::NeverAppended { path, .. }
-        | Error::NoLog { path, .. }
         | Error::Forked { path }
         | Error::Locked { path }
         | Error::Write { path, .. }
@@ -402,7 +394,13 @@ impl fmt::Display for Error {
             Error::Corruption { region, .. } => write!(f, "{region}"),
             Error::Foreign { foreign, .. } => write!(
                 f,
-                "this is {}, not a log: {}; if it is a log after all, name its dialect",
+                "no log: this is {}{}: {}; to read it as a log all the same, name its dialect",
+                match foreign {
+                    Foreign::LevelDbTable | Foreign::RocksDbTable | Foreign::PebbleTable | Foreign::GitLfs => "a ",
+                    Foreign::InfoLog => "an ",
+                    Foreign::Unknown => "of a format that is ",
+                    _ => "",
+                },
                 foreign.name(),
                 foreign.hint()
             ),
@@ -436,12 +434,6 @@ impl fmt::Display for Error {
                     " are never appended to, since readers take what follows their end for an older log; create a new log"
                 )
             }
-            Error::NoLog { file_len, .. } => write!(
-                f,
-                "cannot append: no valid fragment in this file of {file_len} {}, so it does not seem to be a log; \
-                 it is left as it is",
-                bytes(*file_len)
-            ),
             Error::Forked { .. } => write!(
                 f,
                 "this process did not open the log: it is a fork of the one that did; reopen in this process"
@@ -482,7 +474,6 @@ impl std::error::Error for Error {
             | Error::TornTail { .. }
             | Error::WrongDialect { .. }
             | Error::NeverAppended { .. }
-            | Error::NoLog { .. }
             | Error::Forked { .. }
             | Error::Locked { .. }
             | Error::Closed { .. } => None,

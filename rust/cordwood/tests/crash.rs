@@ -322,7 +322,7 @@ fn check_file(what: &str, history: &History, promised: u64, file: &CrashFile, co
                 }
                 continue;
             }
-            Err(Error::NoLog { .. }) => {
+            Err(Error::Foreign { .. }) => {
                 // Nothing of it says that it is a log, so nothing was promised either.
                 assert_eq!(double.ops(), [], "{what}: refused, and changed");
                 assert!(promised == 0 && !file.is_usual, "{what}: no log");

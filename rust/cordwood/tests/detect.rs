@@ -28,13 +28,48 @@ fn foreign() -> Vec<(Foreign, Vec<u8>)> {
         (Foreign::SqliteWal, b"\x37\x7f\x06\x82\0\x2d\xe2\x18".to_vec()),
         (Foreign::SqliteWal, b"\x37\x7f\x06\x83\0\x2d\xe2\x18".to_vec()),
         (Foreign::Prometheus, prometheus),
+        (Foreign::Bzip2, b"BZh91AY&SY\x12\x34".to_vec()),
+        (Foreign::Xz, b"\xfd7zXZ\0\0\x04\xe6\xd6".to_vec()),
+        (Foreign::Zip, b"PK\x03\x04\x14\0\0\0\x08\0".to_vec()),
+        (Foreign::Parquet, b"PAR1\x15\x04\x15\x10\x15".to_vec()),
+        (Foreign::Arrow, b"ARROW1\0\0\xff\xff\xff\xff".to_vec()),
+        (Foreign::Avro, b"Obj\x01\x04\x14avro.codec".to_vec()),
+        (Foreign::Elf, [b"\x7fELF\x02\x01\x01\0".as_slice(), &[7; 300]].concat()),
+        (Foreign::Png, b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".to_vec()),
+        (
+            Foreign::GitLfs,
+            b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 123\n".to_vec(),
+        ),
+        (
+            Foreign::InfoLog,
+            b"2026/01/31-23:59:59.999999 7f00 RocksDB version: 9.8.4\n".to_vec(),
+        ),
+        (Foreign::LevelDbTable, table(b"\x57\xfb\x80\x8b\x24\x75\x47\xdb", 100)),
+        (
+            Foreign::LevelDbTable,
+            table(b"\x57\xfb\x80\x8b\x24\x75\x47\xdb", 200_000),
+        ),
+        (Foreign::RocksDbTable, table(b"\xf7\xcf\xf4\x85\xb7\x41\xe2\x88", 100)),
+        (Foreign::RocksDbTable, table(b"\x64\x95\xbf\x63\x96\x22\x42\x82", 100)),
+        (Foreign::PebbleTable, table(b"\xf0\x9f\xaa\xb3\xf0\x9f\xaa\xb3", 100)),
+        (Foreign::Text, b"hello world, this is a plain text file\n".to_vec()),
+        (Foreign::Text, "{\"größe\": 1}\n".repeat(20_000).into_bytes()),
+        (Foreign::Unknown, b"\x01\xff\x02\xfe\x03\xfd\x4d\x05\x06".to_vec()),
+        (Foreign::Unknown, [0x4d, 0xff].repeat(100_000)),
     ]
+}
+
+/// A table of this length, by the magic number at its end.
+fn table(magic: &[u8; 8], len: usize) -> Vec<u8> {
+    [&vec![0x55; len - 8], &magic[..]].concat()
 }
 
 #[test]
 fn other_formats_are_named() {
     for (format, bytes) in foreign() {
-        assert_eq!(detect(&bytes), Err(format));
+        if bytes.len() < DETECT_LEN {
+            assert_eq!(detect(&bytes), Err(format));
+        }
         let mut reader = Reader::from_slice(&bytes, ReadOptions::default());
         // Asked again, it says so again.
         for _ in 0..2 {
@@ -44,7 +79,7 @@ fn other_formats_are_named() {
             assert_eq!(foreign, format);
             let message = error.to_string();
             assert!(
-                message.contains(format.name()) && message.contains(format.hint()),
+                message.contains("no log: ") && message.contains(format.name()) && message.contains(format.hint()),
                 "{message}"
             );
         }
@@ -189,5 +224,117 @@ fn a_range_of_a_recycled_log() -> Result<(), Box<dyn std::error::Error>> {
 fn names_lead_back() {
     for dialect in Dialect::ALL {
         assert_eq!(Dialect::from_name(dialect.name()), Some(dialect));
+    }
+}
+
+/// What may be the beginning of a log, or a damaged one, is never called something else.
+#[track_caller]
+fn assert_may_be_log(file: &[u8]) {
+    let mut reader = Reader::from_slice(file, ReadOptions::default());
+    let dialect = reader.dialect();
+    let head = &file[..file.len().min(40)];
+    assert!(dialect.is_ok(), "{dialect:?}, {} bytes: {head:02x?}", file.len());
+}
+
+fn vectors() -> Vec<Vec<u8>> {
+    let record = |len: usize| vec![b'x'; len];
+    let mut files = Vec::new();
+    for len in [0, 3, 300, 40_000] {
+        for (prefix, wire) in [
+            (&b""[..], Wire::Plain),
+            (b"", Wire::Recyclable(7)),
+            (b"", Wire::Synced(7, 0)),
+            (b":W&B\xe1\xbe\x00", Wire::Ieee),
+            (b":SWL\xd6\xe1\x02", Wire::Ieee),
+        ] {
+            let mut file = prefix.to_vec();
+            wire.append(&mut file, 0, &record(len));
+            files.push(file);
+        }
+        // The engine's own records first.
+        let zstd = Dialect::ROCKSDB.with_zstd();
+        for dialect in [Dialect::ROCKSDB, Dialect::ROCKSDB.with_log_number(7), zstd] {
+            if dialect.is_zstd() && !cfg!(feature = "zstd") {
+                continue;
+            }
+            let mut file = Vec::new();
+            let mut encoder = cordwood::Encoder::with_dialect(0, dialect);
+            encoder.encode(&record(len), &mut file);
+            files.push(file);
+        }
+    }
+    files
+}
+
+#[test]
+fn no_part_of_a_log_is_no_log() {
+    for file in vectors() {
+        for len in (0..file.len()).step_by(1 + file.len() / 1000) {
+            assert_may_be_log(&file[..len]);
+            // The rest of a file that was allocated in advance.
+            assert_may_be_log(&[&file[..len], &[0; 100]].concat());
+        }
+    }
+    for kind in (5..=11).chain([130, 131]) {
+        // The first record of a log, torn, and stale bytes after it.
+        let header = [0x4d, 0x3c, 0x2b, 0x1a, 0xe8, 0x03, kind, 9, 0, 0, 0];
+        for rest in [0, 5, 500, 50_000] {
+            assert_may_be_log(&[&header[..], &vec![0x55; rest]].concat());
+        }
+    }
+    for file in [&b""[..], b"x", &[0; 100_000], b":W&B\xe1\xbe\x00", b":SWL\xd6\xe1\x02"] {
+        assert_may_be_log(file);
+    }
+    assert_may_be_log(b"\0\0\0\0\0\0\x05\x08\0\0\0");
+}
+
+#[test]
+fn no_flipped_bit_makes_a_log_no_log() {
+    for file in vectors().into_iter().filter(|file| file.len() < 1000) {
+        for bit in 0..file.len() * 8 {
+            let mut flipped = file.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert_may_be_log(&flipped);
+        }
+    }
+}
+
+/// Neither a signature nor text nor a type that no dialect writes outranks a valid fragment, wherever a log has one.
+#[test]
+fn a_valid_fragment_outranks_what_is_before_it() {
+    for before in [
+        &b"PK\x03\x04\x14\0\0\0\x08\0"[..],
+        b"plain text, no log\n",
+        b"\x01\xff\x02\xfe\x03\xfd\x4d",
+    ] {
+        assert_may_be_log(&[before, &Wire::Plain.full(b"foo")].concat());
+    }
+    // Also after the look.
+    for byte in *b"a\xfe" {
+        for blocks in [4, 9] {
+            let file = [vec![byte; blocks * 32_768], Wire::Plain.full(b"foo")].concat();
+            assert_may_be_log(&file);
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("a.log");
+            std::fs::write(&path, &file).unwrap();
+            assert!(Reader::open(&path, ReadOptions::default()).unwrap().dialect().is_ok());
+            std::fs::write(&path, &file[..file.len() - 1]).unwrap();
+            let dialect = Reader::open(&path, ReadOptions::default()).unwrap().dialect();
+            assert!(matches!(dialect, Err(Error::Foreign { .. })), "{dialect:?}");
+        }
+    }
+}
+
+/// What an engine named as its log is damaged rather than no log, unless it is of a known format.
+#[test]
+fn a_name_of_an_engine_is_believed() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, is_believed) in [("000123.log", true), ("MANIFEST-000001", true), ("file.log", false)] {
+        let path = folder.path().join(name);
+        std::fs::write(&path, [0x4d, 0xff].repeat(1000)).unwrap();
+        let open = || Reader::open(&path, ReadOptions::default()).unwrap();
+        assert_eq!(open().dialect().is_ok(), is_believed, "{name}");
+        std::fs::write(&path, b"plain text, no log\n").unwrap();
+        assert!(open().dialect().is_err(), "{name}");
     }
 }

@@ -90,7 +90,7 @@ impl Seen {
                 assert_eq!(Some(region.begin), self.first_damage.or(flipped));
             }
             // Nothing of it is a valid fragment.
-            Error::NoLog { .. } => assert!(!self.has_record && self.tail.is_some(), "{choice:?}: {error}"),
+            Error::Foreign { .. } => assert!(!self.has_record && self.tail.is_some(), "{choice:?}: {error}"),
             // A fragment that the script damaged can be one of another dialect.
             Error::WrongDialect { .. } | Error::NeverAppended { .. } => {}
             _ => panic!("{error}"),

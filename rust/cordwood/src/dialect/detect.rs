@@ -1,5 +1,6 @@
 //! Which dialect a log is in, by its content.
 
+use std::io;
 use std::path::Path;
 
 use super::{Dialect, Form, Metadata, Role, Sound};
@@ -11,7 +12,7 @@ use crate::scanner::Scanner;
 /// behind a file header.
 pub const DETECT_LEN: usize = 3 * BLOCK_LEN;
 
-/// A file of another format, and what reads it.
+/// What a file is that is no log of any dialect, and what reads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Foreign {
@@ -21,6 +22,12 @@ pub enum Foreign {
     Zstd,
     /// A file compressed with LZ4.
     Lz4,
+    /// A file compressed with bzip2.
+    Bzip2,
+    /// A file compressed with xz.
+    Xz,
+    /// A ZIP archive.
+    Zip,
     /// Riegeli records.
     Riegeli,
     /// TensorFlow's TFRecord.
@@ -31,6 +38,30 @@ pub enum Foreign {
     SqliteWal,
     /// A segment of a Prometheus write-ahead log.
     Prometheus,
+    /// A Parquet table.
+    Parquet,
+    /// An Arrow (Feather) table.
+    Arrow,
+    /// An Avro container.
+    Avro,
+    /// A program or library in ELF.
+    Elf,
+    /// A PNG image.
+    Png,
+    /// The pointer of Git LFS to a file that was not fetched.
+    GitLfs,
+    /// What LevelDB or RocksDB say of themselves in a file `LOG`: lines of text.
+    InfoLog,
+    /// A table (`.ldb`, `.sst`) of LevelDB, or an old one of RocksDB.
+    LevelDbTable,
+    /// A table (`.sst`) of RocksDB.
+    RocksDbTable,
+    /// A table (`.sst`) of Pebble.
+    PebbleTable,
+    /// UTF-8 text.
+    Text,
+    /// None of these, and nothing in it shows that it is a log.
+    Unknown,
 }
 
 impl Foreign {
@@ -40,11 +71,26 @@ impl Foreign {
             Foreign::Gzip => "gzip",
             Foreign::Zstd => "zstd",
             Foreign::Lz4 => "LZ4",
+            Foreign::Bzip2 => "bzip2",
+            Foreign::Xz => "xz",
+            Foreign::Zip => "ZIP",
             Foreign::Riegeli => "Riegeli",
             Foreign::TfRecord => "TFRecord",
             Foreign::Sqlite => "SQLite",
             Foreign::SqliteWal => "SQLite WAL",
             Foreign::Prometheus => "Prometheus WAL",
+            Foreign::Parquet => "Parquet",
+            Foreign::Arrow => "Arrow",
+            Foreign::Avro => "Avro",
+            Foreign::Elf => "ELF",
+            Foreign::Png => "PNG",
+            Foreign::GitLfs => "Git LFS pointer",
+            Foreign::InfoLog => "info log",
+            Foreign::LevelDbTable => "LevelDB table",
+            Foreign::RocksDbTable => "RocksDB table",
+            Foreign::PebbleTable => "Pebble table",
+            Foreign::Text => "text",
+            Foreign::Unknown => "unknown",
         }
     }
 
@@ -54,12 +100,32 @@ impl Foreign {
             Foreign::Gzip => "decompress it first, with `gunzip`",
             Foreign::Zstd => "decompress it first, with `unzstd`",
             Foreign::Lz4 => "decompress it first, with `unlz4`",
+            Foreign::Bzip2 => "decompress it first, with `bunzip2`",
+            Foreign::Xz => "decompress it first, with `unxz`",
+            Foreign::Zip => "unpack it first, with `unzip`",
             Foreign::Riegeli => "the riegeli library reads it",
             Foreign::TfRecord => "TensorFlow reads it: `tf.data.TFRecordDataset`",
             Foreign::Sqlite => "`sqlite3` reads it",
             Foreign::SqliteWal => "`sqlite3` reads it, together with its database",
             Foreign::Prometheus => "Prometheus reads it: `promtool tsdb`",
+            Foreign::Parquet => "pyarrow reads it: `pyarrow.parquet`",
+            Foreign::Arrow => "pyarrow reads it: `pyarrow.feather`",
+            Foreign::Avro => "the library avro or fastavro reads it",
+            Foreign::Elf => "a program or library: `readelf` reads it",
+            Foreign::Png => "an image: an image viewer shows it",
+            Foreign::GitLfs => "the file itself comes with `git lfs pull`",
+            Foreign::InfoLog => "the engine's messages: a text editor shows it",
+            Foreign::LevelDbTable => "LevelDB reads it, together with its database",
+            Foreign::RocksDbTable => "`sst_dump` of RocksDB reads it",
+            Foreign::PebbleTable => "`pebble sstable` of Pebble reads it",
+            Foreign::Text => "a text editor shows it",
+            Foreign::Unknown => "it has no valid fragment and no header that a log begins with",
         }
+    }
+
+    /// Whether bytes that only this format has say so, in place of a lack of what a log has.
+    pub(crate) const fn has_signature(self) -> bool {
+        !matches!(self, Foreign::Text | Foreign::Unknown)
     }
 }
 
@@ -77,12 +143,15 @@ impl Foreign {
 /// assert_eq!(detect(b":W&B\xe1\xbe\x00"), Ok(Some(Dialect::WANDB)));
 /// assert_eq!(detect(b"\xdd\x5f\xb3\x7a\x03\x00\x01foo"), Ok(Some(Dialect::LEVELDB)));
 /// assert_eq!(detect(b"\xdd\x5f\xb3\x7a\x03\x00\x01"), Ok(None));
-/// assert_eq!(detect(b"\x1f\x8b\x08\x00"), Err(Foreign::Gzip));
+/// assert_eq!(detect(b"\x1f\x8b\x08\x00\0\0\0\0\0\x03"), Err(Foreign::Gzip));
+/// assert_eq!(detect(b"plain text\n"), Err(Foreign::Text));
 /// ```
+///
+/// Of a file that is longer than `head`, only a signature says that it is no log: a reader of it looks at what follows, too.
 ///
 /// # Errors
 ///
-/// What the file is, if it is none of these logs and known.
+/// What the file is, if it is no log.
 pub fn detect(head: &[u8]) -> Result<Option<Dialect>, Foreign> {
     detect_named(head, None)
 }
@@ -106,7 +175,7 @@ pub fn detect_named(head: &[u8], path: Option<&Path>) -> Result<Option<Dialect>,
     match identify(None, path, head, 0, true) {
         Detection::Dialect(dialect) => Ok(Some(dialect)),
         Detection::Foreign(foreign) => Err(foreign),
-        Detection::Unclear | Detection::NeedMore => Ok(None),
+        Detection::Unclear | Detection::Longer(_) | Detection::NeedMore => Ok(None),
     }
 }
 
@@ -133,9 +202,21 @@ pub(crate) fn identify(
         Some(dialect) => complete(dialect, bytes, is_last),
         None => match detect_at(bytes, offset, is_last) {
             Detection::Dialect(dialect) => Detection::Dialect(numbered(dialect)),
+            // The name says that an engine wrote a log there, so rather it is damaged.
+            Detection::Foreign(Foreign::Unknown) if path.is_some_and(is_named_by_engine) => Detection::Unclear,
+            Detection::Longer(Some(Foreign::Unknown)) if path.is_some_and(is_named_by_engine) => {
+                Detection::Longer(None)
+            }
             detection => detection,
         },
     }
+}
+
+/// Whether an engine names a log so: `000123.log`, or `MANIFEST-000001`.
+fn is_named_by_engine(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let is_manifest = |number: &str| number.len() >= 6 && is_digits(number);
+    log_number_of(path).is_some() || name.strip_prefix("MANIFEST-").is_some_and(is_manifest)
 }
 
 /// Whether the file may say more about a log of this dialect than its name does: its number, or that it is compressed.
@@ -221,6 +302,8 @@ pub(crate) enum Detection {
     Foreign(Foreign),
     /// It cannot be told.
     Unclear,
+    /// The file goes on after the look, and nothing in the look shows that it is a log. What follows it decides: see [`of_rest`].
+    Longer(Option<Foreign>),
     /// It can be told with more bytes.
     NeedMore,
 }
@@ -273,15 +356,167 @@ pub(crate) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> Detection {
     if offset > 0 {
         return Detection::Unclear;
     }
-    if let Some(foreign) = foreign(head) {
-        return Detection::Foreign(foreign);
-    }
     match behind_damage(&head[..head.len().min(BLOCK_LEN)]).map(|(_, dialect)| dialect) {
         Some(Dialect { name, .. }) if name == Dialect::WANDB.name => run_file(head, is_all),
         None if is_cut_recyclable(head) => Detection::Dialect(Dialect::RECYCLABLE),
         Some(dialect) => Detection::Dialect(with_compression(dialect, head)),
-        None => Detection::Unclear,
+        None => no_log(head),
     }
+}
+
+/// What a file is that begins with `head`, in which no dialect was detected. A `head` of [`DETECT_LEN`] may be the beginning of a longer file.
+///
+/// Neither a signature nor text outranks a valid fragment, or a first header that may be that of a torn or damaged record.
+fn no_log(head: &[u8]) -> Detection {
+    let is_whole = head.len() < DETECT_LEN;
+    if may_be_log(head, is_whole) {
+        return Detection::Unclear;
+    }
+    if let Some(foreign) = foreign(head) {
+        return Detection::Foreign(foreign);
+    }
+    // Seven bytes are there, since it may be a log else.
+    let kind = head[HEADER_LEN - 1];
+    let weak = if is_text(head) {
+        Some(Foreign::Text)
+    } else {
+        (kind != 0 && !is_written(kind)).then_some(Foreign::Unknown)
+    };
+    if is_whole {
+        footer(head).or(weak).map_or(Detection::Unclear, Detection::Foreign)
+    } else {
+        Detection::Longer(weak)
+    }
+}
+
+/// Whether a fragment of this type is written by any dialect.
+fn is_written(kind: u8) -> bool {
+    [Dialect::ROCKSDB, Dialect::PEBBLE]
+        .iter()
+        .any(|dialect| matches!(dialect.meaning(kind).role, Role::Fragment(_) | Role::Metadata(_)))
+}
+
+/// Whether a file that begins with `head` may be a log of which the first fragment is torn or damaged.
+fn may_be_log(head: &[u8], is_whole: bool) -> bool {
+    let Some(header) = head.first_chunk().map(Header::decode) else {
+        return true;
+    };
+    may_be_torn(header, is_whole.then_some(head.len()))
+        || head.iter().all(|&byte| byte == 0)
+        || has_wrong_type(head)
+        || has_fragment(head)
+}
+
+/// Whether this can be the first header of a record that is not there as a whole. One with a log number may be followed by what an older log left; any
+/// other record is torn where the file ends.
+fn may_be_torn(header: Header, file_len: Option<usize>) -> bool {
+    [Dialect::ROCKSDB, Dialect::PEBBLE].iter().any(|dialect| {
+        let meaning = dialect.meaning(header.kind);
+        let end = meaning.form.header_len() + usize::from(header.len);
+        let fits = match meaning.role {
+            Role::Fragment(Kind::Full) | Role::Metadata(_) => end <= BLOCK_LEN,
+            // The first part of a record goes to the end of its block.
+            Role::Fragment(Kind::First) => end == BLOCK_LEN,
+            _ => false,
+        };
+        fits && (meaning.form != Form::Plain || file_len.is_some_and(|len| end >= len))
+    })
+}
+
+/// Whether the first fragment is valid but for its type, in which one bit or more is wrong. A flipped bit elsewhere leaves a type that is written.
+fn has_wrong_type(head: &[u8]) -> bool {
+    let mut block = head[..head.len().min(BLOCK_LEN)].to_vec();
+    (0..=u8::MAX).filter(|&kind| is_written(kind)).any(|kind| {
+        block[HEADER_LEN - 1] = kind;
+        of_fragment(&block, |dialect| dialect.sound(&block, true)).is_some()
+    })
+}
+
+/// Whether a valid fragment stands anywhere in `head`, or one of a type that is not known at its beginning.
+fn has_fragment(head: &[u8]) -> bool {
+    let first = &head[..head.len().min(BLOCK_LEN)];
+    let is_of_unknown_type = [Dialect::ROCKSDB, Dialect::WANDB]
+        .iter()
+        .any(|dialect| dialect.sound(first, true).is_some());
+    // Also those of a run file, whose blocks may begin after its header.
+    let mut blocks = [0, Dialect::WANDB.prefix.len()]
+        .into_iter()
+        .flat_map(|begin| head.get(begin..).unwrap_or_default().chunks(BLOCK_LEN));
+    is_of_unknown_type || blocks.any(has_fragment_in)
+}
+
+/// Whether a valid fragment stands anywhere in this block.
+fn has_fragment_in(block: &[u8]) -> bool {
+    let scanner = Scanner::new(block);
+    (0..block.len().saturating_sub(HEADER_LEN - 1)).any(|begin| {
+        let rest = &block[begin..];
+        is_written(rest[HEADER_LEN - 1]) && of_fragment(rest, |dialect| scanner.sound(dialect, begin)).is_some()
+    })
+}
+
+/// What a file of `file_len` bytes is, in whose look no log was seen: a table by its end, or `weak`, unless a block after the look begins with a valid
+/// fragment. Of a log, all blocks do that are not damaged at their beginning. `read_at` reads at an offset of the file; if it gives nothing there, the
+/// file may be a log.
+pub(crate) fn of_rest(
+    weak: Option<Foreign>,
+    file_len: u64,
+    mut read_at: impl FnMut(u64, &mut [u8]) -> io::Result<usize>,
+) -> io::Result<Option<Foreign>> {
+    let mut end = [0; FOOTER_LEN];
+    if read_at(file_len.saturating_sub(FOOTER_LEN as u64), &mut end)? < FOOTER_LEN {
+        return Ok(None);
+    }
+    if let Some(table) = footer(&end) {
+        return Ok(Some(table));
+    }
+    if weak.is_none() {
+        return Ok(None);
+    }
+    let mut bytes = vec![0; BLOCK_LEN];
+    for block in (DETECT_LEN as u64..file_len).step_by(BLOCK_LEN) {
+        // Blocks may begin after a file header.
+        for begin in [block, block + Dialect::WANDB.prefix.len() as u64] {
+            let mut header = [0; HEADER_LEN];
+            if read_at(begin, &mut header)? < HEADER_LEN || !is_written(header[HEADER_LEN - 1]) {
+                continue;
+            }
+            let len = Form::Synced.header_len() + usize::from(Header::decode(&header).len);
+            let bytes = &mut bytes[..len.min(BLOCK_LEN)];
+            let len = read_at(begin, bytes)?;
+            let bytes = &bytes[..len];
+            if of_fragment(bytes, |dialect| dialect.sound(bytes, true)).is_some() {
+                return Ok(None);
+            }
+        }
+    }
+    Ok(weak)
+}
+
+/// The length of the magic number at the end of a table.
+const FOOTER_LEN: usize = 8;
+
+/// What table ends with these bytes.
+/// Source: LevelDB `table/format.h`, RocksDB `table/block_based/block_based_table_builder.cc`, `table/plain/plain_table_builder.cc`,
+/// `table/cuckoo/cuckoo_table_builder.cc`, Pebble `sstable/table.go`.
+fn footer(file: &[u8]) -> Option<Foreign> {
+    match u64::from_le_bytes(*file.last_chunk::<FOOTER_LEN>()?) {
+        0xdb47_7524_8b80_fb57 => Some(Foreign::LevelDbTable),
+        0x88e2_41b7_85f4_cff7 | 0x8242_2296_63bf_9564 | 0x4f34_18eb_7a8f_13b8 | 0x9267_89d0_c5f1_7873 => {
+            Some(Foreign::RocksDbTable)
+        }
+        0xb3aa_9ff0_b3aa_9ff0 => Some(Foreign::PebbleTable),
+        _ => None,
+    }
+}
+
+/// Whether `head` is UTF-8 without control bytes; the end of a longer file's may be in the middle of a character.
+fn is_text(head: &[u8]) -> bool {
+    let is_utf8 = match std::str::from_utf8(head) {
+        Ok(_) => true,
+        Err(error) => head.len() == DETECT_LEN && error.error_len().is_none(),
+    };
+    let is_control = |byte: &u8| byte.is_ascii_control() && !matches!(byte, b'\t' | b'\n' | b'\r' | b'\x0c');
+    is_utf8 && !head.iter().any(is_control)
 }
 
 /// `dialect`, or RocksDB's if the first fragment is damaged and the log is a compressed one.
@@ -501,11 +736,26 @@ fn foreign(head: &[u8]) -> Option<Foreign> {
         (b"SQLite format 3\0", Foreign::Sqlite),
         (b"\x37\x7f\x06\x82", Foreign::SqliteWal),
         (b"\x37\x7f\x06\x83", Foreign::SqliteWal),
+        (b"PAR1", Foreign::Parquet),
+        (b"ARROW1\0\0", Foreign::Arrow),
+        (b"PK\x03\x04", Foreign::Zip),
+        (b"PK\x05\x06", Foreign::Zip),
+        (b"Obj\x01", Foreign::Avro),
+        (b"\x7fELF", Foreign::Elf),
+        (b"\x89PNG\r\n\x1a\n", Foreign::Png),
+        (b"\xfd7zXZ\0", Foreign::Xz),
+        (b"version https://git-lfs.github.com/spec/", Foreign::GitLfs),
     ]
     .into_iter()
     .find(|(magic, _)| head.starts_with(magic));
     if let Some((_, foreign)) = by_magic {
         return Some(foreign);
+    }
+    if head.starts_with(b"BZh") && head.get(4..10) == Some(b"1AY&SY") {
+        return Some(Foreign::Bzip2);
+    }
+    if is_info_log(head) {
+        return Some(Foreign::InfoLog);
     }
     // TFRecord: the length as a u64, its checksum, the data, its checksum.
     if let Some((len, behind)) = head.split_first_chunk::<8>()
@@ -515,6 +765,13 @@ fn foreign(head: &[u8]) -> Option<Foreign> {
         return Some(Foreign::TfRecord);
     }
     prometheus(head).then_some(Foreign::Prometheus)
+}
+
+/// Whether a line of LevelDB's or RocksDB's `LOG` stands here: `2026/01/31-23:59:59.999999 `.
+fn is_info_log(head: &[u8]) -> bool {
+    let pattern = b"0000/00/00-00:00:00.000000 ";
+    let is_like = |(byte, like): (&u8, &u8)| byte == like || *like == b'0' && byte.is_ascii_digit();
+    head.len() >= pattern.len() && head.iter().zip(pattern).all(is_like)
 }
 
 /// Whether a record of a Prometheus log stands here: type, length and checksum of the payload, big endian.

@@ -395,6 +395,9 @@ impl Follower {
     }
 
     fn told(&mut self) -> Result<Told, Error> {
+        if !self.is_identified && !self.has_told && self.last.is_none() && self.rest.is_none() {
+            self.identify()?;
+        }
         match self.advance() {
             Ok(Told::Skipped(region))
                 if self.options.on_corruption == OnCorruption::Raise
@@ -418,9 +421,6 @@ impl Follower {
         }
         if let Some(rest) = self.rest {
             return self.rest_of_block(rest);
-        }
-        if !self.is_identified && !self.has_told {
-            self.identify()?;
         }
         let mut place = None;
         let mut is_mixed = false;
@@ -494,18 +494,33 @@ impl Follower {
     }
 
     /// Looks whether the file shows yet which log it is.
-    fn identify(&mut self) -> io::Result<()> {
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Foreign`] if a signature shows that it is no log. What has none may be a log of which the first record is not yet there.
+    fn identify(&mut self) -> Result<(), Error> {
         let mut head = vec![0; DETECT_LEN];
-        let len = self.file.read_at(0, &mut head)?;
-        // Nothing but a whole fragment decides, and for that all of the block need not be there. What looks like another format may be the first bytes
-        // of one, so it is not believed here.
+        let len = self.file.read_at(0, &mut head).map_err(|source| Error::Io {
+            path: Some(self.file.path.clone()),
+            source,
+        })?;
+        // Nothing but a whole fragment decides, and for that all of the block need not be there.
         let is_last = self.named.is_none();
-        if let Detection::Dialect(dialect) = identify(self.named, Some(&self.file.path), &head[..len], 0, is_last) {
-            self.is_identified = true;
-            if self.options.dialect != Some(dialect) {
-                self.options.dialect = Some(dialect);
-                self.restart();
+        match identify(self.named, Some(&self.file.path), &head[..len], 0, is_last) {
+            Detection::Dialect(dialect) => {
+                self.is_identified = true;
+                if self.options.dialect != Some(dialect) {
+                    self.options.dialect = Some(dialect);
+                    self.restart();
+                }
             }
+            Detection::Foreign(foreign) if foreign.has_signature() => {
+                return Err(Error::Foreign {
+                    path: Some(self.file.path.clone()),
+                    foreign,
+                });
+            }
+            _ => {}
         }
         Ok(())
     }

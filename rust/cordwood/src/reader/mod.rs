@@ -12,7 +12,7 @@ pub use pack::Pack;
 pub use source::{FileReader, SliceSource, Source, StreamSource};
 
 use crate::decode::{Decoder, End, OnCorruption, ReadOptions, RecordSpan, Step, Stored};
-use crate::dialect::{Detection, Dialect, identify};
+use crate::dialect::{Detection, Dialect, identify, of_rest};
 use crate::error::{Error, Reason, Severity, SkippedRegion};
 use crate::flip::{BitFlip, locate_in};
 use crate::log_info::LogInfo;
@@ -68,6 +68,8 @@ pub struct Reader<S> {
     decoder: Decoder,
     /// What to read with, as long as it is not known which log this is.
     undetected: Option<ReadOptions>,
+    /// The dialect was looked for, and nothing showed it.
+    is_unclear: bool,
     raises: bool,
     range_end: Option<u64>,
     end: Option<End>,
@@ -166,6 +168,7 @@ impl<R: Read> Reader<StreamSource<R>> {
             end,
             path,
             undetected,
+            is_unclear,
         } = self;
         Reader {
             source: change(source),
@@ -175,6 +178,7 @@ impl<R: Read> Reader<StreamSource<R>> {
             end,
             path,
             undetected,
+            is_unclear,
         }
     }
 }
@@ -198,6 +202,7 @@ impl<S: Source> Reader<S> {
             range_end: options.end,
             end: None,
             path: None,
+            is_unclear: false,
             undetected: options.must_look().then_some(options),
         }
     }
@@ -234,7 +239,7 @@ impl<S: Source> Reader<S> {
     /// # Errors
     ///
     /// * [`Error::Io`] if the source cannot be read; a further call tries again.
-    /// * [`Error::Foreign`] if it is a file of another format.
+    /// * [`Error::Foreign`] if it is no log.
     pub fn dialect(&mut self) -> Result<Dialect, Error> {
         while !self.is_detected()? {
             self.fill()?;
@@ -247,6 +252,16 @@ impl<S: Source> Reader<S> {
         self.decoder.info()
     }
 
+    /// The dialect that the file is in, as far as its bytes show it; `None` for a file that is read as LevelDB's since they show none.
+    ///
+    /// # Errors
+    ///
+    /// As [`dialect`](Self::dialect).
+    pub fn detect(&mut self) -> Result<Option<Dialect>, Error> {
+        let dialect = self.dialect()?;
+        Ok((!self.is_unclear).then_some(dialect))
+    }
+
     /// Finds out the dialect, if it is not known. `false`: more of the file is needed for it.
     fn is_detected(&mut self) -> Result<bool, Error> {
         let Some(options) = &self.undetected else {
@@ -254,17 +269,29 @@ impl<S: Source> Reader<S> {
         };
         let window = self.source.window();
         let path = self.path.as_deref();
-        let dialect = match identify(options.dialect, path, window.bytes, window.offset, window.is_last) {
-            Detection::NeedMore => return Ok(false),
-            Detection::Foreign(foreign) => {
-                return Err(Error::Foreign {
-                    path: self.path.clone(),
-                    foreign,
-                });
-            }
-            Detection::Dialect(dialect) => dialect,
-            Detection::Unclear => Dialect::LEVELDB,
+        let no_log = |foreign| Error::Foreign {
+            path: self.path.clone(),
+            foreign,
         };
+        let detected = match identify(options.dialect, path, window.bytes, window.offset, window.is_last) {
+            Detection::NeedMore => return Ok(false),
+            Detection::Foreign(foreign) => return Err(no_log(foreign)),
+            Detection::Longer(weak) => {
+                let read_at = |offset, buffer: &mut [u8]| self.source.read_aside(offset, buffer);
+                let foreign = self.source.file_len().map(|file_len| of_rest(weak, file_len, read_at));
+                let foreign = foreign.unwrap_or(Ok(None)).map_err(|source| Error::Io {
+                    path: self.path.clone(),
+                    source,
+                })?;
+                if let Some(foreign) = foreign {
+                    return Err(no_log(foreign));
+                }
+                None
+            }
+            Detection::Dialect(dialect) => Some(dialect),
+            Detection::Unclear => None,
+        };
+        let dialect = detected.unwrap_or(Dialect::LEVELDB);
         let decoder = Decoder::new(&options.clone().with_dialect(dialect));
         if window.offset > decoder.offset() {
             return Err(Error::Io {
@@ -273,6 +300,7 @@ impl<S: Source> Reader<S> {
             });
         }
         self.decoder = decoder;
+        self.is_unclear = detected.is_none();
         self.undetected = None;
         Ok(true)
     }

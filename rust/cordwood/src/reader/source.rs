@@ -30,6 +30,17 @@ pub trait Source {
 
     /// The length of the file in bytes, if it is known.
     fn file_len(&self) -> Option<u64>;
+
+    /// Copies bytes from the file offset `offset` on into `buffer`, and says how many: fewer at the end of the file, none if the source can only be
+    /// read on. The window stays as it is. A reader looks so at the rest of a long file that does not begin as a log.
+    ///
+    /// # Errors
+    ///
+    /// What the file says.
+    fn read_aside(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let _ = (offset, buffer);
+        Ok(0)
+    }
 }
 
 /// A file that is in memory as a whole.
@@ -61,6 +72,14 @@ impl Source for SliceSource<'_> {
 
     fn file_len(&self) -> Option<u64> {
         Some(self.file.len() as u64)
+    }
+
+    fn read_aside(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let rest = usize::try_from(offset).ok().and_then(|offset| self.file.get(offset..));
+        let rest = rest.unwrap_or_default();
+        let len = rest.len().min(buffer.len());
+        buffer[..len].copy_from_slice(&rest[..len]);
+        Ok(len)
     }
 }
 
@@ -162,6 +181,8 @@ pub struct StreamSource<R> {
     filled: usize,
     is_last: bool,
     file_len: Option<u64>,
+    /// The file that is read, if it can be read at any offset.
+    aside: Option<FileReader>,
 }
 
 impl StreamSource<FileReader> {
@@ -184,7 +205,8 @@ impl StreamSource<FileReader> {
             return Ok(StreamSource::new(file, 0));
         };
         let offset = file.seek(SeekFrom::Start(offset.min(file_len)))?;
-        Ok(StreamSource::new(file, offset).with_len(file_len))
+        let aside = file.clone();
+        Ok(StreamSource::new(file, offset).with_len(file_len).with_aside(aside))
     }
 }
 
@@ -199,6 +221,16 @@ impl<R: Read> StreamSource<R> {
             filled: 0,
             is_last: false,
             file_len: None,
+            aside: None,
+        }
+    }
+
+    /// Says in which file these bytes are, so that it can be looked at elsewhere, too: see [`Source::read_aside`].
+    #[must_use]
+    pub fn with_aside(self, file: FileReader) -> Self {
+        StreamSource {
+            aside: Some(file),
+            ..self
         }
     }
 
@@ -226,6 +258,7 @@ impl<R: Read> StreamSource<R> {
             filled,
             is_last,
             file_len,
+            aside,
         } = self;
         StreamSource {
             read: wrap(read),
@@ -235,6 +268,7 @@ impl<R: Read> StreamSource<R> {
             filled,
             is_last,
             file_len,
+            aside,
         }
     }
 
@@ -317,6 +351,22 @@ impl<R: Read> Source for StreamSource<R> {
 
     fn file_len(&self) -> Option<u64> {
         self.file_len
+    }
+
+    fn read_aside(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let Some(file) = &self.aside else { return Ok(0) };
+        let mut file = file.clone();
+        file.seek(SeekFrom::Start(offset))?;
+        let mut done = 0;
+        while done < buffer.len() {
+            match file.read(&mut buffer[done..]) {
+                Ok(0) => break,
+                Ok(len) => done += len,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(done)
     }
 }
 

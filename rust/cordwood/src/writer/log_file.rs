@@ -247,7 +247,7 @@ impl LogFile {
     /// * [`Error::Locked`] if another writer has it open.
     /// * [`Error::WrongDialect`] if the fragments of the file are not of the dialect that the options name.
     /// * [`Error::NeverAppended`] for a dialect with a log number, or with compression: RocksDB and Pebble create a new log instead.
-    /// * [`Error::Foreign`] or [`Error::NoLog`] if the file is no log.
+    /// * [`Error::Foreign`] if the file is no log.
     /// * [`Error::TornTail`] if it ends in an incomplete record or in zeros, and the choice is to refuse.
     /// * [`Error::Corruption`] if it is damaged, unless the choice is to pad.
     ///

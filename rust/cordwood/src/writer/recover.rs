@@ -8,7 +8,7 @@ use super::options::{LogFileOptions, OnTornTail};
 use super::storage::{Storage, StorageReader, write_all};
 use super::unsynced;
 use crate::decode::{OnCorruption, ReadOptions};
-use crate::dialect::{DETECT_LEN, Dialect, Role, detect};
+use crate::dialect::{DETECT_LEN, Detection, Dialect, Foreign, Role, identify, of_rest};
 use crate::error::{Error, Reason, Severity, SkippedRegion};
 use crate::flip::locate_in;
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind};
@@ -106,16 +106,28 @@ pub(super) fn recover(
 fn dialect_of(
     storage: &dyn Storage,
     named: Option<Dialect>,
-    path: Option<&Path>,
+    file: Option<&Path>,
     file_len: u64,
 ) -> Result<Dialect, Error> {
-    let path = || path.map(Path::to_owned);
+    let path = || file.map(Path::to_owned);
     let head = read_at_most(storage, 0, DETECT_LEN as u64).map_err(|source| Error::Io { path: path(), source })?;
-    let found = match (detect(&head), named) {
-        (Ok(found), _) => found,
-        (Err(_), Some(_)) => None,
-        (Err(foreign), None) => return Err(Error::Foreign { path: path(), foreign }),
+    let read_at = |offset, buffer: &mut [u8]| {
+        let bytes = read_at_most(storage, offset, buffer.len() as u64)?;
+        buffer[..bytes.len()].copy_from_slice(&bytes);
+        Ok(bytes.len())
     };
+    let found = match identify(None, file, &head, 0, true) {
+        Detection::Dialect(found) => Ok(found),
+        Detection::Foreign(foreign) => Err(Some(foreign)),
+        Detection::Longer(weak) if named.is_none() => {
+            Err(of_rest(weak, file_len, read_at).map_err(|source| Error::Io { path: path(), source })?)
+        }
+        Detection::Longer(_) | Detection::Unclear | Detection::NeedMore => Err(None),
+    };
+    if let (Err(Some(foreign)), None) = (found, named) {
+        return Err(Error::Foreign { path: path(), foreign });
+    }
+    let found = found.ok();
     if let (Some(named), Some(found)) = (named, found)
         && !reads(named, found, file_len)
     {
@@ -311,9 +323,9 @@ impl LogBefore<'_> {
                     path,
                     dialect: Dialect::RECYCLABLE,
                 },
-                None => Error::NoLog {
+                None => Error::Foreign {
                     path,
-                    file_len: self.file_len,
+                    foreign: Foreign::Unknown,
                 },
             });
         }
