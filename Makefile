@@ -122,7 +122,7 @@ model:  ## Explore the writer's model to a greater depth
 
 # Fuzzing ---------------------------------------------------------------------------------------
 
-FUZZ_TARGETS := decode round_trip append_damage stream_slice checksum payload
+FUZZ_TARGETS := decode dialects follow round_trip append_damage stream_slice checksum payload
 FUZZ_SECONDS := 60
 CARGO_FUZZ   := target/tools/bin/cargo-fuzz
 
