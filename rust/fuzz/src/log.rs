@@ -188,7 +188,7 @@ pub struct Log {
     pub is_whole: bool,
     /// How long the log was, without damage and without the older one.
     pub own_len: usize,
-    /// What the file held before the log was written: all of the older one.
+    /// All of the older log, if it has fragments of the same form.
     pub older: Vec<u8>,
 }
 
@@ -299,7 +299,8 @@ impl Script<'_> {
             records: records.into_iter().map(|(offset, _, data)| (offset, data)).collect(),
             file,
             own_len,
-            older,
+            // Fragments without a number, before any of this log is there, may be its own.
+            older: if older_form.is_some() { older } else { Vec::new() },
         }
     }
 
