@@ -322,6 +322,11 @@ impl Script<'_> {
             if bytes.len() > LEN_MAX {
                 break;
             }
+            // A fragment without a number that begins just where the new log ends is taken for its own.
+            let payload = match *payload {
+                Payload::Log(_, size) => Payload::Noise(0, size),
+                payload => payload,
+            };
             let data = payload.bytes((bytes.len() + form.header_len()) as u64);
             form.append(&mut bytes, 0, &data);
         }
