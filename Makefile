@@ -128,7 +128,7 @@ loom:  ## Try all orders of threads that append, sync and close
 
 # Fuzzing ---------------------------------------------------------------------------------------
 
-FUZZ_TARGETS := decode round_trip append_damage stream_slice checksum payload
+FUZZ_TARGETS := decode dialects follow round_trip append_damage stream_slice checksum payload
 FUZZ_SECONDS := 60
 CARGO_FUZZ   := target/tools/bin/cargo-fuzz
 

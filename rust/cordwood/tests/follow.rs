@@ -1,5 +1,9 @@
 //! A file that grows: every record once and in order, no false damage, no true damage left out.
 
+#[path = "common/wire.rs"]
+#[allow(dead_code, reason = "not every test file needs all of it")]
+mod wire;
+
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{Seek, SeekFrom, Write};
@@ -9,10 +13,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use cordwood::{
-    BLOCK_LEN, Encoder, End, Error, Event, FollowOptions, Follower, NotYet, OnCorruption, Poll, ReadOptions, Reader,
-    Reason, SkippedRegion, WaitReason, Writer,
+    BLOCK_LEN, Dialect, Encoder, End, Error, Event, FollowOptions, Follower, NotYet, OnCorruption, Poll, ReadOptions,
+    Reader, Reason, SkippedRegion, WaitReason, Writer,
 };
 use tempfile::TempDir;
+use wire::Wire;
 
 /// Records and their log.
 struct Log {
@@ -674,4 +679,71 @@ fn what_cannot_be_followed() {
     assert_eq!(kind(folder.path()), std::io::ErrorKind::IsADirectory);
     #[cfg(unix)]
     assert_eq!(kind(Path::new("/dev/null")), std::io::ErrorKind::InvalidInput);
+}
+
+/// A log of RocksDB with a number, in a file that held an older log without numbers.
+#[test]
+fn an_older_log_of_another_form_is_not_returned() {
+    let (_folder, path) = folder();
+    let mut older = Vec::new();
+    while older.len() < 2 * BLOCK_LEN {
+        Wire::Plain.append(&mut older, 0, &[b'o'; 100]);
+    }
+    let mut file = Wire::Recyclable(5).full(b"new");
+    let own_len = file.len();
+    file.extend(&older[own_len..]);
+    fs::write(&path, &file).unwrap();
+
+    let dialect = Dialect::ROCKSDB.with_log_number(5);
+    let options = FollowOptions::default()
+        .with_on_corruption(OnCorruption::Skip)
+        .with_retry(0, Duration::ZERO)
+        .with_dialect(dialect);
+    let mut told = Vec::new();
+    let not_yet = drain(&mut Follower::open(&path, options).unwrap(), &mut told);
+    assert_eq!(records(&told), [b"new"]);
+    assert_eq!((not_yet.offset, not_yet.reason), (own_len as u64, WaitReason::Idle));
+
+    // The rest of the new log shows that the old one is written over.
+    let mut log = file[..own_len].to_vec();
+    Wire::Recyclable(5).append(&mut log, 0, &[b'n'; 2 * BLOCK_LEN]);
+    let mut follower = Follower::open(&path, FollowOptions::default().with_dialect(dialect)).unwrap();
+    fs::write(&path, &log).unwrap();
+    let mut told = Vec::new();
+    drain(&mut follower, &mut told);
+    assert_eq!(records(&told), [b"new".to_vec(), vec![b'n'; 2 * BLOCK_LEN]]);
+}
+
+/// As long as the dialect is not known, the header of the first fragment may be longer than LevelDB's.
+#[test]
+fn the_first_fragment_of_any_dialect_is_waited_for() {
+    for wire in [Wire::Plain, Wire::Recyclable(4), Wire::Synced(4, 9)] {
+        for data in [&b""[..], b"first"] {
+            let (_folder, path) = folder();
+            let file = wire.full(data);
+            fs::write(&path, b"").unwrap();
+            let options = FollowOptions::default().with_retry(0, Duration::ZERO);
+            let mut follower = Follower::open(&path, options).unwrap();
+            for len in 1..file.len() {
+                fs::write(&path, &file[..len]).unwrap();
+                let poll = follower.poll();
+                assert!(
+                    matches!(
+                        &poll,
+                        Ok(Poll::NotYet(NotYet {
+                            reason: WaitReason::Incomplete,
+                            ..
+                        }))
+                    ),
+                    "{wire:?}, {len} bytes: {poll:?}"
+                );
+            }
+            fs::write(&path, &file).unwrap();
+            let poll = follower.poll();
+            assert!(
+                matches!(&poll, Ok(Poll::Record(record)) if record.data == data),
+                "{wire:?}: {poll:?}"
+            );
+        }
+    }
 }

@@ -145,6 +145,18 @@ fn a_torn_run_file_of_the_old_grid_is_told_by_the_length_of_its_first_fragment()
     assert_eq!(detect(&short), Ok(Some(Dialect::WANDB)));
 }
 
+/// The last record of the file lies where a block that begins at offset 0 would end.
+#[test]
+fn a_short_run_file_of_the_old_grid_is_detected_by_a_fragment_across_the_edge() {
+    for first_len in 32_741..=32_754 {
+        let mut file = b":W&B\xe1\xbe\x00".to_vec();
+        Wire::Ieee.append(&mut file, 7, &vec![b'x'; first_len]);
+        Wire::Ieee.append(&mut file, 7, &[]);
+        let (records, reasons) = read(&file, &skip());
+        assert_eq!((records.len(), reasons), (2, vec!["file_header"]), "{first_len}");
+    }
+}
+
 #[test]
 fn a_damaged_file_header_is_that_which_it_is_closest_to() {
     for (header, dialect) in [

@@ -174,7 +174,7 @@ fn run(path: &Path, session: Session<'_>) {
         .with_dialect(Dialect::LEVELDB)
         .with_on_corruption(OnCorruption::Skip);
     let (events_after, _) = read::slice(&after, &skip);
-    read::assert_tiles(&after, &events_after);
+    read::assert_tiles(&after, Dialect::LEVELDB, &events_after);
     let found = read::records(events_after);
     // Not `assert_eq!`: the bytes would hide what is missing.
     let offsets = |records: &[(u64, Vec<u8>)]| records.iter().map(|(offset, _)| *offset).collect::<Vec<_>>();

@@ -3,7 +3,7 @@
 #![no_main]
 
 use arbitrary::Arbitrary;
-use cordwood::OnCorruption;
+use cordwood::{Dialect, OnCorruption};
 use cordwood_fuzz::file::Script;
 use cordwood_fuzz::options::Options;
 use cordwood_fuzz::{model, read};
@@ -35,7 +35,7 @@ fuzz_target!(|input: Input<'_>| {
         "{end:?} is not {expected_end:?}, {options:?}"
     );
     if (options.start, options.end) == (0, None) {
-        read::assert_tiles(&file.bytes, &events);
+        read::assert_tiles(&file.bytes, Dialect::LEVELDB, &events);
     }
     if options.on_corruption == OnCorruption::Salvage {
         let (without, _) = read::slice(&file.bytes, &options.clone().with_on_corruption(OnCorruption::Skip));

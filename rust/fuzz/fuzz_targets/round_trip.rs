@@ -128,7 +128,7 @@ fn read(begin: u64, file: &[u8], records: Vec<(u64, Vec<u8>)>) {
             offset: file.len() as u64
         }
     );
-    read::assert_tiles(file, &events);
+    read::assert_tiles(file, Dialect::LEVELDB, &events);
     assert!(
         events.iter().all(|event| matches!(event, Event::Record { .. })),
         "whole records only"

@@ -141,8 +141,9 @@ pub enum Place {
     Any(u32),
 }
 
+/// What happens to a file.
 #[derive(Arbitrary, Debug, Clone, Copy)]
-enum Damage<'a> {
+pub(crate) enum Damage<'a> {
     Flip(Place, u8),
     Set(Place, u8, Size),
     Overwrite(Place, Few<'a>),
@@ -216,9 +217,7 @@ impl Script<'_> {
                     }
                 }
                 for &damage in damage {
-                    if !file.bytes.is_empty() {
-                        file.damage(damage);
-                    }
+                    file.damage(damage);
                 }
             }
         }
@@ -227,6 +226,15 @@ impl Script<'_> {
 }
 
 impl File {
+    /// A file of these bytes, with these places to aim at.
+    pub(crate) fn new(bytes: Vec<u8>, headers: Vec<usize>, data_lens: Vec<usize>) -> Self {
+        File {
+            bytes,
+            headers,
+            data_lens,
+        }
+    }
+
     fn len(&self) -> u64 {
         self.bytes.len() as u64
     }
@@ -295,7 +303,10 @@ impl File {
         begin..self.bytes.len().min(begin + len)
     }
 
-    fn damage(&mut self, damage: Damage<'_>) {
+    pub(crate) fn damage(&mut self, damage: Damage<'_>) {
+        if self.bytes.is_empty() {
+            return;
+        }
         let header = |piece: u8| {
             self.headers
                 .get(usize::from(piece) % self.headers.len().max(1))

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod file;
+pub mod log;
 pub mod model;
 pub mod options;
 pub mod read;

@@ -57,8 +57,19 @@ impl Event {
 /// The table "Reasons".
 fn severity_of(reason: Reason) -> Severity {
     match reason.as_str() {
-        "bad_length" | "checksum_mismatch" | "unknown_kind" | "missing_start" | "missing_end"
-        | "interrupted_record" | "zero_header" | "record_too_large" => Severity::Corruption,
+        "bad_length"
+        | "checksum_mismatch"
+        | "unknown_kind"
+        | "missing_start"
+        | "missing_end"
+        | "interrupted_record"
+        | "zero_header"
+        | "record_too_large"
+        | "bad_file_header"
+        | "bad_metadata"
+        | "lost_write"
+        | "unsupported_compression"
+        | "bad_compression" => Severity::Corruption,
         "torn_tail" => Severity::TornTail,
         _ => Severity::Info,
     }
@@ -71,7 +82,8 @@ pub fn stored_checksum(kind: u8, payload: &[u8]) -> u32 {
     mask(crc32c_append(crc32c(&[kind]), payload))
 }
 
-fn mask(crc: u32) -> u32 {
+/// The checksum as a header states it.
+pub(crate) fn mask(crc: u32) -> u32 {
     crc.rotate_right(15).wrapping_add(0xa282_ead8)
 }
 

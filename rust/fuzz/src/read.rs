@@ -1,9 +1,11 @@
 //! What the crate's readers say, as the model's events.
 
 use cordwood::{
-    BLOCK_LEN, End, Error, OnCorruption, ReadOptions, Reader, Record, RecordSpan, Severity, SkippedRegion, Source,
+    BLOCK_LEN, Dialect, End, Error, OnCorruption, ReadOptions, Reader, Record, RecordSpan, Severity, SkippedRegion,
+    Source,
 };
 
+use crate::log::{header_len_max, layout};
 use crate::model::Event;
 
 impl From<Record<'_>> for Event {
@@ -108,34 +110,38 @@ pub fn records(events: Vec<Event>) -> Vec<(u64, Vec<u8>)> {
     records.collect()
 }
 
-/// "The promise": the spans ascend and do not overlap, and what lies between them, or behind the last, is a trailer.
+/// "The promise": the spans ascend and do not overlap, and what lies between them, or after the last, is a trailer.
 ///
 /// `events` are those of the whole file.
-pub fn assert_tiles(file: &[u8], events: &[Event]) {
+pub fn assert_tiles(file: &[u8], dialect: Dialect, events: &[Event]) {
     let mut at = 0;
     let mut before = None;
     for event in events {
         let (begin, end) = event.span();
-        assert!(at <= begin && begin < end, "{event:?} behind {at}");
-        assert_trailer(file, at, begin, before);
+        assert!(at <= begin && begin < end, "{event:?} after {at}");
+        assert_trailer(file, dialect, at, begin, before);
         at = end;
         before = Some(event);
     }
-    assert_trailer(file, at, file.len() as u64, before);
+    assert_trailer(file, dialect, at, file.len() as u64, before);
 }
 
-fn assert_trailer(file: &[u8], begin: u64, end: u64, before: Option<&Event>) {
-    assert!(end <= file.len() as u64, "{end} is behind the end of the file");
+fn assert_trailer(file: &[u8], dialect: Dialect, begin: u64, end: u64, before: Option<&Event>) {
+    assert!(end <= file.len() as u64, "{end} is after the end of the file");
     let Some(bytes) = file.get(begin as usize..end as usize).filter(|bytes| !bytes.is_empty()) else {
         return;
     };
-    let left = BLOCK_LEN as u64 - begin % BLOCK_LEN as u64;
+    let (_, grid) = layout(dialect);
+    let left = BLOCK_LEN as u64 - begin.wrapping_sub(grid as u64) % BLOCK_LEN as u64;
     let is_to_its_end = end - begin == left || (end - begin < left && end == file.len() as u64);
-    assert!(left < 7 && is_to_its_end, "[{begin}, {end}) is no trailer");
+    assert!(
+        left < header_len_max(dialect) as u64 && is_to_its_end,
+        "[{begin}, {end}) is no trailer"
+    );
     // A record ends with neither FIRST nor MIDDLE.
-    let is_inside = matches!(before, Some(Event::Skipped { .. }));
+    let is_inside = left < 7 && matches!(before, Some(Event::Skipped { .. }));
     assert!(
         is_inside || bytes.iter().all(|&byte| byte == 0),
-        "[{begin}, {end}) is not zero, behind {before:?}"
+        "[{begin}, {end}) is not zero, after {before:?}"
     );
 }

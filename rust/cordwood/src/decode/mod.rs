@@ -312,6 +312,11 @@ impl Decoder {
         self.is_live = true;
     }
 
+    /// The form of the last fragment of a record that was read, if any was.
+    pub(crate) fn form(&self) -> Option<Form> {
+        self.form
+    }
+
     /// Whether the first fragments of a record are held, and not yet its last.
     pub(crate) fn has_parts(&self) -> bool {
         self.assembler.has_parts()

@@ -722,7 +722,19 @@ fn wandb_grid(head: &[u8], is_all: bool) -> Detection {
         let end = HEADER_LEN + usize::from(len);
         matches!(kind, 1 | 2) && end > BLOCK_LEN - prefix_len && end <= BLOCK_LEN
     });
-    let is_old = !has_second_block_at(BLOCK_LEN) && (has_second_block_at(BLOCK_LEN + prefix_len) || is_too_long);
+    // A valid fragment of the first block that passes the end that this block would have.
+    let crosses = || {
+        let block = head.get(..BLOCK_LEN + prefix_len).unwrap_or(head);
+        let mut at = prefix_len;
+        while at < BLOCK_LEN
+            && let Some(sound) = Dialect::WANDB.sound(block.get(at..).unwrap_or_default(), true)
+        {
+            at += sound.end;
+        }
+        at > BLOCK_LEN
+    };
+    let is_old =
+        !has_second_block_at(BLOCK_LEN) && (has_second_block_at(BLOCK_LEN + prefix_len) || is_too_long || crosses());
     Detection::Dialect(if is_old { Dialect::WANDB_OLD } else { Dialect::WANDB })
 }
 

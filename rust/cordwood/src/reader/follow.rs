@@ -548,6 +548,13 @@ impl Follower {
         }
         let bytes = self.file.window().at(at, left);
         let mut reason = reason_to_wait(&dialect, bytes, left, self.decoder.has_parts());
+        let is_undetected = self.named.is_none() && !self.is_identified && !self.has_told;
+        let is_incomplete_in =
+            |dialect: &Dialect| reason_to_wait(dialect, bytes, left, false) == WaitReason::Incomplete;
+        if is_undetected && [Dialect::ROCKSDB, Dialect::PEBBLE].iter().any(is_incomplete_in) {
+            // The first fragment decides on the dialect. Its header may be a longer one, of which a part is there.
+            reason = WaitReason::Incomplete;
+        }
         if reason == WaitReason::Suspect && dialect.log_number().is_some() {
             // It may be the middle of an older log. Only what this one has behind it shows that it is not.
             reason = WaitReason::Idle;
@@ -595,7 +602,11 @@ impl Follower {
             if matches!(dialect.meaning(block[HEADER_LEN - 1]).role, Role::Fragment(_)) {
                 len = self.file.read_at(probe, &mut block)?;
             }
-            if let Found::Fragment { .. } = find(&dialect, &block[..len], BLOCK_LEN, false, true) {
+            // A log with a number has fragments of one form: those of another one are left over from an older log.
+            let is_own = |form| dialect.log_number().is_none() || self.decoder.form().is_none_or(|own| own == form);
+            if let Found::Fragment { form, .. } = find(&dialect, &block[..len], BLOCK_LEN, false, true)
+                && is_own(form)
+            {
                 self.passed = probe;
             }
             self.probe = self.probe.max(probe + BLOCK_LEN as u64);

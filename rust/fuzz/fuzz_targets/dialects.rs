@@ -1,0 +1,238 @@
+//! A log of any dialect, with an older log after it and damage, read in every way that there is, under every policy: all say the same.
+
+#![no_main]
+
+use std::num::NonZeroUsize;
+
+use arbitrary::Arbitrary;
+use cordwood::{
+    Dialect, End, Error, OnCorruption, ReadOptions, Reader, Reason, Severity, Source, StreamSource, detect, verbs,
+};
+use cordwood_fuzz::log::{Log, Script};
+use cordwood_fuzz::model::Event;
+use cordwood_fuzz::options::Options;
+use cordwood_fuzz::read;
+use cordwood_fuzz::steps::{Steps, Trickle};
+use libfuzzer_sys::fuzz_target;
+
+const POLICIES: [OnCorruption; 4] = [
+    OnCorruption::Raise,
+    OnCorruption::Skip,
+    OnCorruption::Stop,
+    OnCorruption::Salvage,
+];
+
+/// As what a log is read.
+#[derive(Arbitrary, Debug, Clone, Copy)]
+enum Named {
+    /// As what it is detected to be.
+    Not,
+    /// As what it is.
+    Right,
+    /// As any other: of this dialect, with this number.
+    Other(u8, Option<u8>, bool),
+}
+
+#[derive(Arbitrary, Debug)]
+struct Input<'a> {
+    named: Named,
+    options: Options,
+    steps: Steps<'a>,
+    script: Script<'a>,
+}
+
+fuzz_target!(|input: Input<'_>| {
+    let mut steps = input.steps;
+    let log = input.script.build();
+    what_was_written(&log, POLICIES[usize::from(steps.choice()) % POLICIES.len()]);
+
+    let mut options = input.options.of(&log.file);
+    options.dialect = match input.named {
+        Named::Not => None,
+        Named::Right => Some(log.dialect),
+        Named::Other(dialect, number, is_zstd) => {
+            let mut other = Dialect::ALL[usize::from(dialect) % Dialect::ALL.len()];
+            if let Some(number) = number {
+                other = other.with_log_number(u32::from(number % 8));
+            }
+            Some(if is_zstd { other.with_zstd() } else { other })
+        }
+    };
+    let file = &log.file.bytes;
+    let dialect = match Reader::from_slice(file, options.clone()).dialect() {
+        Ok(dialect) => dialect,
+        Err(Error::Foreign { .. }) => return,
+        Err(error) => panic!("{error}"),
+    };
+
+    // One policy in every way, and all of them in one.
+    let (events, end) = read::slice(file, &options);
+    every_way(file, &options, dialect, &mut steps, &events, end);
+    let [raised, skipped, stopped, salvaged] =
+        POLICIES.map(|policy| read::slice(file, &options.clone().with_on_corruption(policy)).0);
+    assert_eq!(raised, skipped);
+    // What `stop` returns is what comes before the first damage, and the damage.
+    let is_damage = |event: &Event| event.is(Severity::Corruption);
+    let until = skipped.iter().position(is_damage).map_or(skipped.len(), |at| at + 1);
+    let is_not_read = |event: &&Event| {
+        matches!(
+            event,
+            Event::Skipped {
+                reason: Reason::NotRead,
+                ..
+            }
+        )
+    };
+    let not_read = stopped.iter().filter(is_not_read).count();
+    assert!(not_read <= 1);
+    assert_eq!(stopped[..stopped.len() - not_read], skipped[..until]);
+    assert_superset(&salvaged, &skipped);
+});
+
+/// What was written before all damage is read, with the dialect named and detected.
+fn what_was_written(log: &Log, policy: OnCorruption) {
+    let file = &log.file.bytes;
+    let intact = &log.records[..log.intact_count];
+    let detected = detect(file);
+    if !intact.is_empty() {
+        assert!(matches!(detected, Ok(Some(_))), "{detected:?} is {:?}", log.dialect);
+    }
+    for dialect in [Some(log.dialect), None] {
+        if dialect.is_none() && intact.is_empty() {
+            continue;
+        }
+        let mut options = ReadOptions::default().with_on_corruption(policy);
+        options.dialect = dialect;
+        let found = read::records(read::slice(file, &options).0);
+        let same = (found.iter().zip(intact)).take_while(|(found, intact)| found == intact);
+        assert_eq!(same.count(), intact.len(), "{policy:?}, {dialect:?}, {:?}", log.dialect);
+        assert!(
+            !log.is_whole || found.len() == intact.len(),
+            "more records than were written, {policy:?}, {dialect:?}, {:?}",
+            log.dialect
+        );
+    }
+}
+
+/// What each way to read the file says is what a reader of all of it says.
+fn every_way(
+    file: &[u8],
+    options: &ReadOptions,
+    dialect: Dialect,
+    steps: &mut Steps<'_>,
+    expected: &[Event],
+    end: End,
+) {
+    let source = StreamSource::new(Trickle::new(file, 0, steps.clone()), 0).with_len(file.len() as u64);
+    let (events, short_end) = patiently(&mut Reader::with_source(source, options.clone()));
+    assert_eq!(events, expected, "short reads");
+    assert_eq!(short_end, end, "short reads");
+
+    let count = NonZeroUsize::MIN.saturating_add(usize::from(steps.choice() % 4));
+    let one = verbs::verify_slice(file, options, NonZeroUsize::MIN).expect("no foreign file");
+    assert_eq!(one.record_count, read::records(expected.to_vec()).len() as u64);
+    let several = verbs::verify_slice(file, options, count).expect("no foreign file");
+    assert_eq!(one, several, "{count} threads");
+
+    let named = options.clone().with_dialect(dialect);
+    let parts = verbs::split_ranges(&named, Some(file.len() as u64), count);
+    let of = |part: &ReadOptions| Reader::from_slice(file, part.clone());
+    let joined: Vec<Event> = parts.iter().flat_map(|part| read::slice(file, part).0).collect();
+    assert_eq!(joined, expected, "{count} parts");
+    let stat = verbs::stat(&mut of(&named)).expect("a log");
+    let stat_of_parts = verbs::stat_ranges(parts.iter().map(of).collect()).expect("a log");
+    assert_eq!(stat, stat_of_parts, "{count} parts");
+
+    if (options.start, options.end) == (0, None) {
+        read::assert_tiles(file, dialect, expected);
+        let sum = stat.stored_len + stat.header_len + stat.trailer_len + stat.skipped_len;
+        assert_eq!(sum, file.len() as u64, "{stat:?}");
+        if options.on_corruption == OnCorruption::Salvage && *options == all_of(options) {
+            fragments(file, options.dialect, expected);
+        }
+        if options.on_corruption != OnCorruption::Stop {
+            two_ranges(file, &named, steps, expected);
+        }
+    }
+}
+
+/// The options that `fragments` has.
+fn all_of(options: &ReadOptions) -> ReadOptions {
+    let mut all = ReadOptions::default().with_on_corruption(OnCorruption::Salvage);
+    all.dialect = options.dialect;
+    all
+}
+
+/// A file that is cut anywhere in two: each record is in one of them.
+fn two_ranges(file: &[u8], options: &ReadOptions, steps: &mut Steps<'_>, expected: &[Event]) {
+    let is_end = |event: &Event| {
+        matches!(
+            event,
+            Event::Skipped {
+                reason: Reason::EndTrailer,
+                ..
+            }
+        )
+    };
+    if expected.iter().any(is_end) {
+        return;
+    }
+    let edge = file.len() as u64 * u64::from(steps.choice()) / 255;
+    let halves = [(0, Some(edge)), (edge, None)]
+        .map(|(start, end)| read::records(read::slice(file, &options.clone().with_range(start, end)).0));
+    assert_eq!(halves.concat(), read::records(expected.to_vec()), "cut at {edge}");
+}
+
+/// Each byte of the file belongs to one entry, and the records are those of `salvage`.
+fn fragments(file: &[u8], dialect: Option<Dialect>, expected: &[Event]) {
+    let mut fragments = verbs::fragments_slice(file, dialect);
+    let grid = match fragments.dialect().map(Dialect::name) {
+        Ok("wandb_old") => 7,
+        _ => 0,
+    };
+    let mut at = 0;
+    let mut records = Vec::new();
+    while let Some(fragment) = fragments.next_fragment().expect("a log") {
+        let (begin, end) = (fragment.offset, fragment.end_offset);
+        assert!(begin == at && begin < end, "{fragment:?} after {at}");
+        let block = |offset: u64| (offset + 32_768 - grid) / 32_768;
+        assert!(block(begin) == block(end - 1), "{fragment:?} in two blocks");
+        at = end;
+        if let Some(record) = fragment.record_offset
+            && records.last() != Some(&record)
+        {
+            records.push(record);
+        }
+    }
+    assert_eq!(at, file.len() as u64, "fragments");
+    let expected = read::records(expected.to_vec());
+    assert_eq!(records, expected.iter().map(|record| record.0).collect::<Vec<_>>());
+}
+
+fn assert_superset(salvaged: &[Event], skipped: &[Event]) {
+    let salvaged = read::records(salvaged.to_vec());
+    let mut rest = salvaged.iter();
+    for record in read::records(skipped.to_vec()) {
+        assert!(rest.any(|found| *found == record), "the record at {} is lost", record.0);
+    }
+}
+
+/// All events of a reader whose reads fail now and then.
+fn patiently<S: Source>(reader: &mut Reader<S>) -> (Vec<Event>, End) {
+    let mut events = Vec::new();
+    let mut errors = 0;
+    loop {
+        match reader.next_event() {
+            Ok(Some(cordwood::Event::Record(record))) => events.push(record.into()),
+            Ok(Some(cordwood::Event::Skipped(region))) | Err(Error::Corruption { region, .. }) => {
+                events.push(region.into());
+            }
+            Ok(None) => return (events, reader.end().expect("an end")),
+            Err(Error::Io { .. }) => {
+                errors += 1;
+                assert!(errors < 10_000, "no end");
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! A log of any dialect that grows in steps while it is followed: records are returned as they were written, each once, and in the end all that a
+//! reader of the finished file returns.
+
+#![no_main]
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::time::Duration;
+
+use arbitrary::Arbitrary;
+use cordwood::{Dialect, Error, FollowOptions, Follower, OnCorruption, Poll, ReadOptions, WaitReason};
+use cordwood_fuzz::log::Script;
+use cordwood_fuzz::read;
+use cordwood_fuzz::steps::Steps;
+use libfuzzer_sys::fuzz_target;
+
+#[derive(Arbitrary, Debug)]
+struct Input<'a> {
+    /// Whether the dialect is named.
+    is_named: bool,
+    raises: bool,
+    /// Whether the file is as long as the log from the first step on: zeros that a writer has preallocated.
+    is_preallocated: bool,
+    /// Whether the file held the older log before.
+    is_recycled: bool,
+    steps: Steps<'a>,
+    script: Script<'a>,
+}
+
+fuzz_target!(|input: Input<'_>| {
+    let mut steps = input.steps;
+    let log = input.script.build();
+    let is_clean = log.is_whole && log.intact_count == log.records.len();
+    let bytes = &log.file.bytes;
+    // A dialect is detected once, by what the file begins with: not where that is damaged or an older log's, and of an old run file the file header
+    // does not say that it is one.
+    let is_named = input.is_named || !is_clean || input.is_recycled || log.dialect == Dialect::WANDB_OLD;
+    let begins_with = match (
+        is_clean,
+        input.is_recycled && log.dialect.log_number().is_some(),
+        input.is_preallocated,
+    ) {
+        (true, true, _) => log.older.clone(),
+        (true, false, true) => vec![0; log.own_len + usize::from(steps.choice())],
+        _ => Vec::new(),
+    };
+
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("live");
+    std::fs::write(&path, &begins_with).expect("a file");
+    let file = File::options().write(true).open(&path).expect("the file");
+    let mut options = FollowOptions::default()
+        .with_on_corruption(if input.raises {
+            OnCorruption::Raise
+        } else {
+            OnCorruption::Skip
+        })
+        .with_retry(0, Duration::ZERO);
+    if is_named {
+        options = options.with_dialect(log.dialect);
+    }
+    let mut follower = open(&path, &options);
+    let mut found = Vec::new();
+    let mut written = 0;
+    let all = if begins_with.is_empty() {
+        bytes.len()
+    } else {
+        log.own_len
+    };
+    while written < all {
+        let end = written.saturating_add(steps.step()).min(all);
+        file.write_all_at(&bytes[written..end], written as u64).expect("room");
+        written = end;
+        match steps.choice() % 8 {
+            // Several steps between two polls.
+            0 => continue,
+            // Another day. Of damage whose block is not complete nothing is kept, so it would be met again.
+            1 if is_clean => {
+                let start = follower.offset();
+                follower = open(&path, &options.clone().with_start(start));
+            }
+            _ => {}
+        }
+        poll(&mut follower, &mut found, is_clean);
+        // Nothing that is not there.
+        let end = found.last().map_or(0, |(offset, _): &(u64, Vec<u8>)| *offset);
+        assert!(end <= written as u64, "a record at {end}, of {written} bytes");
+        if is_clean {
+            assert!(
+                log.records.starts_with(&found),
+                "{} records at {written} bytes",
+                found.len()
+            );
+        }
+    }
+    let waits = poll(&mut follower, &mut found, is_clean);
+
+    if is_clean {
+        assert_eq!(found.len(), log.records.len(), "of a whole log, {:?}", log.dialect);
+        return;
+    }
+    let options = ReadOptions::default()
+        .with_on_corruption(OnCorruption::Skip)
+        .with_dialect(log.dialect);
+    let expected = read::records(read::slice(bytes, &options).0);
+    assert!(
+        expected.starts_with(&found),
+        "{} of {} records are a reader's, {:?}",
+        found
+            .iter()
+            .zip(&expected)
+            .take_while(|(found, expected)| found == expected)
+            .count(),
+        found.len(),
+        log.dialect
+    );
+    // It may wait for more after damage that looks like a write that goes on: following.md, "What cannot be told". In a log with a number all damage does.
+    let may_wait = match waits {
+        Some(WaitReason::Zeros | WaitReason::Incomplete) => true,
+        _ => log.dialect.has_log_numbers(),
+    };
+    assert_ne!(waits, Some(WaitReason::Suspect), "no retries are left");
+    assert!(
+        found.len() == expected.len() || may_wait,
+        "{} of {} records, {:?}",
+        found.len(),
+        expected.len(),
+        log.dialect
+    );
+});
+
+fn open(path: &Path, options: &FollowOptions) -> Follower {
+    Follower::open(path, options.clone()).expect("the file")
+}
+
+/// All that can be told now, and what is waited for then.
+fn poll(follower: &mut Follower, found: &mut Vec<(u64, Vec<u8>)>, is_clean: bool) -> Option<WaitReason> {
+    loop {
+        match follower.poll() {
+            Ok(Poll::Record(record)) => found.push((record.offset, record.data.to_vec())),
+            Ok(Poll::Skipped(_)) => {}
+            Ok(Poll::NotYet(not_yet)) => return Some(not_yet.reason),
+            Ok(Poll::End(_)) => return None,
+            Ok(poll) => panic!("{poll:?}"),
+            Err(Error::Corruption { region, .. }) => assert!(!is_clean, "damage in a whole log: {region:?}"),
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
