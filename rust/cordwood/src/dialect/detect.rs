@@ -410,17 +410,32 @@ fn may_be_log(head: &[u8], is_whole: bool) -> bool {
 /// Whether this can be the first header of a record that is not there as a whole. One with a log number may be followed by what an older log left; any
 /// other record is torn where the file ends.
 fn may_be_torn(header: Header, file_len: Option<usize>) -> bool {
-    [Dialect::ROCKSDB, Dialect::PEBBLE].iter().any(|dialect| {
-        let meaning = dialect.meaning(header.kind);
-        let end = meaning.form.header_len() + usize::from(header.len);
-        let fits = match meaning.role {
-            Role::Fragment(Kind::Full) | Role::Metadata(_) => end <= BLOCK_LEN,
-            // The first part of a record goes to the end of its block.
-            Role::Fragment(Kind::First) => end == BLOCK_LEN,
-            _ => false,
-        };
-        fits && (meaning.form != Form::Plain || file_len.is_some_and(|len| end >= len))
-    })
+    first_fragments(header).any(|(form, end)| form != Form::Plain || file_len.is_some_and(|len| end >= len))
+}
+
+/// The form and the length of the fragment that a file may begin with, by its header, in each dialect in which it can begin a record.
+fn first_fragments(header: Header) -> impl Iterator<Item = (Form, usize)> {
+    [Dialect::ROCKSDB, Dialect::PEBBLE]
+        .into_iter()
+        .filter_map(move |dialect| {
+            let meaning = dialect.meaning(header.kind);
+            let end = meaning.form.header_len() + usize::from(header.len);
+            let fits = match meaning.role {
+                Role::Fragment(Kind::Full) | Role::Metadata(_) => end <= BLOCK_LEN,
+                // The first part of a record goes to the end of its block.
+                Role::Fragment(Kind::First) => end == BLOCK_LEN,
+                _ => false,
+            };
+            fits.then_some((meaning.form, end))
+        })
+}
+
+/// Whether `head` may end within the first fragment of a log that is still being written. What is in that fragment says nothing of the log: a record
+/// may hold a log itself.
+pub(crate) fn ends_in_first_fragment(head: &[u8]) -> bool {
+    head.first_chunk()
+        .map(Header::decode)
+        .is_some_and(|header| first_fragments(header).any(|(_, end)| end > head.len()))
 }
 
 /// Whether the first fragment is valid but for its type, in which one bit or more is wrong. A flipped bit elsewhere leaves a type that is written.

@@ -11,7 +11,7 @@ mod rocksdb;
 mod wandb;
 
 pub use detect::{DETECT_LEN, Foreign, detect, detect_named};
-pub(crate) use detect::{Detection, identify, is_open, log_number_of, of_rest};
+pub(crate) use detect::{Detection, ends_in_first_fragment, identify, is_open, log_number_of, of_rest};
 pub use name::FragmentName;
 pub(crate) use rocksdb::{SET_ZSTD, ZSTD};
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use super::Record;
 use crate::decode::{Decoder, End, OnCorruption, ReadOptions, RecordSpan, Step, Window};
-use crate::dialect::{DETECT_LEN, Detection, Dialect, Role, identify, is_open, log_number_of};
+use crate::dialect::{DETECT_LEN, Detection, Dialect, Role, ends_in_first_fragment, identify, is_open, log_number_of};
 use crate::error::{Error, Reason, Severity, SkippedRegion};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header};
 use crate::fragment::{Found, find};
@@ -504,6 +504,9 @@ impl Follower {
             path: Some(self.file.path.clone()),
             source,
         })?;
+        if ends_in_first_fragment(&head[..len]) {
+            return Ok(());
+        }
         // Nothing but a whole fragment decides, and for that all of the block need not be there.
         let is_last = self.named.is_none();
         match identify(self.named, Some(&self.file.path), &head[..len], 0, is_last) {
