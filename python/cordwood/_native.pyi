@@ -494,9 +494,9 @@ class Writer:
             explains, or a file without any valid fragment. `"pad"`: leave every byte, and continue in the next block,
             damage or not; readers keep reporting the skipped bytes. Default: `"refuse"`.
         checkpoint: For `"a"`: a file offset at which a record begins or ends and before which all is known to be on the
-            disk, such as an earlier `durable_offset`. The file is read from there on to find its end, and what follows is written again
-            before a sync may cover it. Default: `None`, the beginning, and nothing is written again unless a sync of
-            this file has failed in this process.
+            disk, such as an earlier `durable_offset`. The file is read from there on to find its end, and what follows
+            is written again before a sync may cover it. Default: `None`, the beginning, and nothing is written again
+            unless a sync of this file has failed in this process.
         preallocate_len: Ask the file system for room this many bytes at a time (Linux only, elsewhere without effect).
             The length of the file stays that of its records. Default: 0, not at all.
 

@@ -40,9 +40,6 @@ def run(options: argparse.Namespace) -> Status:
     with cordwood.follow(
         options.source, start=options.start, timeout=options.timeout, dialect=options.dialect
     ) as follower:
-        if options.dialect is None:
-            # What is no log is refused, as by the other verbs.
-            cordwood.detect(options.source)
         records = follower.records()
         while True:
             try:

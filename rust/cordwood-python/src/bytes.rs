@@ -92,6 +92,16 @@ pub(crate) fn new_list<T>(
     Ok(list)
 }
 
+/// A number as an `int`.
+///
+/// # Errors
+///
+/// `MemoryError`, where PyO3's own conversion would panic.
+pub(crate) fn new_int(py: Python<'_>, number: u64) -> PyResult<Bound<'_, PyAny>> {
+    // SAFETY: We are attached; what is returned is a new reference, or null with an exception set.
+    unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyLong_FromUnsignedLongLong(number)) }
+}
+
 /// Keeps the exception that is set, if any, until it is dropped: meanwhile Python can be called. PyO3's own `PyErr::take` would panic if the exception
 /// is of a panic.
 pub(crate) struct KeptException<'py> {

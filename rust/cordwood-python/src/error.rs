@@ -171,6 +171,8 @@ pub(crate) fn os_error(error: io::Error, path: Option<&Path>) -> PyErr {
         (Some(errno), _) => Some((errno, strerror(&error))),
         (None, io::ErrorKind::IsADirectory) => Some((EISDIR, "Is a directory".to_owned())),
         (None, io::ErrorKind::AlreadyExists) => Some((EEXIST, "File exists".to_owned())),
+        // Some are ours, and say what is wrong.
+        (None, io::ErrorKind::InvalidInput) if error.get_ref().is_some() => Some((EINVAL, error.to_string())),
         (None, io::ErrorKind::InvalidInput) => Some((EINVAL, "Invalid argument".to_owned())),
         _ => None,
     };

@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::types::{PyBytes, PyList};
 
-use crate::bytes::KeptException;
+use crate::bytes::{KeptException, new_int};
 use crate::dialect::dialect_of;
 use crate::error::{os_error, to_python};
 use crate::event::SkippedRegion;
@@ -128,13 +128,13 @@ impl Writer {
     }
 
     #[pyo3(signature = (record, /, *, sync = false))]
-    fn append(&self, record: &Bound<'_, PyAny>, sync: bool) -> PyResult<u64> {
+    fn append<'py>(&self, record: &Bound<'py, PyAny>, sync: bool) -> PyResult<Bound<'py, PyAny>> {
         let py = record.py();
-        if let Ok(bytes) = record.cast::<PyBytes>() {
-            return self.append_bytes(py, bytes.as_bytes(), sync);
-        }
-        let copy = bytes_of(record)?;
-        self.append_bytes(py, &copy, sync)
+        let offset = match record.cast::<PyBytes>() {
+            Ok(bytes) => self.append_bytes(py, bytes.as_bytes(), sync)?,
+            Err(_) => self.append_bytes(py, &bytes_of(record)?, sync)?,
+        };
+        new_int(py, offset)
     }
 
     #[pyo3(signature = (records, /))]

@@ -352,6 +352,10 @@ impl LogBefore<'_> {
         while let Some(whole) = self.dialect.sound(torn, true) {
             torn = &torn[whole.end..];
         }
+        if torn.len() < HEADER_LEN {
+            // Its type is missing, and no zero is one.
+            return Ok(0);
+        }
         let mut completed = torn.to_vec();
         completed.push(0xff);
         completed.resize(torn.len() + self.dialect.block_left(self.file_len), 0);
