@@ -78,7 +78,7 @@ pub(super) fn recover(
     };
     if let Some((tail, _)) = &tail {
         if new_len > file_len && tail.last != Reason::ZeroFill {
-            let byte = file.padding_byte(tail.begin)?;
+            let byte = file.padding_byte(tail)?;
             write_all(storage, &[byte], file_len).map_err(failed)?;
         }
         if new_len != file_len {
@@ -341,19 +341,19 @@ impl LogBefore<'_> {
         }
     }
 
-    /// The byte with which padding begins, after a tail that begins at `begin`; zeros follow. Zeros alone could complete the torn record, if what is
+    /// The byte with which padding begins; zeros follow. Zeros alone could complete the torn record, if what is
     /// missing of it is zeros: it would come up after it was reported as lost. So could 0xff and zeros. But no checksum is right for two
     /// payloads that differ in one byte.
-    fn padding_byte(&self, begin: u64) -> Result<u8, Error> {
+    fn padding_byte(&self, tail: &Tail) -> Result<u8, Error> {
         let block_begin = self.dialect.block_begin(self.file_len - 1);
-        let begin = begin.max(block_begin);
+        let begin = tail.begin.max(block_begin);
         let bytes = read_at_most(self.storage, begin, self.file_len - begin).map_err(|source| self.failed(source))?;
         let mut torn = &bytes[..];
         while let Some(whole) = self.dialect.sound(torn, true) {
             torn = &torn[whole.end..];
         }
-        if torn.len() < HEADER_LEN {
-            // Its type is missing, and no zero is one.
+        if torn.len() < HEADER_LEN && !tail.has_fragment {
+            // The type of the first header is missing. Zero is none, and completes nothing; another byte could make the file look like no log.
             return Ok(0);
         }
         let mut completed = torn.to_vec();
