@@ -342,7 +342,7 @@ pub enum Error {
         /// The file.
         path: Option<PathBuf>,
         /// The dialect of the file, or the one that was named.
-        dialect: Dialect,
+        dialect: Box<Dialect>,
     },
     /// A [`LogFile`](crate::LogFile) was used in a process that did not open it: a forked child. Its file is left as it is.
     Forked {

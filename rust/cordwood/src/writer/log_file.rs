@@ -287,7 +287,7 @@ impl LogFile {
             // Before the file is opened, which would make a new one.
             return Err(Error::NeverAppended {
                 path: Some(path.to_owned()),
-                dialect,
+                dialect: Box::new(dialect),
             });
         }
         let mut open = OpenOptions::new();

@@ -141,7 +141,10 @@ fn dialect_of(
     // rest of an older log.
     let has_numbers = found.filter(|dialect| dialect.has_log_numbers());
     if let Some(dialect) = has_numbers.or(named.filter(|dialect| !dialect.is_appended_to())) {
-        return Err(Error::NeverAppended { path: path(), dialect });
+        return Err(Error::NeverAppended {
+            path: path(),
+            dialect: Box::new(dialect),
+        });
     }
     Ok(named.or(found).unwrap_or(Dialect::LEVELDB))
 }
@@ -321,7 +324,7 @@ impl LogBefore<'_> {
                 Some(region) => Error::Corruption { path, region },
                 None if self.is_torn_first(Dialect::RECYCLABLE, tail.begin)? => Error::NeverAppended {
                     path,
-                    dialect: Dialect::RECYCLABLE,
+                    dialect: Box::new(Dialect::RECYCLABLE),
                 },
                 None => Error::Foreign {
                     path,
