@@ -374,6 +374,12 @@ impl LogBefore<'_> {
         let Some(header) = bytes.first_chunk().map(Header::decode) else {
             return Ok(true);
         };
+        if header.kind == 0 && left <= BLOCK_LEN as u64 {
+            // A header that was cut short before its type, and padded with zeros.
+            let rest = begin + HEADER_LEN as u64;
+            let rest = read_at_most(self.storage, rest, left).map_err(|source| self.failed(source))?;
+            return Ok(rest.iter().all(|&byte| byte == 0));
+        }
         let meaning = dialect.meaning(header.kind);
         let len = meaning.form.header_len() + usize::from(header.len);
         let block_left = dialect.block_left(begin);
