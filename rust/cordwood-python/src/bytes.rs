@@ -13,6 +13,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
+use crate::event::Record;
 use crate::pack::Pack;
 
 /// Copies the bytes of `source` from `position` on to `target`, as many as there are and fit, and returns how many.
@@ -67,29 +68,23 @@ pub(crate) fn new_bytes<'py>(py: Python<'py>, data: &[u8]) -> Option<Bound<'py, 
     }
 }
 
-/// A list of records; or those again, with an exception set, if there is not memory enough.
-pub(crate) fn new_list<T>(
-    py: Python<'_>,
-    records: Vec<(T, Py<PyBytes>)>,
-) -> Result<Bound<'_, PyList>, Vec<(T, Py<PyBytes>)>> {
+/// A list of the data of `records`, which are none then. `None`, with an exception set, if there is not memory enough: they are as they were.
+pub(crate) fn new_list<'py>(py: Python<'py>, records: &mut Vec<Record>) -> Option<Bound<'py, PyList>> {
     // SAFETY: What is returned is a new reference to a list with room for as many objects, or null and an exception.
     let list = unsafe {
         let list = ffi::PyList_New(records.len() as isize);
-        match Bound::from_owned_ptr_or_opt(py, list) {
-            Some(list) => list.cast_into_unchecked::<PyList>(),
-            None => return Err(records),
-        }
+        Bound::from_owned_ptr_or_opt(py, list)?.cast_into_unchecked::<PyList>()
     };
-    for (index, (_, record)) in records.into_iter().enumerate() {
+    for (index, record) in records.drain(..).enumerate() {
         // SAFETY: The list is ours alone, and has room at each `index`, in which nothing stands yet; the reference is handed over. So it cannot fail.
         unsafe {
             #[cfg(not(feature = "abi3"))]
-            ffi::PyList_SET_ITEM(list.as_ptr(), index as isize, record.into_ptr());
+            ffi::PyList_SET_ITEM(list.as_ptr(), index as isize, record.data.into_ptr());
             #[cfg(feature = "abi3")]
-            ffi::PyList_SetItem(list.as_ptr(), index as isize, record.into_ptr());
+            ffi::PyList_SetItem(list.as_ptr(), index as isize, record.data.into_ptr());
         }
     }
-    Ok(list)
+    Some(list)
 }
 
 /// A number as an `int`.

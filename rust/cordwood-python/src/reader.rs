@@ -94,32 +94,8 @@ impl Logged {
     }
 }
 
-/// Where a record stands.
-#[derive(Clone, Copy)]
-struct Place {
-    offset: u64,
-    end_offset: u64,
-    is_salvaged: bool,
-}
-
-impl From<RecordSpan> for Place {
-    fn from(span: RecordSpan) -> Self {
-        let RecordSpan {
-            offset,
-            end_offset,
-            is_salvaged,
-            ..
-        } = span;
-        Place {
-            offset,
-            end_offset,
-            is_salvaged,
-        }
-    }
-}
-
 /// Records that were made and not handed out: an interrupt came first, or there was not memory enough for what was to hold them.
-type Made = VecDeque<(Place, Py<PyBytes>)>;
+type Made = VecDeque<Record>;
 
 /// The same of a pack.
 struct Held {
@@ -165,7 +141,7 @@ impl Open {
 
     /// Keeps `records`, which could not be handed out, for the next step.
     fn put_back(&mut self, records: Made) {
-        if let Some((first, _)) = records.front() {
+        if let Some(first) = records.front() {
             self.position = first.offset;
             let then = self.met.take().map(Box::new);
             self.met = Some(Next::Made(records, then));
@@ -296,10 +272,9 @@ impl Open {
                 // What `batches` has left.
                 Some(Next::Record(span)) => self.reader.put_back(span),
                 Some(Next::Made(mut records, then)) => {
-                    while let Some((place, data)) = records.front() {
-                        if pack.is_full(len_max)
-                            || pack.push(data.as_bytes(py), place.offset, place.end_offset).is_err()
-                        {
+                    while let Some(record) = records.front() {
+                        let data = record.data.as_bytes(py);
+                        if pack.is_full(len_max) || pack.push(data, record.offset, record.end_offset).is_err() {
                             break;
                         }
                         records.pop_front();
@@ -380,7 +355,7 @@ impl Open {
     }
 
     /// Hands out a record. `None`, with an exception set: there is not memory enough, and the record comes again.
-    #[inline]
+    #[inline(always)]
     fn take(&mut self, py: Python<'_>, span: RecordSpan) -> Option<Py<PyBytes>> {
         match new_bytes(py, self.reader.data(span)) {
             Some(bytes) => {
@@ -395,17 +370,17 @@ impl Open {
     }
 
     /// Hands out a record that comes next, or else what does.
-    fn hand_out(&mut self, py: Python<'_>, next: Next) -> Result<(Place, Py<PyBytes>), Next> {
+    fn hand_out(&mut self, py: Python<'_>, next: Next) -> Result<Record, Next> {
         match next {
             Next::Record(span) => match self.take(py, span) {
-                Some(data) => Ok((span.into(), data)),
+                Some(data) => Ok(record_of(span, data)),
                 None => Err(Next::Raised(PyErr::fetch(py))),
             },
             Next::Made(mut records, then) => {
                 let Some(record) = records.pop_front() else {
                     return Err(Next::Elsewhere);
                 };
-                self.position = record.0.end_offset;
+                self.position = record.end_offset;
                 self.met = Self::left(records, then);
                 Ok(record)
             }
@@ -422,15 +397,12 @@ impl Open {
                     self.met = Some(Next::Held(held));
                 }
                 self.position = end_offset;
-                let is_salvaged = self.reader.is_salvaged(offset);
-                Ok((
-                    Place {
-                        offset,
-                        end_offset,
-                        is_salvaged,
-                    },
-                    data.unbind(),
-                ))
+                Ok(Record {
+                    offset,
+                    end_offset,
+                    data: data.unbind(),
+                    salvaged: self.reader.is_salvaged(offset),
+                })
             }
             other => Err(other),
         }
@@ -439,7 +411,7 @@ impl Open {
     /// The number of bytes of a record that comes next.
     fn len_of(&self, py: Python<'_>, next: &Next) -> Option<usize> {
         match next {
-            Next::Made(records, _) => records.front().map(|(_, data)| data.as_bytes(py).len()),
+            Next::Made(records, _) => records.front().map(|record| record.data.as_bytes(py).len()),
             Next::Record(span) => Some(self.reader.data(*span).len()),
             Next::Held(held) => held.next().map(|(record, ..)| record.len()),
             _ => None,
@@ -451,6 +423,16 @@ impl Open {
             self.position = region.end;
         }
         self.skipped.add(Finding::new(region));
+    }
+}
+
+#[inline]
+fn record_of(span: RecordSpan, data: Py<PyBytes>) -> Record {
+    Record {
+        offset: span.offset,
+        end_offset: span.end_offset,
+        data,
+        salvaged: span.is_salvaged,
     }
 }
 
@@ -529,7 +511,7 @@ impl Reader {
 
     #[inline]
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<PyBytes>>> {
-        Ok(self.next(py)?.map(|(_, data)| data))
+        self.next(py, |record| Ok(record.data))
     }
 
     fn records(slf: Py<Self>, py: Python<'_>) -> PyResult<Records> {
@@ -540,7 +522,11 @@ impl Reader {
     #[pyo3(signature = (*, len_max = 262_144))]
     fn batches(slf: Py<Self>, py: Python<'_>, len_max: usize) -> PyResult<Batches> {
         slf.get().with_state(py, |_| Ok(()))?;
-        Ok(Batches { reader: slf, len_max })
+        Ok(Batches {
+            reader: slf,
+            len_max,
+            room: Mutex::default(),
+        })
     }
 
     #[pyo3(signature = (*, len_max = 4_194_304, threads = 1))]
@@ -694,23 +680,47 @@ impl Reader {
         }
     }
 
-    /// The next record.
+    /// The next record, as `make` hands it out. If that fails, the record comes again. `make` must not run Python code.
     #[inline]
-    fn next(&self, py: Python<'_>) -> PyResult<Option<(Place, Py<PyBytes>)>> {
+    fn next<T>(&self, py: Python<'_>, make: impl Fn(Record) -> PyResult<T>) -> PyResult<Option<T>> {
         let found = self.with_state(py, |state| {
             let Some(span) = state.next_found() else {
                 return Ok(None);
             };
-            match state.take(py, span) {
-                Some(data) => Ok(Some((span.into(), data))),
-                None => Err(PyErr::fetch(py)),
+            let Some(data) = state.take(py, span) else {
+                return Err(PyErr::fetch(py));
+            };
+            let made = make(record_of(span, data));
+            if made.is_err() {
+                state.position = span.offset;
+                state.reader.put_back(span);
             }
+            made.map(Some)
         })?;
-        if found.is_some() { Ok(found) } else { self.look(py) }
+        if found.is_some() {
+            return Ok(found);
+        }
+        let Some(record) = self.look(py)? else {
+            return Ok(None);
+        };
+        let again = Record {
+            data: record.data.clone_ref(py),
+            ..record
+        };
+        match make(record) {
+            Ok(made) => Ok(Some(made)),
+            Err(error) => {
+                self.with_state(py, |state| {
+                    state.put_back(Made::from([again]));
+                    Ok(())
+                })?;
+                Err(error)
+            }
+        }
     }
 
     /// The next record, if none has been found yet.
-    fn look(&self, py: Python<'_>) -> PyResult<Option<(Place, Py<PyBytes>)>> {
+    fn look(&self, py: Python<'_>) -> PyResult<Option<Record>> {
         self.find(py, |state| {
             let next = state.look(py);
             state.hand_out(py, next)
@@ -762,29 +772,38 @@ impl Reader {
 
     /// Records with at most `len_max` bytes together, or one longer one, and at most [`COUNT_MAX`]; fewer before the end or before what is to be said
     /// or raised; `None` at the end.
-    fn batch<'py>(&self, py: Python<'py>, len_max: usize) -> PyResult<Option<Bound<'py, PyList>>> {
-        let Some((first, data)) = self.next(py)? else {
+    ///
+    /// `records` is empty, and empty again when this returns: room that is used once more.
+    fn batch<'py>(
+        &self,
+        py: Python<'py>,
+        len_max: usize,
+        records: &mut Vec<Record>,
+    ) -> PyResult<Option<Bound<'py, PyList>>> {
+        let Some(first) = self.next(py, Ok)? else {
             return Ok(None);
         };
-        let mut len = data.as_bytes(py).len();
-        let mut records = vec![(first, data)];
+        let mut len = first.data.as_bytes(py).len();
+        records.push(first);
         let interrupt = self.with_state(py, |state| {
             let _owner = self.state.may_run_python();
             while records.len() < COUNT_MAX {
                 // Most have been found already.
                 if let Some(span) = state.next_found() {
-                    let next_len = state.reader.data(span).len();
-                    if len + next_len > len_max {
+                    let data = state.reader.data(span);
+                    if len + data.len() > len_max {
                         state.met = Some(Next::Record(span));
                         break;
                     }
-                    let Some(data) = state.take(py, span) else {
+                    let Some(record) = new_bytes(py, data) else {
                         // The next step says so.
                         drop(PyErr::fetch(py));
+                        state.reader.put_back(span);
                         break;
                     };
-                    len += next_len;
-                    records.push((span.into(), data));
+                    len += data.len();
+                    state.position = span.end_offset;
+                    records.push(record_of(span, record.unbind()));
                     continue;
                 }
                 let next = state.look(py);
@@ -796,26 +815,26 @@ impl Reader {
                     break;
                 };
                 // If there is no memory for it, the next step says so.
-                let Ok((place, data)) = state.hand_out(py, next) else {
+                let Ok(record) = state.hand_out(py, next) else {
                     break;
                 };
                 len += next_len;
-                records.push((place, data));
+                records.push(record);
             }
             Ok(None)
         })?;
-        let (records, error) = match interrupt {
+        let error = match interrupt {
             // Made without the lock: a new list may start the garbage collector, and that Python code.
             None => match new_list(py, records) {
-                Ok(list) => return Ok(Some(list)),
-                Err(records) => (records, PyErr::fetch(py)),
+                Some(list) => return Ok(Some(list)),
+                None => PyErr::fetch(py),
             },
-            Some(Next::Failed(error)) => (records, to_python(py, error, self.path.as_deref())),
-            Some(Next::Raised(error)) => (records, error),
+            Some(Next::Failed(error)) => to_python(py, error, self.path.as_deref()),
+            Some(Next::Raised(error)) => error,
             Some(_) => return Ok(None),
         };
         self.with_state(py, |state| {
-            state.put_back(records.into());
+            state.put_back(records.drain(..).collect());
             Ok(())
         })?;
         Err(error)
@@ -881,26 +900,8 @@ impl Records {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<Record>>> {
-        let reader = self.reader.get();
-        let Some((place, data)) = reader.next(py)? else {
-            return Ok(None);
-        };
-        let record = Record {
-            offset: place.offset,
-            end_offset: place.end_offset,
-            data: data.clone_ref(py),
-            salvaged: place.is_salvaged,
-        };
-        match Py::new(py, record) {
-            Ok(record) => Ok(Some(record)),
-            Err(error) => {
-                reader.with_state(py, |state| {
-                    state.put_back(Made::from([(place, data)]));
-                    Ok(())
-                })?;
-                Err(error)
-            }
-        }
+        // The class takes no part in garbage collection, so that a new object of it runs no Python code.
+        self.reader.get().next(py, |record| Py::new(py, record))
     }
 }
 
@@ -909,6 +910,8 @@ impl Records {
 pub(crate) struct Batches {
     reader: Py<Reader>,
     len_max: usize,
+    /// Empty: without it, new memory for each batch would take a tenth of the time with records of 16 bytes.
+    room: Mutex<Vec<Record>>,
 }
 
 #[pymethods]
@@ -922,7 +925,11 @@ impl Batches {
     }
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyList>>> {
-        self.reader.get().batch(py, self.len_max)
+        let room = || self.room.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut records = std::mem::take(&mut *room());
+        let batch = self.reader.get().batch(py, self.len_max, &mut records);
+        *room() = records;
+        batch
     }
 }
 

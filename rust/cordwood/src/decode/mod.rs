@@ -35,6 +35,14 @@ impl<'a> Window<'a> {
         self.offset.saturating_add(self.bytes.len() as u64)
     }
 
+    /// The window without the bytes that no file has: those after the last offset that there is. Sums of an offset in it and a length of its bytes do
+    /// not overflow.
+    fn within_offsets(self) -> Self {
+        let len = usize::try_from(u64::MAX - self.offset).unwrap_or(usize::MAX);
+        let bytes = &self.bytes[..self.bytes.len().min(len)];
+        Window { bytes, ..self }
+    }
+
     /// The bytes from the file offset `begin` on, at most `len`; none if the window does not hold `begin`.
     #[inline]
     pub(crate) fn at(self, begin: u64, len: usize) -> &'a [u8] {
@@ -42,8 +50,6 @@ impl<'a> Window<'a> {
             .checked_sub(self.offset)
             .and_then(|skip| usize::try_from(skip).ok());
         let bytes = skip.and_then(|skip| self.bytes.get(skip..)).unwrap_or_default();
-        // No file has more bytes than there are offsets.
-        let len = len.min(usize::try_from(u64::MAX - begin).unwrap_or(usize::MAX));
         &bytes[..bytes.len().min(len)]
     }
 }
@@ -284,6 +290,7 @@ impl Decoder {
     }
 
     /// Takes back the record that the last call to [`step`](Self::step) returned: the next one returns it once more.
+    #[cold]
     pub(crate) fn put_back(&mut self, span: RecordSpan) {
         let run = &mut self.run;
         let taken = run.ends[..run.taken.min(run.len)].last();
@@ -330,6 +337,16 @@ impl Decoder {
         } else {
             let begin = span.offset + u64::from(span.header_len);
             window.at(begin, (span.end_offset - begin) as usize)
+        }
+    }
+
+    /// The number of bytes that [`data`](Self::data) has for the same record, for whom the bytes themselves are nothing.
+    #[inline]
+    pub(crate) fn data_len(&self, span: RecordSpan) -> u64 {
+        if span.is_joined {
+            self.held().len() as u64
+        } else {
+            span.end_offset - span.offset - u64::from(span.header_len)
         }
     }
 
@@ -426,6 +443,7 @@ impl Decoder {
         if let Some(span) = self.compressed.take() {
             return self.decompress(span, &[]);
         }
+        let window = window.within_offsets();
         loop {
             if let Some(end) = self.finish {
                 return Step::End(end);

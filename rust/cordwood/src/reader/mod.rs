@@ -346,6 +346,8 @@ impl<S: Source> Reader<S> {
         }
     }
 
+    // As `look`.
+    #[inline(never)]
     fn look_for_record(&mut self) -> Result<Option<Record<'_>>, Error> {
         loop {
             match self.step()? {
@@ -376,6 +378,8 @@ impl<S: Source> Reader<S> {
         }
     }
 
+    // Inlined, it would make `step` too large to be inlined into the loops over short records.
+    #[inline(never)]
     fn look(&mut self) -> Result<Step, Error> {
         loop {
             match self.step_buffered()? {
@@ -430,6 +434,7 @@ impl<S: Source> Reader<S> {
     /// assert_eq!(reader.next_record()?.unwrap().data, b"foo");
     /// # Ok::<(), cordwood::Error>(())
     /// ```
+    #[cold]
     pub fn put_back(&mut self, span: RecordSpan) {
         self.decoder.put_back(span);
     }
@@ -473,6 +478,12 @@ impl<S: Source> Reader<S> {
     #[inline]
     pub fn data(&self, span: RecordSpan) -> &[u8] {
         self.decoder.data(self.source.window(), span)
+    }
+
+    /// The length of [`data`](Self::data).
+    #[inline]
+    pub(crate) fn data_len(&self, span: RecordSpan) -> u64 {
+        self.decoder.data_len(span)
     }
 
     /// The file offset of the next byte that will be looked at. At the end: that of the end.

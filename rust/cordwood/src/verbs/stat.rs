@@ -1,7 +1,7 @@
 //! Counts what is in a log.
 
 use super::ranges::{Events, joined_end, on_threads};
-use crate::decode::{End, Step};
+use crate::decode::{End, RecordSpan, Step};
 use crate::dialect::Dialect;
 use crate::error::{Error, Severity};
 use crate::format::BLOCK_LEN;
@@ -99,6 +99,28 @@ impl Stat {
         }
     }
 
+    /// Counts a record, the one that `reader` returned last.
+    #[inline]
+    fn add<S: Source>(&mut self, reader: &Reader<S>, span: RecordSpan) {
+        let len = reader.data_len(span);
+        let stored = reader.stored(span);
+        self.record_count += 1;
+        self.payload_len += len;
+        self.record_len_min = Some(self.record_len_min.map_or(len, |min| min.min(len)));
+        self.record_len_max = Some(self.record_len_max.map_or(len, |max| max.max(len)));
+        self.stored_len += stored.payload_len;
+        self.header_len += stored.header_len;
+        if stored.fragment_count > 1 {
+            self.first_count += 1;
+            self.middle_count += stored.fragment_count - 2;
+            self.last_count += 1;
+        } else {
+            self.full_count += 1;
+        }
+        // Trailers inside of the record.
+        self.trailer_len += span.end_offset - span.offset - stored.payload_len - stored.header_len;
+    }
+
     fn events(&self) -> Events {
         Events::of(self.record_count, self.skipped_len, self.torn_len)
     }
@@ -133,25 +155,16 @@ pub fn stat<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
     // The end of the last event: what lies between two is a trailer.
     let mut position = None;
     loop {
+        // Most records have been found already. Through `step`, each would wait for its span to go to memory and back.
+        if let Some(span) = reader.next_found() {
+            stat.trailer_len += span.offset - position.unwrap_or(span.offset);
+            position = Some(span.end_offset);
+            stat.add(reader, span);
+            continue;
+        }
         let (begin, end) = match reader.step() {
             Ok(Step::Record(span)) => {
-                let len = reader.data(span).len() as u64;
-                let stored = reader.stored(span);
-                stat.record_count += 1;
-                stat.payload_len += len;
-                stat.record_len_min = Some(stat.record_len_min.map_or(len, |min| min.min(len)));
-                stat.record_len_max = Some(stat.record_len_max.map_or(len, |max| max.max(len)));
-                stat.stored_len += stored.payload_len;
-                stat.header_len += stored.header_len;
-                if stored.fragment_count > 1 {
-                    stat.first_count += 1;
-                    stat.middle_count += stored.fragment_count - 2;
-                    stat.last_count += 1;
-                } else {
-                    stat.full_count += 1;
-                }
-                // Trailers inside of the record.
-                stat.trailer_len += span.end_offset - span.offset - stored.payload_len - stored.header_len;
+                stat.add(reader, span);
                 (span.offset, span.end_offset)
             }
             Ok(Step::Skipped(region)) | Err(Error::Corruption { region, .. }) => {

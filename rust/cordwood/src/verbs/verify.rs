@@ -64,10 +64,10 @@ impl Report {
     }
 
     #[inline]
-    fn record(&mut self, span: RecordSpan, len: usize) {
+    fn record(&mut self, span: RecordSpan, len: u64) {
         self.record_count += 1;
         self.salvaged_count += u64::from(span.is_salvaged);
-        self.payload_len += len as u64;
+        self.payload_len += len;
     }
 
     /// The report of this range and the one behind it as one.
@@ -119,7 +119,7 @@ pub(super) fn report<S: Source>(
     loop {
         match reader.step() {
             Ok(Step::Record(span)) => {
-                report.record(span, reader.data(span).len());
+                report.record(span, reader.data_len(span));
                 on_step(reader, Step::Record(span))?;
             }
             Ok(Step::Skipped(region)) | Err(Error::Corruption { region, .. }) => {
