@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import compat_logs
 import compat_peers
-from compat_logs import LEVELDB, SWANLAB, WANDB, Flavour, Log, lengths
+from compat_logs import LEVELDB, WANDB, Flavour, Log, lengths
 from compat_peers import original, outcome
 from write_batch import PUT, write_batch
 
@@ -46,14 +46,11 @@ class Pair:
         return Log.of(self.flavour, records)
 
 
-_WANDB, _SWANLAB = "wandb.sdk.internal.datastore", "swanlab.sdk.internal.core_python.store"
+_WANDB = "wandb.sdk.internal.datastore"
 _EXPORT, _DFINDEXEDDB = "leveldb_export.records", "dfindexeddb.leveldb.log"
 PAIRS = [
     Pair("wandb_scan_data", _WANDB, "wandb", WANDB),
     Pair("wandb_scan_record", _WANDB, "wandb", WANDB),
-    Pair("swanlab_iterate", _SWANLAB, "swanlab", SWANLAB),
-    Pair("swanlab_scan", _SWANLAB, "swanlab", SWANLAB),
-    Pair("swanlab_wandb", "swanlab.converter.wb.wbdatastore", "swanlab", WANDB),
     Pair("records_iterate", _EXPORT, "leveldb_export"),
     Pair("records_iterate_by_default", _EXPORT, "leveldb_export"),
     Pair("records_read", _EXPORT, "leveldb_export"),
@@ -88,23 +85,6 @@ DEVIATIONS = {
         "length": "length_past_end",
         "zeros": "zero_tail zeroed_block",
     },
-    "swanlab_iterate": {
-        "raises": "flipped_payload flipped_payload_of_a_piece flipped_checksum flipped_kind length_too_small "
-        "length_too_big length_past_block unknown_kind zeroed_page zeroed_block garbage_tail first_without_last "
-        "missing_start",
-        "length": "length_past_end",
-        "trailer": "nonzero_trailer",
-    },
-    "swanlab_scan": {
-        "exception": "flipped_payload flipped_payload_of_a_piece flipped_checksum flipped_kind length_too_small "
-        "length_too_big length_past_block unknown_kind zeroed_page zeroed_block garbage_tail first_without_last "
-        "missing_start",
-        "torn-tail": "torn_payload torn_header torn_behind_header torn_in_a_piece",
-        "length": "length_past_end",
-        "zeros": "zero_tail",
-        "trailer": f"nonzero_trailer {_ENDS_IN_TRAILER}",
-    },
-    "swanlab_wandb": {"length": "length_past_end", "zeros": "zero_tail", "trailer": "nonzero_trailer"},
     "records_iterate": {"unknown-type": "unknown_kind", "joined": "zeroed_block"},
     "records_iterate_by_default": {
         "checksums": f"{_ALL_CHECKSUMS} flipped_kind length_too_small length_too_big",

@@ -68,30 +68,6 @@ def wandb_scan_record(module, path):
         store.close()
 
 
-def swanlab_iterate(module, path):
-    reader = module.DataStoreReader()
-    reader.open(path)
-    try:
-        yield from map(shown, reader)
-    finally:
-        reader.close()
-
-
-def swanlab_scan(module, path):
-    reader = module.DataStoreReader()
-    reader.open(path)
-    try:
-        yield from map(shown, iter(reader.scan, None))
-    finally:
-        reader.close()
-
-
-def swanlab_wandb(module, path):
-    with module.WBDataStoreReader() as reader:
-        reader.open(path)
-        yield from map(shown, iter(reader.scan, None))
-
-
 def records_iterate(module, path):
     with path.open("rb") as file:
         yield from map(shown, module.RecordsReader(file, no_check_crc=False))

@@ -13,6 +13,7 @@ import zlib
 from pathlib import Path
 
 import pytest
+from compat_logs import SWANLAB, lengths
 from rocksdict import Options, Rdict
 from support import PAYLOAD
 from swanlab.sdk.internal.core_python.store import DataStoreReader, DataStoreWriter
@@ -223,22 +224,27 @@ def test_an_offline_run_of_wandb(tmp_path):
 # SwanLab ---------------------------------------------------------------------------------------
 
 
-def test_a_file_of_swanlab(tmp_path):
+SWANLAB_LENGTHS = {"mixed": [len(record) for record in RECORDS]} | lengths(SWANLAB)
+
+
+@pytest.mark.parametrize("name", SWANLAB_LENGTHS)
+def test_a_file_of_swanlab(name, tmp_path):
+    records = [bytes([index % 256]) * length for index, length in enumerate(SWANLAB_LENGTHS[name])]
     path = tmp_path / "run.swanlab"
     store = DataStoreWriter()
     store.open(path)
-    for record in RECORDS:
+    for record in records:
         store.write(record)
     store.close()
     with cordwood.open(path) as reader:
         assert reader.dialect == cordwood.Dialect("swanlab")
-        assert list(reader) == RECORDS
+        assert list(reader) == records
     with cordwood.open(tmp_path / "copy", "x", dialect="swanlab") as writer:
-        writer.extend(RECORDS)
+        writer.extend(records)
     assert (tmp_path / "copy").read_bytes() == path.read_bytes()
     store = DataStoreReader()
     store.open(tmp_path / "copy")
-    assert list(iter(store.scan, None)) == RECORDS
+    assert list(iter(store.scan, None)) == records
     store.close()
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import compat_logs
 import compat_peers
 import pytest
-from compat_logs import DAMAGE, LEVELDB, SWANLAB, WANDB, Log, lengths, truth
+from compat_logs import DAMAGE, LEVELDB, WANDB, Log, lengths, truth
 from compat_pairs import DEVIATIONS, PAIRS
 from compat_peers import on_and_on, outcome, shown
 from write_batch import parse_write_batch
@@ -68,7 +68,6 @@ def test_damaged(pair, damage, seed, tmp_path):
 
 CORPUS_FILES = {
     WANDB: ["wandb/*/*"],
-    SWANLAB: [],
     LEVELDB: ["firestore/*/output-*", "leveldb/*/*", "rocksdb/plain/*.log"],
 }
 
@@ -97,13 +96,6 @@ def wandb_data(module, path):
     store.close()
 
 
-def swanlab_data(module, path):
-    reader = module.DataStoreReader()
-    reader.open(path)
-    yield from on_and_on(lambda: next(reader, None))
-    reader.close()
-
-
 def records_data(module, path):
     with path.open("rb") as file:
         yield from module.RecordsReader(file)
@@ -111,7 +103,6 @@ def records_data(module, path):
 
 READERS = [
     (wandb_data, "wandb", WANDB, True),
-    (swanlab_data, "swanlab", SWANLAB, True),
     (records_data, "appengine", LEVELDB, False),
     (records_data, "leveldb_export", LEVELDB, False),
 ]

@@ -8,14 +8,12 @@ from pathlib import Path
 from compat_pairs import DEVIATIONS, PAIRS
 
 from cordwood import compat
-from cordwood.compat import appengine, ccl, dfindexeddb, leveldb_export, mapreduce, swanlab, wandb
+from cordwood.compat import appengine, ccl, dfindexeddb, leveldb_export, wandb
 
 MODULES = {
     "In all of them": compat,
     "wandb": wandb,
-    "SwanLab": swanlab,
     "App Engine": appengine,
-    "MapReduce": mapreduce,
     "leveldb-export": leveldb_export,
     "ccl_chromium_reader": ccl,
     "dfindexeddb": dfindexeddb,
@@ -52,6 +50,6 @@ def test_each_deviation_is_tested():
 def test_importing_a_drop_in_loads_no_original():
     names = ", ".join(module.__name__.rpartition(".")[2] for module in MODULES.values() if module is not compat)
     script = f"import sys; from cordwood.compat import {names};"
-    script += "print({'wandb', 'swanlab', 'google', 'asyncio', 'typing_extensions'} & {*sys.modules})"
+    script += "print({'wandb', 'google', 'asyncio', 'typing_extensions'} & {*sys.modules})"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"

@@ -10,12 +10,10 @@ import reference
 from compat_peers import original
 from write_batch import PUT, write_batch
 
-from cordwood.compat import appengine, ccl, dfindexeddb, leveldb_export, mapreduce, swanlab, wandb
+from cordwood.compat import appengine, ccl, dfindexeddb, leveldb_export, wandb
 
 MODULES = [
     ("wandb.sdk.internal.datastore", wandb, {"logger"}),
-    ("swanlab.sdk.internal.core_python.store", swanlab, {"console", "safe"}),
-    ("swanlab.converter.wb.wbdatastore", swanlab, set()),
     ("leveldb_export.records", leveldb_export, set()),
     ("dfindexeddb.leveldb.log", dfindexeddb, {"errors", "utils"}),
 ]
@@ -51,17 +49,6 @@ BY_HAND = {
             "__enter__": "(self)",
             "__exit__": "(self, atype, value, traceback)",
             "close": "(self)",
-        },
-        "RecordsReader": APP_ENGINE_READER,
-    },
-    mapreduce: {
-        "RecordsWriter": {
-            "__init__": "(self, writer)",
-            "write": "(self, data)",
-            "__enter__": "(self)",
-            "__exit__": "(self, atype, value, traceback)",
-            "close": "(self)",
-            "_pad_block": "(self)",
         },
         "RecordsReader": APP_ENGINE_READER,
     },
@@ -149,7 +136,7 @@ def compare(name, theirs, ours, module):
     if isinstance(theirs, type) and issubclass(theirs, enum.Enum):
         assert {each.name: each.value for each in ours} == {each.name: each.value for each in theirs}
     elif isinstance(theirs, type) and issubclass(theirs, Exception):
-        assert issubclass(ours, Exception)  # How they are made is a deviation of SwanLab's.
+        assert issubclass(ours, Exception)
     elif isinstance(theirs, type):
         for method, value in methods(theirs):
             if method in MISSING_METHODS:
@@ -215,11 +202,7 @@ def test_leveldb_export_names():
     assert not hasattr(leveldb_export, "utils")
 
 
-def test_swanlab_names():
-    assert not any(hasattr(swanlab, name) for name in ("console", "safe"))
-
-
-@pytest.mark.parametrize("name", ["appengine", "leveldb_export", "mapreduce", "swanlab", "wandb", "ccl", "dfindexeddb"])
+@pytest.mark.parametrize("name", ["appengine", "leveldb_export", "wandb", "ccl", "dfindexeddb"])
 def test_all_that_is_listed_is_there(name):
     module = importlib.import_module(f"cordwood.compat.{name}")
     assert all(hasattr(module, each) for each in module.__all__)

@@ -9,7 +9,7 @@ import reference
 from compat_logs import LEVELDB, lengths
 from compat_peers import original
 
-from cordwood.compat import appengine, leveldb_export, mapreduce
+from cordwood.compat import appengine, leveldb_export
 
 RECORDS = [b"one", b"two" * 30_000, b"three", b"", b"five" * 10]
 
@@ -83,49 +83,22 @@ def test_appengine_append_behind_close():
 
 
 @pytest.mark.parametrize("used", [1, 10, 32_760, 32_768, 40_000])
-@pytest.mark.parametrize("module", [appengine, mapreduce])
-def test_appengine_append(module, used):
+def test_appengine_append(used):
     file = io.BytesIO(reference.encode([bytes(used - 7)]) if used > 7 else b"\0" * used)
     begin = file.seek(0, io.SEEK_END)
-    with module.RecordsWriter(file) as writer:
+    with appengine.RecordsWriter(file) as writer:
         for record in RECORDS:
             writer.write(record)
     block_end = -(-begin // 32_768) * 32_768
-    expected = bytes(block_end - begin) + reference.encode(RECORDS)
-    if module is appengine:
-        expected += to_block_end(reference.encode(RECORDS))
-    assert file.getvalue()[begin:] == expected
+    written = reference.encode(RECORDS)
+    assert file.getvalue()[begin:] == bytes(block_end - begin) + written + to_block_end(written)
     file.seek(0)
-    assert list(module.RecordsReader(file))[-len(RECORDS) :] == RECORDS
-
-
-@pytest.mark.parametrize("name", lengths(LEVELDB))
-def test_mapreduce_writes_what_leveldb_writes(name):
-    records = [bytes([index % 256]) * length for index, length in enumerate(lengths(LEVELDB)[name])]
-    expected = reference.encode(records)
-    file = io.BytesIO()
-    writer = mapreduce.RecordsWriter(file)
-    for record in records:
-        writer.write(record)
-    writer.close()
-    assert file.getvalue() == expected
-    for _ in range(2):
-        writer._pad_block()  # noqa: SLF001 - MapReduce's output writers do
-    assert file.getvalue() == expected + to_block_end(expected)
-    with writer:
-        writer.write(b"one")
-    assert len(file.getvalue()) % 32_768 == 10
-    with pytest.raises(TypeError):
-        mapreduce.RecordsWriter(file, False)
-
-
-def test_mapreduce_errors():
-    assert not hasattr(mapreduce, "errors")
+    assert list(appengine.RecordsReader(file))[-len(RECORDS) :] == RECORDS
 
 
 def test_appengine_bytes(tmp_path):
-    with pytest.raises(TypeError):
-        mapreduce.RecordsWriter(io.BytesIO()).write("one")
+    with appengine.RecordsWriter(io.BytesIO()) as writer, pytest.raises(TypeError):
+        writer.write("one")
     path = tmp_path / "output-0"
     path.write_text("one", encoding="ascii")
     with path.open(encoding="ascii") as file, pytest.raises(TypeError):
@@ -242,9 +215,8 @@ class Failing:
         raise OSError(28, "No space left on device")
 
 
-@pytest.mark.parametrize("module", [appengine, mapreduce])
-def test_a_write_that_fails_is_told_once(module):
-    writer = module.RecordsWriter(Failing())
+def test_a_write_that_fails_is_told_once():
+    writer = appengine.RecordsWriter(Failing())
     writer.__enter__()
     with pytest.raises(OSError, match="No space left"):
         writer.write(b"one")

@@ -9,7 +9,7 @@ from contextlib import redirect_stdout
 from textwrap import dedent
 
 import pytest
-from compat_logs import LEVELDB, SWANLAB, WANDB, Log
+from compat_logs import LEVELDB, WANDB, Log
 from compat_peers import original
 from write_batch import DELETE, PUT, write_batch
 
@@ -161,70 +161,6 @@ def test_a_script_with_an_open_for_scan_of_its_own(tmp_path):
     """
     found = run_both(script, DATA_STORE_MODULE, log_file(tmp_path, WANDB, ROWS))
     assert found.startswith(f"(1, {ROWS[0]!r}) 199 ")
-
-
-# SwanLab ---------------------------------------------------------------------------------------
-
-SWANLAB_STORE = (
-    "from swanlab.sdk.internal.core_python.store import DataStoreReader, DataStoreWriter",
-    "from cordwood.compat.swanlab import DataStoreReader, DataStoreWriter",
-)
-SWANLAB_WANDB = (
-    "from swanlab.converter.wb.wbdatastore import *",
-    "from cordwood.compat.swanlab import *",
-)
-
-
-def test_all_records_of_a_swanlab_run(tmp_path):
-    script = """
-        import json
-
-        reader = DataStoreReader()
-        reader.open(path)
-        losses = [json.loads(record)["loss"] for record in reader]
-        reader.close()
-        print(len(losses), min(losses))
-    """
-    assert run_both(script, SWANLAB_STORE, log_file(tmp_path, SWANLAB, ROWS)) == f"200 {1 / 200}\n"
-
-
-def test_a_swanlab_run_is_copied(tmp_path):
-    script = """
-        import pathlib
-
-        reader, writer = DataStoreReader(), DataStoreWriter()
-        reader.open(path)
-        copy = pathlib.Path(path).with_suffix(".copy")
-        copy.unlink(missing_ok=True)
-        writer.open(copy)
-        while (record := reader.scan()) is not None:
-            writer.write(record)
-        writer.ensure_flushed()
-        writer.close()
-        reader.close()
-        print(copy.read_bytes() == path.read_bytes())
-    """
-    assert run_both(script, SWANLAB_STORE, log_file(tmp_path, SWANLAB, ROWS)) == "True\n"
-
-
-@pytest.mark.parametrize("cut", [0, 5])
-def test_a_wandb_run_is_converted(cut, tmp_path):
-    script = """
-        count = 0
-        with WBDataStoreReader() as reader:
-            reader.open(path)
-            try:
-                while (record := reader.scan()) is not None:
-                    count += 1
-            except DataStoreTruncatedError:
-                print("still running?")
-            except DataStoreError as error:
-                print("damaged", error)
-        print(count)
-    """
-    path = log_file(tmp_path, WANDB, ROWS)
-    path.write_bytes(path.read_bytes()[: -cut or None])
-    assert run_both(script, SWANLAB_WANDB, path) == ("still running?\n199\n" if cut else "200\n")
 
 
 # App Engine, leveldb-export ----------------------------------------------------------------------

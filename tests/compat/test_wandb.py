@@ -9,11 +9,11 @@ from pathlib import Path
 import compat_logs
 import pytest
 import reference
-from compat_logs import DAMAGE, SWANLAB, WANDB, Log, lengths
+from compat_logs import DAMAGE, WANDB, Log, lengths
 from compat_peers import on_and_on, original
 
 import cordwood
-from cordwood.compat import swanlab, wandb
+from cordwood.compat import wandb
 from cordwood.compat._store import LISTED_ENOUGH
 
 WANDB_MODULE = "wandb.sdk.internal.datastore"
@@ -264,7 +264,7 @@ def test_wandb_read_only(tmp_path, monkeypatch):
     assert modes == ["rb"]
 
 
-@pytest.mark.parametrize("header", [b"", WANDB.header[:6], SWANLAB.header, b":W&B\xe1\xbe\x01"])
+@pytest.mark.parametrize("header", [b"", WANDB.header[:6], b":SWL\xd6\xe1\x02", b":W&B\xe1\xbe\x01"])
 def test_wandb_file_header(header, tmp_path):
     path = tmp_path / "run-1.wandb"
     path.write_bytes(header)
@@ -447,31 +447,18 @@ def test_wandb_logger(caplog, tmp_path):
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
-@pytest.mark.parametrize("kind", ["wandb", "swanlab", "wandb by swanlab"])
-def test_who_goes_on_after_an_exception_gets_no_less(kind, damage, tmp_path):
-    """Of what was written: the originals also give what was not."""
+def test_who_goes_on_after_an_exception_gets_no_less(damage, tmp_path):
+    """Of what was written: the original also gives what was not."""
     rng = random.Random(damage)
-    flavour = SWANLAB if kind == "swanlab" else WANDB
     records = compat_logs.plain_records(rng)
-    log = Log.of(flavour, records)
+    log = Log.of(WANDB, records)
     DAMAGE[damage](log, rng)
     path = tmp_path / "run-1.wandb"
     path.write_bytes(log.file)
-    if kind == "wandb":
-        stores = [original(WANDB_MODULE).DataStore(), wandb.DataStore()]
-        for store in stores:
-            store.open_for_scan(str(path))
-        steps = [store.scan_data for store in stores]
-    else:
-        name, theirs = (
-            ("DataStoreReader", "swanlab.sdk.internal.core_python.store")
-            if kind == "swanlab"
-            else ("WBDataStoreReader", "swanlab.converter.wb.wbdatastore")
-        )
-        stores = [getattr(original(theirs), name)(), getattr(swanlab, name)()]
-        for store in stores:
-            store.open(path)
-        steps = [store.scan for store in stores]
+    stores = [original(WANDB_MODULE).DataStore(), wandb.DataStore()]
+    for store in stores:
+        store.open_for_scan(str(path))
+    steps = [store.scan_data for store in stores]
     theirs, ours = (set(on_and_on(step)) for step in steps)
     for store in stores:
         store.close()

@@ -25,7 +25,6 @@ from cordwood import (
     Writer,
 )
 from cordwood.compat import appengine, ccl, leveldb_export
-from cordwood.compat.swanlab import DataStoreReader
 from cordwood.compat.wandb import DataStore
 from cordwood.payload import (
     Operation,
@@ -234,6 +233,5 @@ assert_type(list(leveldb_export.RecordsReader(io.BytesIO())), list[bytes])
 store = DataStore()
 assert_type(store.scan_data(), bytes | None)
 assert_type(store.scan_record(), tuple[int, bytes] | None)
-assert_type(list(DataStoreReader()), list[bytes])
 for key in ccl.LogFile(Path("000003.log")):
     assert_type((key.user_key, key.state), tuple[bytes, ccl.KeyState])

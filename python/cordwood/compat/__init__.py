@@ -1,9 +1,7 @@
 """Drop-ins for other readers and writers of the format: a script goes on with one import changed.
 
 * `cordwood.compat.wandb`: `DataStore` of wandb 0.29, which wandb 0.30 removed.
-* `cordwood.compat.swanlab`: `DataStoreReader`, `DataStoreWriter` and `WBDataStoreReader` of SwanLab.
 * `cordwood.compat.appengine`: `RecordsReader` and `RecordsWriter` of the App Engine SDK.
-* `cordwood.compat.mapreduce`: those of App Engine's MapReduce library.
 * `cordwood.compat.leveldb_export`: `RecordsReader` of leveldb-export.
 * `cordwood.compat.ccl`: `LogFile` of ccl_chromium_reader.
 * `cordwood.compat.dfindexeddb`: `FileReader` of dfindexeddb, for logs.

@@ -1,4 +1,4 @@
-"""What the readers of wandb's and SwanLab's files share: a header of seven bytes, then records, one call each."""
+"""What `cordwood.compat.wandb` reads with: a header of seven bytes, then records, one call each."""
 
 from __future__ import annotations
 

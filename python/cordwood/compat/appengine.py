@@ -2,8 +2,7 @@
 
 They are those of `google.appengine.api.files.records` in the App Engine SDK for Python 2.7, as of December 2014. That
 runs on Python 2 only; leveldb-export's copy of the reader runs on Python 3, and is what the tests compare with. The
-bytes of the writer are compared with those of LevelDB. Of the MapReduce library, there is `cordwood.compat.mapreduce`.
-Change
+bytes of the writer are compared with those of LevelDB. Change
 
     from google.appengine.api.files import records
 
@@ -238,10 +237,8 @@ class RecordsWriter:
 
     def close(self) -> None:
         """Fills the last block with zeros, unless told not to. The file stays open."""
-        if self._pads:
-            self._pad()
-
-    def _pad(self) -> None:
+        if not self._pads:
+            return
         used = self._writer.tell() % BLOCK_SIZE
         if used:
             self._writer.close()
