@@ -43,7 +43,7 @@ lint: $(VENV)/test.stamp  ## Check format and lints, and that the documented fig
 	cargo fmt --manifest-path rust/fuzz/Cargo.toml --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo clippy --package cordwood --features zstd --all-targets --locked -- -D warnings
-	RUSTDOCFLAGS="-D warnings" cargo doc --package cordwood --no-deps --locked
+	RUSTDOCFLAGS="-D warnings" cargo doc --package cordwood --package cordwood-payload --no-deps --locked
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/python benches/plot.py --check

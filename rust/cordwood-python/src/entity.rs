@@ -1,6 +1,6 @@
 //! The function `decode_entity`. The classes of what it returns are written in Python, `cordwood.payload.entity`.
 
-use cordwood::payload::{Entity, EntityKey, EntityValue, PathId, Property};
+use cordwood_payload::{Entity, EntityKey, EntityValue, PathId, Property};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyFrozenSet, PyList, PyTuple};

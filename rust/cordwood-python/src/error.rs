@@ -101,7 +101,7 @@ pub(crate) fn log_changed(py: Python<'_>, is_rotated: bool, path: &Path, offset:
 }
 
 /// The exception for a payload that cannot be decoded or encoded.
-pub(crate) fn payload_error(py: Python<'_>, error: cordwood::payload::PayloadError) -> PyErr {
+pub(crate) fn payload_error(py: Python<'_>, error: cordwood_payload::PayloadError) -> PyErr {
     static REASON: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     let raised = || {
         let attributes = PyDict::new(py);

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use cordwood::payload::{self, CustomField, Field, InternalKey, NewFile, NewFileForm};
+use cordwood_payload::{self as payload, CustomField, Field, InternalKey, NewFile, NewFileForm};
 use pyo3::call::PyCallArgs;
 use pyo3::intern;
 use pyo3::prelude::*;

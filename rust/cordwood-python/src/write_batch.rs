@@ -1,6 +1,6 @@
 //! The class `WriteBatch`.
 
-use cordwood::payload::{self, Engine};
+use cordwood_payload::{self as payload, Engine};
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;

@@ -37,8 +37,8 @@
 //! [`Decoder`] does no I/O: it takes a [`Window`] of the file and says what stands there, or that it needs more. [`Reader`] is the
 //! loop around it over a slice, any [`std::io::Read`] or a file; [`Follower`] is the one over a file that is still being written.
 //! [`Encoder`] and [`Writer`] are the same on the way out; [`LogFile`] is the writer of a file on disk, for whoever cannot afford to lose a
-//! record. [`verbs`] are what is done with a whole log: check it, save what can be read of it, count what is in it, take it apart. [`payload`] is what the
-//! engines keep in the records.
+//! record. [`verbs`] are what is done with a whole log: check it, save what can be read of it, count what is in it, take it apart. What the
+//! engines keep in the records is decoded by the crate `cordwood-payload`.
 
 // The README's example runs as a test of the documentation.
 #[cfg(doctest)]
@@ -59,7 +59,6 @@ mod format;
 mod fragment;
 mod inflate;
 mod log_info;
-pub mod payload;
 mod reader;
 mod salvage;
 mod scanner;

@@ -4,7 +4,7 @@
 #![no_main]
 
 use arbitrary::Arbitrary;
-use cordwood::payload::{Engine, Entity, EntityValue, PayloadError, PayloadReason, VersionEdit, WriteBatch};
+use cordwood_payload::{Engine, Entity, EntityValue, PayloadError, PayloadReason, VersionEdit, WriteBatch};
 use libfuzzer_sys::fuzz_target;
 
 #[derive(Arbitrary, Debug)]

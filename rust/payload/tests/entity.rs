@@ -1,6 +1,6 @@
 //! Entities, beside the bytes that the App Engine SDK (appengine-python-standard 0.3.1) writes for them.
 
-use cordwood::payload::{Entity, EntityValue, PathId, PayloadReason};
+use cordwood_payload::{Entity, EntityValue, PathId, PayloadReason};
 
 /// An entity with a value of each type, made with `Entity.ToPb` of the SDK.
 const RECORD: &str = "\

@@ -1,6 +1,6 @@
 //! Version edits, byte by byte: each tag as it stands in the engines' sources, and what happens to bytes that no engine writes.
 
-use cordwood::payload::{
+use cordwood_payload::{
     BlobFileAddition, BlobFileGarbage, CustomField, Field, InternalKey, NewFile, NewFileForm, PayloadError,
     PayloadReason, VersionEdit, WalAddition,
 };

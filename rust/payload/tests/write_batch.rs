@@ -1,6 +1,6 @@
 //! Write batches, byte by byte: each tag as it stands in the engines' sources, and what happens to bytes that no engine writes.
 
-use cordwood::payload::{Engine, Operation, PayloadError, PayloadReason, WriteBatch};
+use cordwood_payload::{Engine, Operation, PayloadError, PayloadReason, WriteBatch};
 
 /// Each operation: its bytes, what they mean, whether it counts, its name.
 fn operations(engine: Engine) -> Vec<(&'static [u8], Operation<'static>, bool, &'static str)> {

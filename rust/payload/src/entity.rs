@@ -14,7 +14,7 @@ use super::proto::{Message, OtherField};
 /// An entity: what Datastore calls one, and what a document or a map in a document is to Firestore.
 ///
 /// ```
-/// use cordwood::payload::{Entity, EntityValue};
+/// use cordwood_payload::{Entity, EntityValue};
 ///
 /// // The key [Task 7] of the app "a", and the property n = 5.
 /// let record = b"\x6a\x0f\x6a\x01a\x72\x0a\x0b\x12\x04Task\x18\x07\x0c\x72\x09\x1a\x01n\x20\x00\x2a\x02\x08\x05";
@@ -22,7 +22,7 @@ use super::proto::{Message, OtherField};
 /// assert_eq!(entity.key.unwrap().path[0].kind, "Task");
 /// assert_eq!(entity.properties[0].name, "n");
 /// assert_eq!(entity.properties[0].values[0].value, EntityValue::Integer(5));
-/// # Ok::<(), cordwood::payload::PayloadError>(())
+/// # Ok::<(), cordwood_payload::PayloadError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]

@@ -10,7 +10,7 @@ use super::wire::{Cursor, too_large};
 /// `batchrepr/reader.go` in Pebble). The operations follow, and are read when [`operations`](WriteBatch::operations) comes to them.
 ///
 /// ```
-/// use cordwood::payload::{Engine, Operation, WriteBatch};
+/// use cordwood_payload::{Engine, Operation, WriteBatch};
 ///
 /// let operations = [
 ///     Operation::Put { column_family: 0, key: b"a", value: b"1" },
@@ -20,7 +20,7 @@ use super::wire::{Cursor, too_large};
 /// let batch = WriteBatch::new(&record, Engine::RocksDb)?;
 /// assert_eq!((batch.sequence(), batch.count()), (100, 2));
 /// assert!(batch.operations().eq(operations.map(Ok)));
-/// # Ok::<(), cordwood::payload::PayloadError>(())
+/// # Ok::<(), cordwood_payload::PayloadError>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WriteBatch<'a> {

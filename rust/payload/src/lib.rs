@@ -1,11 +1,11 @@
 //! What the engines keep in the records of their logs: [`WriteBatch`] in a write-ahead log, [`VersionEdit`] in a MANIFEST,
 //! [`Entity`] in an export of Datastore or Firestore.
 //!
-//! This is a layer of its own on top of the log format: it takes the bytes of one record, does no I/O and borrows what it returns.
-//! Nothing else in this crate looks into a record.
+//! It takes the bytes of one record, does no I/O and borrows what it returns. The records themselves are read from a log by
+//! [`cordwood-log`](https://docs.rs/cordwood-log), or by anything else.
 //!
 //! ```
-//! use cordwood::payload::{Engine, Operation, WriteBatch};
+//! use cordwood_payload::{Engine, Operation, WriteBatch};
 //!
 //! let record = b"\x07\0\0\0\0\0\0\0\x02\0\0\0\x01\x03key\x05value\0\x03old";
 //! let batch = WriteBatch::new(record, Engine::RocksDb)?;
@@ -14,7 +14,7 @@
 //! assert_eq!(operations[0], Operation::Put { column_family: 0, key: b"key", value: b"value" });
 //! assert_eq!(operations[1], Operation::Delete { column_family: 0, key: b"old" });
 //! assert_eq!(WriteBatch::encode(7, &operations, Engine::RocksDb)?, record);
-//! # Ok::<(), cordwood::payload::PayloadError>(())
+//! # Ok::<(), cordwood_payload::PayloadError>(())
 //! ```
 //!
 //! # One spelling for each content
@@ -22,6 +22,8 @@
 //! What decodes here, encodes to the same bytes. An engine would also read a number that is padded with zeros, a column family 0 that is
 //! spelt out, or bytes behind the number in a field; none of them writes that, and it could not be written back. So it is an error,
 //! [`PayloadReason::NonCanonical`] or [`PayloadReason::BadLength`], and not a record that looks like another one.
+
+#![forbid(unsafe_code)]
 
 mod entity;
 mod entity_key;

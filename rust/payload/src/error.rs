@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use crate::error::bytes;
-
 /// What is wrong with the bytes of a record, and where in them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -106,7 +104,7 @@ impl fmt::Display for PayloadReason {
 impl fmt::Display for PayloadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let PayloadError { offset, len, reason } = self;
-        let bytes = bytes(*len as u64);
+        let bytes = if *len == 1 { "byte" } else { "bytes" };
         write!(f, "{reason} ({len} {bytes} at offset {offset} of the payload)")
     }
 }

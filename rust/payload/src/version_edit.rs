@@ -11,7 +11,7 @@ use super::wire::{Cursor, put_nested_varint, put_string, put_varint, wrong_tag};
 /// [unknown](PayloadReason::UnknownTag) here.
 ///
 /// ```
-/// use cordwood::payload::{Field, VersionEdit};
+/// use cordwood_payload::{Field, VersionEdit};
 ///
 /// let record = b"\x01\x1aleveldb.BytewiseComparator\x02\x00\x03\x02\x04\x00"; // The first of a new LevelDB.
 /// let edit = VersionEdit::new(record);
@@ -19,7 +19,7 @@ use super::wire::{Cursor, put_nested_varint, put_string, put_varint, wrong_tag};
 /// assert_eq!(fields[0], Field::Comparator(b"leveldb.BytewiseComparator"));
 /// assert_eq!(fields[1..], [Field::LogNumber(0), Field::NextFileNumber(2), Field::LastSequence(0)]);
 /// assert_eq!(VersionEdit::encode(&fields)?, record);
-/// # Ok::<(), cordwood::payload::PayloadError>(())
+/// # Ok::<(), cordwood_payload::PayloadError>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VersionEdit<'a> {
@@ -49,14 +49,14 @@ impl<'a> VersionEdit<'a> {
     /// There is no field at `offset`.
     ///
     /// ```
-    /// use cordwood::payload::{Field, VersionEdit};
+    /// use cordwood_payload::{Field, VersionEdit};
     ///
     /// let edit = VersionEdit::new(b"\x02\x04\x09\x00\x63");
     /// assert_eq!(edit.field_at(0)?, Some((Field::LogNumber(4), 2)));
     /// assert_eq!(edit.field_at(2)?, Some((Field::PrevLogNumber(0), 4)));
     /// assert!(edit.field_at(4).is_err());
     /// assert_eq!(edit.field_at(5)?, None);
-    /// # Ok::<(), cordwood::payload::PayloadError>(())
+    /// # Ok::<(), cordwood_payload::PayloadError>(())
     /// ```
     pub fn field_at(&self, offset: usize) -> Result<Option<(Field<'a>, usize)>, PayloadError> {
         let mut cursor = Cursor::new(self.record, offset);
