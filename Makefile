@@ -24,7 +24,7 @@ PYRIGHT := PATH="$(CURDIR)/$(BIN):$$PATH" PYRIGHT_PYTHON_IGNORE_WARNINGS=1 pyrig
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
 
-.PHONY: help demo test lint test-rust test-aarch64 model loom wheel install test-python survival types test-abi3 wheel-abi3 bench-abi3 bench bench-memory fuzz fmt clean
+.PHONY: help demo test lint test-rust test-aarch64 model loom wheel install test-python survival types test-abi3 wheel-abi3 package-check bench-abi3 bench bench-memory fuzz fmt clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -53,7 +53,7 @@ test-rust: $(VENV)/pip.stamp  ## Run the Rust tests, documentation examples incl
 	cargo test --package cordwood --features zstd --locked --lib --test engines --test dialect_golden --test dialect_verbs --test reading
 
 # An old wheel must not be installed in place of the new one, so the folder starts empty.
-wheel: $(VENV)/demo.stamp  ## Build the release wheel into target/wheels
+wheel: $(VENV)/demo.stamp LICENSE-THIRD-PARTY  ## Build the release wheel into target/wheels
 	rm -rf $(WHEELS)
 	$(BIN)/maturin build --release --locked --interpreter $(BIN)/python --out $(WHEELS)
 
@@ -79,7 +79,7 @@ types: $(VENV)/test.stamp install  ## Check the stubs against the module, and th
 
 # For Pythons that have no wheel of their own: one wheel for all from 3.11 on. It is slower record by record:
 # `make bench-abi3` says how much.
-wheel-abi3: $(VENV)/demo.stamp  ## Build the wheel for the stable ABI into target/wheels-abi3
+wheel-abi3: $(VENV)/demo.stamp LICENSE-THIRD-PARTY  ## Build the wheel for the stable ABI into target/wheels-abi3
 	rm -rf $(WHEELS)-abi3
 	$(BIN)/maturin build --release --locked --features abi3 --interpreter $(BIN)/python --out $(WHEELS)-abi3
 
@@ -93,6 +93,16 @@ test-abi3: $(VENV)/test.stamp install wheel-abi3  ## Run the tests of the classe
 
 bench-abi3: test-abi3  ## Time that wheel beside the one for this Python
 	$(BIN)/python benches/python/abi3.py target/abi3
+
+# Packages ----------------------------------------------------------------------------------------
+
+# Their authors ask that these texts go wherever a binary with their code goes.
+LICENSE-THIRD-PARTY: Cargo.lock tools/licences.py
+	$(PYTHON) tools/licences.py > $@
+
+# Not part of `make test`: five release builds.
+package-check: $(VENV)/package.stamp LICENSE-THIRD-PARTY  ## Build all that would be published, and try each piece where nothing else is installed
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python tools/package_check.py
 
 # Another processor ------------------------------------------------------------------------------
 
@@ -186,7 +196,7 @@ fmt: $(VENV)/test.stamp  ## Format the sources and apply the safe lint fixes
 	$(BIN)/ruff format
 
 clean:  ## Remove everything that was made here, .venv included
-	rm -rf target $(VENV) .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf target $(VENV) LICENSE-THIRD-PARTY .hypothesis .mypy_cache .pytest_cache .ruff_cache
 
 # The environment: a stamp says that a group of pyproject.toml is installed ----------------------
 
@@ -199,6 +209,10 @@ $(VENV)/pip.stamp:
 
 $(VENV)/demo.stamp: $(VENV)/pip.stamp pyproject.toml
 	$(BIN)/pip install --quiet --group demo
+	@touch $@
+
+$(VENV)/package.stamp: $(VENV)/pip.stamp pyproject.toml
+	$(BIN)/pip install --quiet --group package
 	@touch $@
 
 $(VENV)/test.stamp: $(VENV)/pip.stamp pyproject.toml

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import random
 import shutil
-import struct
 import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -15,11 +14,9 @@ from pathlib import Path
 import plyvel
 
 import cordwood
+from cordwood import payload
 
 BLOCK_LEN = 32 * 1024
-# A batch starts with the number of its first operation (8 bytes) and the count of its operations (4 bytes).
-BATCH_HEADER = struct.Struct("<QI")
-TAG_DELETE, TAG_PUT = 0, 1
 
 Operation = tuple[bytes, bytes | None]
 """Key and value; no value is a delete."""
@@ -36,7 +33,7 @@ def main() -> None:
     print("everything is as it must be")
 
 
-def check(right: bool, what: str) -> None:  # noqa: FBT001 - reads like an assert, which `python -O` would remove
+def check(right: bool, what: str) -> None:
     """End the demo with exit code 1 unless the condition holds."""
     if not right:
         raise SystemExit(f"DIFFERS: {what}")
@@ -62,7 +59,7 @@ def read_what_leveldb_wrote(folder: Path) -> None:
 
     print_table_head()
     records = read_and_print(log, log.name)
-    check([list(decode_batch(record)) for record in records] == batches, "the log holds other operations than were put")
+    check([decode_batch(record) for record in records] == batches, "the log holds other operations than were put")
     edits = read_and_print(manifest, manifest.name)
     check(b"leveldb.BytewiseComparator" in b"".join(edits), "the MANIFEST does not name the comparator")
 
@@ -174,49 +171,16 @@ def read_and_print(path: Path, label: str, *, ends: str = "clean") -> list[bytes
 
 def encode_batch(sequence: int, operations: list[Operation]) -> bytes:
     """Return a batch as LevelDB stores it in a record of its log."""
-    batch = bytearray(BATCH_HEADER.pack(sequence, len(operations)))
-    for key, value in operations:
-        batch.append(TAG_DELETE if value is None else TAG_PUT)
-        for field in (key,) if value is None else (key, value):
-            batch += encode_varint(len(field)) + field
-    return bytes(batch)
+    changes = [
+        payload.Operation("delete", key=key) if value is None else payload.Operation("put", key=key, value=value)
+        for key, value in operations
+    ]
+    return bytes(payload.WriteBatch.build(sequence, changes))
 
 
-def decode_batch(batch: bytes) -> Iterator[Operation]:
-    """Yield the operations of a batch."""
-    _, count = BATCH_HEADER.unpack_from(batch)
-    offset = BATCH_HEADER.size
-    for _ in range(count):
-        tag = batch[offset]
-        key, offset = decode_field(batch, offset + 1)
-        if tag == TAG_DELETE:
-            yield key, None
-        else:
-            value, offset = decode_field(batch, offset)
-            yield key, value
-    check(offset == len(batch), "a batch has bytes behind its last operation")
-
-
-def decode_field(batch: bytes, offset: int) -> tuple[bytes, int]:
-    """Return the length-prefixed bytes at an offset, and the offset behind them."""
-    length = shift = 0
-    while True:
-        byte = batch[offset]
-        offset += 1
-        length |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            return batch[offset : offset + length], offset + length
-
-
-def encode_varint(number: int) -> bytes:
-    """Return a number in groups of seven bits, the lowest first."""
-    encoded = bytearray()
-    while number >= 0x80:
-        encoded.append(number & 0x7F | 0x80)
-        number >>= 7
-    encoded.append(number)
-    return bytes(encoded)
+def decode_batch(batch: bytes) -> list[Operation]:
+    """Return the operations of a batch."""
+    return [(change.key, change.value) for change in payload.WriteBatch(batch)]
 
 
 if __name__ == "__main__":

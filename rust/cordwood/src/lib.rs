@@ -42,7 +42,7 @@
 
 // The README's example runs as a test of the documentation.
 #[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
+#[doc = include_str!("../README.md")]
 mod readme {}
 
 mod assemble;

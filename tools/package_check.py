@@ -1,0 +1,199 @@
+"""Builds all that would be published, and tries each piece where nothing else is installed: `make package-check`.
+
+What is checked: the names and tags, what is inside, the licences, the size, what an import costs, that the examples of
+README.md run with nothing but the wheel, and that the crates' own examples run from what was packed.
+"""
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import tomllib
+import venv
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+OUT = ROOT / "target" / "package"
+CRATES = {"cordwood-log": "cordwood", "cordwood-payload": "payload"}
+VERSION = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))["workspace"]["package"]["version"]
+
+# Every Linux since 2014 has it.
+GLIBC = "2_17"
+WHEEL_LEN_MAX = 2 << 20
+CRATE_LEN_MAX = 512 << 10
+# Beyond `python -c pass`. Loose: it is to find an import that loads half the standard library.
+IMPORT_SECONDS_MAX = 0.1
+
+
+def run(*command: object, **options: object) -> str:
+    """Runs a command; what it prints is shown if it fails."""
+    words = [str(word) for word in command]
+    print("+", *words, flush=True)
+    done = subprocess.run(words, capture_output=True, text=True, check=False, **options)
+    if done.returncode:
+        sys.exit(f"{done.stdout}{done.stderr}\nexit status {done.returncode}")
+    return done.stdout
+
+
+def check(is_right: bool, problem: str) -> None:
+    if not is_right:
+        sys.exit(f"package-check: {problem}")
+
+
+# Built ------------------------------------------------------------------------------------------
+
+
+def build_wheel(*options: str) -> Path:
+    folder = Path(tempfile.mkdtemp(dir=OUT))
+    # Zig links with the symbols of an old glibc, whatever the machine has.
+    target = subprocess.run(["rustc", "-vV"], capture_output=True, text=True, check=True).stdout
+    target = re.search(r"^host: (.*)$", target, re.MULTILINE)[1]
+    tag = ["--zig", "--compatibility", f"manylinux_{GLIBC}", "--target", target] if sys.platform == "linux" else []
+    run("maturin", "build", "--release", "--locked", "--interpreter", sys.executable, "--out", folder, *tag, *options)
+    [wheel] = folder.iterdir()
+    return wheel
+
+
+def build_sdist() -> Path:
+    folder = Path(tempfile.mkdtemp(dir=OUT))
+    run("maturin", "sdist", "--out", folder)
+    [sdist] = folder.iterdir()
+    return sdist
+
+
+def build_crates() -> dict[str, Path]:
+    # What is being checked need not be committed yet.
+    for name in CRATES:
+        run("cargo", "package", "--package", name, "--locked", "--allow-dirty", "--no-verify", "--target-dir", OUT)
+    return {name: OUT / "package" / f"{name}-{VERSION}.crate" for name in CRATES}
+
+
+# Contents ---------------------------------------------------------------------------------------
+
+
+def check_wheel(wheel: Path, tag: str) -> None:
+    check(wheel.name.startswith(f"cordwood-{VERSION}-{tag}-"), f"{wheel.name} is not for {tag}")
+    check(sys.platform != "linux" or f"manylinux_{GLIBC}_" in wheel.name, f"{wheel.name} needs a newer glibc")
+    check(wheel.stat().st_size <= WHEEL_LEN_MAX, f"{wheel.name} has {wheel.stat().st_size} bytes")
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        info = f"cordwood-{VERSION}.dist-info"
+        strange = [name for name in names if not name.startswith(("cordwood/", f"{info}/"))]
+        check(not strange, f"{wheel.name} has {strange}")
+        for name in ("LICENSE-MIT", "LICENSE-APACHE", "LICENSE-THIRD-PARTY"):
+            check(f"{info}/licenses/{name}" in names, f"{wheel.name} has no {name}")
+        check(b"zstd" in archive.read(f"{info}/licenses/LICENSE-THIRD-PARTY"), "zstd's licence is not there")
+        for name in ("py.typed", "_native.pyi", "__init__.py"):
+            check(f"cordwood/{name}" in names, f"{wheel.name} has no {name}")
+        metadata = archive.read(f"{info}/METADATA").decode()
+        required = re.findall(r"^Requires-Dist: (?!.*extra ==).*$", metadata, re.MULTILINE)
+        check(not required, f"{wheel.name} requires {required}")
+
+
+def check_sdist(sdist: Path) -> None:
+    with tarfile.open(sdist) as archive:
+        names = [name.partition("/")[2] for name in archive.getnames()]
+    for name in ("PKG-INFO", "LICENSE-MIT", "LICENSE-APACHE", "README.md", "Cargo.lock", "rust/payload/src/lib.rs"):
+        check(name in names, f"{sdist.name} has no {name}")
+
+
+def check_crate(crate: Path) -> None:
+    check(crate.stat().st_size <= CRATE_LEN_MAX, f"{crate.name} has {crate.stat().st_size} bytes")
+    with tarfile.open(crate) as archive:
+        names = [name.partition("/")[2] for name in archive.getnames()]
+    for name in ("LICENSE-MIT", "LICENSE-APACHE", "src/lib.rs"):
+        check(name in names, f"{crate.name} has no {name}")
+
+
+# Tried ------------------------------------------------------------------------------------------
+
+
+def environment(name: str, *requirements: object) -> Path:
+    """A new environment with these installed; its Python."""
+    folder = OUT / "env" / name
+    venv.create(folder, with_pip=True, clear=True)
+    python = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
+    run(python, "-m", "pip", "install", "--quiet", *requirements)
+    return python
+
+
+def examples(page: Path) -> list[tuple[str, str]]:
+    """The Python examples of a page, each with what it prints."""
+    return re.findall(r"```python\n(.*?)```.*?```text\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+
+
+def try_python(python: Path) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        found = examples(ROOT / "README.md")
+        check(bool(found), "README.md has no examples")
+        script = "\n".join(code for code, _ in found)
+        printed = run(python, "-c", script, cwd=folder)
+        check(printed == "".join(text for _, text in found), f"README.md's examples print {printed!r}")
+        command = python.with_name("cordwood")
+        check("verify" in run(command, "--help", cwd=folder), "`cordwood --help` does not name `verify`")
+        run(command, "verify", "saved.log", cwd=folder)
+        installed = run(python, "-m", "pip", "list", "--format", "freeze").split()
+        strange = [each for each in installed if not each.startswith(("cordwood==", "pip==", "setuptools=="))]
+        check(not strange, f"beside cordwood there are {strange}")
+        print(f"import: {import_seconds(python):.3f} s")
+        check(import_seconds(python) <= IMPORT_SECONDS_MAX, "an import of cordwood takes too long")
+
+
+def import_seconds(python: Path) -> float:
+    """How much longer `import cordwood` takes than `pass`: the least of five times."""
+    script = "import subprocess, sys, time\nfor code in ('pass', 'import cordwood'):\n times = []\n"
+    script += " for _ in range(5):\n  begin = time.perf_counter()\n"
+    script += (
+        "  subprocess.run([sys.executable, '-c', code], check=True)\n  times.append(time.perf_counter() - begin)\n"
+    )
+    script += " print(min(times))"
+    empty, loaded = map(float, run(python, "-c", script).split())
+    return loaded - empty
+
+
+def try_crates(crates: dict[str, Path]) -> None:
+    folder = OUT / "unpacked"
+    shutil.rmtree(folder, ignore_errors=True)
+    for crate in crates.values():
+        with tarfile.open(crate) as archive:
+            archive.extractall(folder, filter="data")
+    cargo = {"env": {**os.environ, "CARGO_TARGET_DIR": str(OUT / "crates")}}
+    for name in crates:
+        run("cargo", "test", "--doc", cwd=folder / f"{name}-{VERSION}", **cargo)
+    run("cargo", "new", "--quiet", "--vcs", "none", "tried", cwd=folder)
+    run("cargo", "add", "--quiet", "--path", f"../cordwood-log-{VERSION}", cwd=folder / "tried")
+    [code] = re.findall(r"```rust\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    (folder / "tried" / "src" / "main.rs").write_text(code, encoding="utf-8")
+    run("cargo", "run", "--quiet", cwd=folder / "tried", **cargo)
+
+
+def main() -> None:
+    argparse.ArgumentParser(description=__doc__.partition("\n")[0]).parse_args()
+    shutil.rmtree(OUT, ignore_errors=True)
+    OUT.mkdir(parents=True)
+    tag = f"cp{sys.version_info.major}{sys.version_info.minor}"
+    wheel, stable = build_wheel(), build_wheel("--features", "abi3")
+    sdist, crates = build_sdist(), build_crates()
+
+    check_wheel(wheel, f"{tag}-{tag}")
+    check_wheel(stable, "cp311-abi3")
+    check_sdist(sdist)
+    for crate in crates.values():
+        check_crate(crate)
+
+    for name, source in {"wheel": wheel, "abi3": stable, "sdist": sdist}.items():
+        print(f"\n{source.name}: {source.stat().st_size:,} bytes")
+        # What builds the sdist is fetched; cordwood itself needs nothing.
+        options = () if source is sdist else ("--no-index",)
+        try_python(environment(name, *options, source))
+    try_crates(crates)
+    print("\npackage-check: all is well")
+
+
+if __name__ == "__main__":
+    main()
