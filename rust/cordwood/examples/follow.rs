@@ -1,0 +1,24 @@
+//! Prints the records of a log as they are written, until none has come for ten seconds.
+//!
+//! ```text
+//! cargo run --example follow -- orders.log
+//! ```
+
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "an example prints")]
+
+use std::time::Duration;
+
+use cordwood::{Error, FollowOptions, Follower, Poll};
+
+fn main() -> Result<(), Error> {
+    let path = std::env::args().nth(1).unwrap_or_else(|| "orders.log".to_owned());
+    let mut follower = Follower::open(&path, FollowOptions::default())?;
+    loop {
+        match follower.next(Some(Duration::from_secs(10)))? {
+            Poll::Record(record) => println!("{}: {}", record.offset, record.data.escape_ascii()),
+            Poll::Skipped(region) => eprintln!("skipped: {region}"),
+            // What ends here may go on: a later run can begin at `follower.offset()`.
+            _ => return Ok(()),
+        }
+    }
+}
