@@ -72,7 +72,10 @@ impl Dialect {
 
 fn by_name(name: &str) -> PyResult<cordwood::Dialect> {
     cordwood::Dialect::from_name(name).ok_or_else(|| {
-        let names = cordwood::Dialect::ALL.map(|dialect| format!("'{}'", dialect.name()));
+        let names = cordwood::Dialect::ALL
+            .iter()
+            .map(|dialect| format!("'{}'", dialect.name()));
+        let names: Vec<String> = names.collect();
         PyValueError::new_err(format!("dialect must be one of {}, not '{name}'", names.join(", ")))
     })
 }

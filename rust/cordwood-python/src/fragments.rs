@@ -319,7 +319,7 @@ impl Batches {
             let (fragments, failed) = (&mut self.fragments, &mut self.failed);
             py.detach(|| {
                 while found.len() < BATCH_MAX {
-                    match fragments.next_fragment() {
+                    match fragments.next().transpose() {
                         Ok(Some(fragment)) => found.push(fragment),
                         Ok(None) => break,
                         Err(error) => {

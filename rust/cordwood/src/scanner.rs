@@ -154,7 +154,7 @@ mod tests {
     /// All dialects, with and without a log number, by one scanner.
     fn assert_agrees(bytes: &[u8]) -> usize {
         let scanner = Scanner::new(bytes);
-        let dialects = Dialect::ALL.into_iter().chain([
+        let dialects = Dialect::ALL.iter().copied().chain([
             Dialect::ROCKSDB.with_log_number(0x0807_0605),
             Dialect::PEBBLE.with_log_number(0x0807_0605),
         ]);
@@ -275,7 +275,7 @@ mod tests {
         };
         let dir = tempfile::tempdir().unwrap();
         for block in hostile_blocks() {
-            for dialect in Dialect::ALL {
+            for &dialect in Dialect::ALL {
                 let dialect = dialect.with_log_number(0x3f01_3f01);
                 // As the last block of a file, in which a longer one may have been torn.
                 assert_bounded("find", block.len(), &|| {

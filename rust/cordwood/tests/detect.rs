@@ -102,7 +102,7 @@ fn the_path_is_in_the_error() {
 #[test]
 fn a_named_dialect_wins() {
     for (_, bytes) in foreign() {
-        for dialect in Dialect::ALL {
+        for &dialect in Dialect::ALL {
             let mut reader = Reader::from_slice(&bytes, ReadOptions::default().with_dialect(dialect));
             assert_eq!(reader.dialect().unwrap(), dialect);
             loop {
@@ -222,7 +222,7 @@ fn a_range_of_a_recycled_log() -> Result<(), Box<dyn std::error::Error>> {
 
 #[test]
 fn names_lead_back() {
-    for dialect in Dialect::ALL {
+    for &dialect in Dialect::ALL {
         assert_eq!(Dialect::from_name(dialect.name()), Some(dialect));
     }
 }

@@ -11,8 +11,8 @@ fn options(policy: OnCorruption, dialect: Dialect) -> ReadOptions {
 }
 
 fn fragments_of(file: &[u8], dialect: Dialect) -> Vec<Fragment> {
-    let mut fragments = verbs::fragments_slice(file, Some(dialect));
-    std::iter::from_fn(|| fragments.next_fragment().unwrap()).collect()
+    let fragments = verbs::fragments_slice(file, Some(dialect));
+    fragments.collect::<Result<_, _>>().unwrap()
 }
 
 type Span = (u64, u64);
@@ -108,8 +108,8 @@ fn check(file: &[u8], dialect: Dialect) {
 
     // A stream is read in pieces, and gives the same.
     let reader = Reader::new(file, options(OnCorruption::Salvage, dialect));
-    let mut streamed = verbs::fragments(reader, StreamSource::new(file, 0));
-    let streamed: Vec<_> = std::iter::from_fn(|| streamed.next_fragment().unwrap()).collect();
+    let streamed = verbs::fragments(reader, StreamSource::new(file, 0));
+    let streamed: Vec<_> = streamed.collect::<Result<_, _>>().unwrap();
     assert_eq!(streamed, fragments);
 }
 

@@ -356,7 +356,7 @@ fn salvage_returns_a_superset_of_skip() {
     let mut salvaged_count = 0;
     for seed in 0..600 {
         let mut random = Random(seed);
-        let dialect = random.of(&Dialect::ALL);
+        let dialect = random.of(Dialect::ALL);
         let (wires, prefix, grid) = match dialect.name() {
             "leveldb" => (plain.clone(), &b""[..], 0),
             "wandb" => (ieee.clone(), &b":W&B\xe1\xbe\x00"[..], 0),
@@ -467,7 +467,8 @@ fn one_rule_for_the_log_number() -> Result<(), Box<dyn std::error::Error>> {
             assert_eq!((stat.record_count, stat.other_log_number), (count, other));
             let mut fragments = verbs::fragments_file(&path, options.dialect)?;
             let reason = fragments
-                .next_fragment()?
+                .next()
+                .transpose()?
                 .expect("a fragment")
                 .reason
                 .map(|reason| reason.as_str());

@@ -192,7 +192,8 @@ fn fragments(file: &[u8], dialect: Option<Dialect>, expected: &[Event]) {
     };
     let mut at = 0;
     let mut records = Vec::new();
-    while let Some(fragment) = fragments.next_fragment().expect("a log") {
+    for fragment in fragments {
+        let fragment = fragment.expect("a log");
         let (begin, end) = (fragment.offset, fragment.end_offset);
         assert!(begin == at && begin < end, "{fragment:?} after {at}");
         let block = |offset: u64| (offset + 32_768 - grid) / 32_768;

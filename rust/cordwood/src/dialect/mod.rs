@@ -73,13 +73,14 @@ impl Dialect {
     /// A run file of SwanLab: as [`WANDB`](Self::WANDB) with another file header.
     pub const SWANLAB: Dialect = wandb::SWANLAB;
 
-    /// All of them.
+    /// All of them. Later versions may have more.
     ///
     /// ```
     /// use cordwood::Dialect;
-    /// assert_eq!(Dialect::ALL.map(Dialect::name)[..3], ["leveldb", "rocksdb", "pebble"]);
+    /// let names: Vec<&str> = Dialect::ALL.iter().map(|dialect| dialect.name()).collect();
+    /// assert_eq!(names[..3], ["leveldb", "rocksdb", "pebble"]);
     /// ```
-    pub const ALL: [Dialect; 7] = [
+    pub const ALL: &'static [Dialect] = &[
         Dialect::LEVELDB,
         Dialect::ROCKSDB,
         Dialect::PEBBLE,
@@ -102,7 +103,7 @@ impl Dialect {
     /// assert_eq!(Dialect::from_name("gzip"), None);
     /// ```
     pub fn from_name(name: &str) -> Option<Dialect> {
-        Dialect::ALL.into_iter().find(|dialect| dialect.name == name)
+        Dialect::ALL.iter().copied().find(|dialect| dialect.name == name)
     }
 
     /// The number of the log, where the dialect has one and it is known.

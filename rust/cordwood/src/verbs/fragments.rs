@@ -93,13 +93,13 @@ pub struct Fragments<S> {
 /// let mut file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo".repeat(2);
 /// file[9] ^= 1;
 /// let mut fragments = verbs::fragments_slice(&file, None);
-/// let damaged = fragments.next_fragment()?.unwrap();
+/// let damaged = fragments.next().unwrap()?;
 /// assert_eq!((damaged.offset, damaged.end_offset, damaged.name.as_str()), (0, 10, "full"));
 /// assert_eq!(damaged.reason.unwrap().as_str(), "checksum_mismatch");
 /// assert_eq!(damaged.stored, Some(0x3a82_ec18));
-/// let sound = fragments.next_fragment()?.unwrap();
-/// assert_eq!((sound.offset, sound.reason, sound.is_salvaged), (10, None, true));
-/// assert_eq!(fragments.next_fragment()?, None);
+/// let valid = fragments.next().unwrap()?;
+/// assert_eq!((valid.offset, valid.reason, valid.is_salvaged), (10, None, true));
+/// assert!(fragments.next().is_none());
 /// # Ok::<(), cordwood::Error>(())
 /// ```
 pub fn fragments<S: Source>(reader: Reader<S>, source: S) -> Fragments<S> {
@@ -124,7 +124,7 @@ pub fn fragments<S: Source>(reader: Reader<S>, source: S) -> Fragments<S> {
 /// ```
 /// use cordwood::verbs;
 /// let mut fragments = verbs::fragments_slice(b"\xdd\x5f\xb3\x7a\x03\x00\x01foo", None);
-/// let fragment = fragments.next_fragment()?.unwrap();
+/// let fragment = fragments.next().unwrap()?;
 /// assert_eq!((fragment.name.as_str(), fragment.payload_len, fragment.computed), ("full", Some(3), Some(0x3a82_ec18)));
 /// # Ok::<(), cordwood::Error>(())
 /// ```
@@ -140,7 +140,7 @@ pub fn fragments_slice(file: &[u8], dialect: Option<Dialect>) -> Fragments<Slice
 /// # let path = folder.path().join("example.log");
 /// # std::fs::write(&path, b"\xdd\x5f\xb3\x7a\x03\x00\x01foo")?;
 /// let mut fragments = verbs::fragments_file(&path, None)?;
-/// assert_eq!(fragments.next_fragment()?.unwrap().end_offset, 10);
+/// assert_eq!(fragments.next().unwrap()?.end_offset, 10);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
@@ -173,6 +173,18 @@ fn options(dialect: Option<Dialect>) -> ReadOptions {
     options
 }
 
+/// An item is an error if
+///
+/// * the source cannot be read ([`Error::Io`]); the next call tries again;
+/// * it is a file of another format ([`Error::Foreign`]).
+impl<S: Source> Iterator for Fragments<S> {
+    type Item = Result<Fragment, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.next_fragment().transpose()
+    }
+}
+
 impl<S: Source> Fragments<S> {
     /// The dialect that is read: see [`Reader::dialect`].
     ///
@@ -184,12 +196,7 @@ impl<S: Source> Fragments<S> {
     }
 
     /// The next one, or `None` at the end.
-    ///
-    /// # Errors
-    ///
-    /// * [`Error::Io`] if the source cannot be read; a further call tries again.
-    /// * [`Error::Foreign`] if it is a file of another format.
-    pub fn next_fragment(&mut self) -> Result<Option<Fragment>, Error> {
+    fn next_fragment(&mut self) -> Result<Option<Fragment>, Error> {
         while self.offset >= self.region.end {
             match self.next_region()? {
                 Some(region) => self.region = region,
