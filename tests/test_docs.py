@@ -13,7 +13,16 @@ import cordwood
 
 PACKAGE = Path(cordwood.__file__).parent
 ROOT = Path(__file__).parents[1]
-PAGES = ["README.md", "docs/compat.md", "docs/exports.md", "docs/payload.md", "docs/wandb.md"]
+PAGES = [
+    "README.md",
+    "docs/compat.md",
+    "docs/exports.md",
+    "docs/guides/own-log.md",
+    "docs/guides/rescue.md",
+    "docs/guides/tables.md",
+    "docs/payload.md",
+    "docs/wandb.md",
+]
 
 
 def docstrings():
