@@ -132,6 +132,8 @@ pub enum Step {
 pub struct Decoder {
     dialect: Dialect,
     assembler: Assembler,
+    /// Whether the bytes of records are kept. If not, only [`data_len`](Self::data_len) and [`stored`](Self::stored) are asked for.
+    keeps_data: bool,
     inflater: Inflater,
     record_len_max: u64,
     info: LogInfo,
@@ -215,6 +217,7 @@ impl Decoder {
         Decoder {
             dialect,
             assembler: Assembler::new(options.record_len_max),
+            keeps_data: true,
             inflater: Inflater::default(),
             record_len_max: options.record_len_max,
             info: LogInfo::new(dialect),
@@ -319,6 +322,26 @@ impl Decoder {
         self.is_live = true;
     }
 
+    /// Says whether to keep the bytes of records in pieces. Without them [`data`](Self::data) must not be called. A record that is pending and of which
+    /// bytes were not kept is read again from its beginning.
+    pub(crate) fn set_keeps_data(&mut self, keeps_data: bool) {
+        self.keeps_data = keeps_data;
+        self.update_assembler();
+        if keeps_data && let Some(begin) = self.assembler.take_unkept() {
+            self.offset = begin;
+            self.is_inside = false;
+        }
+    }
+
+    pub(crate) fn keeps_data(&self) -> bool {
+        self.keeps_data
+    }
+
+    /// What a compressed record holds shows only when it is decompressed, for which its frame is needed.
+    fn update_assembler(&mut self) {
+        self.assembler.set_keeps(self.keeps_data || self.info.is_compressed());
+    }
+
     /// The form of the last fragment of a record that was read, if any was.
     pub(crate) fn form(&self) -> Option<Form> {
         self.form
@@ -344,7 +367,7 @@ impl Decoder {
     #[inline]
     pub(crate) fn data_len(&self, span: RecordSpan) -> u64 {
         if span.is_joined {
-            self.held().len() as u64
+            self.held_len()
         } else {
             span.end_offset - span.offset - u64::from(span.header_len)
         }
@@ -357,6 +380,15 @@ impl Decoder {
             self.inflater.data()
         } else {
             self.assembler.joined()
+        }
+    }
+
+    #[cold]
+    fn held_len(&self) -> u64 {
+        if self.info.is_compressed() {
+            self.inflater.data().len() as u64
+        } else {
+            self.assembler.joined_len()
         }
     }
 
@@ -592,7 +624,7 @@ impl Decoder {
                     Stored {
                         fragment_count: self.assembler.joined_count(),
                         header_len: self.assembler.joined_header_len(),
-                        payload_len: self.assembler.joined().len() as u64,
+                        payload_len: self.assembler.joined_len(),
                     }
                 } else {
                     Stored {
@@ -729,6 +761,7 @@ impl Decoder {
                 // the blocks that follow are read.
                 let is_believed = metadata != Metadata::SetCompression || !self.salvaged.contains(&begin);
                 let applied = is_believed.then(|| self.info.apply(metadata, &bytes[form.header_len()..len]));
+                self.update_assembler();
                 match applied.unwrap_or(Applied::Unusual) {
                     Applied::AsUsual => (Reason::Metadata { kind }, None),
                     Applied::Unusual => (Reason::BadMetadata { kind }, None),
@@ -892,5 +925,98 @@ mod tests {
                 .iter()
                 .any(|step| matches!(step, Step::Skipped(_)))
         );
+    }
+
+    /// Cut, zeroed, repeated or with other bytes, at places and of lengths that `random` gives.
+    fn damage(file: &[u8], random: &mut impl FnMut(usize) -> usize) -> Vec<u8> {
+        let mut damaged = file.to_vec();
+        for _ in 0..random(5) {
+            let begin = random(damaged.len());
+            let end = begin + random((damaged.len() - begin).min(70_000) + 1);
+            match random(4) {
+                0 => damaged[begin] ^= 1 << random(8),
+                1 => damaged[begin..end].fill(0),
+                2 => drop(damaged.drain(begin..end)),
+                _ => damaged.truncate(damaged.len() - random(40_000).min(damaged.len() - 1)),
+            }
+        }
+        damaged
+    }
+
+    /// Whole and damaged files of every dialect, under every policy: what is asked of records whose bytes are not kept is what their bytes say.
+    #[test]
+    fn lengths_are_those_of_the_data() {
+        let mut dialects = vec![
+            Dialect::LEVELDB,
+            Dialect::ROCKSDB,
+            Dialect::ROCKSDB.with_log_number(7),
+            Dialect::PEBBLE.with_log_number(7),
+            Dialect::RECYCLABLE.with_log_number(7),
+            Dialect::WANDB,
+            Dialect::WANDB_OLD,
+            Dialect::SWANLAB,
+        ];
+        if cfg!(feature = "zstd") {
+            dialects.extend([
+                Dialect::ROCKSDB.with_zstd(),
+                Dialect::ROCKSDB.with_log_number(7).with_zstd(),
+            ]);
+        }
+        let mut joined_count = 0;
+        for dialect in dialects {
+            for seed in 0..60_u64 {
+                let mut state = seed;
+                let mut random = |max: usize| {
+                    state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    (state >> 33) as usize % max
+                };
+                let mut file = Vec::new();
+                let mut encoder = Encoder::with_dialect(0, dialect);
+                for _ in 0..random(40) {
+                    let len_max = [1, 300, 40_000, 150_000][random(4)];
+                    let record: Vec<u8> = (0..=random(len_max)).map(|_| random(256) as u8).collect();
+                    encoder.encode(&record, &mut file);
+                }
+                if random(2) == 0 {
+                    encoder.finish(&mut file);
+                }
+                let file = if seed % 3 == 0 || file.is_empty() {
+                    file
+                } else {
+                    damage(&file, &mut random)
+                };
+                let policies = [OnCorruption::Skip, OnCorruption::Stop, OnCorruption::Salvage];
+                let options = ReadOptions::default()
+                    // A compressed log is to say so itself.
+                    .with_dialect(dialect.without_zstd())
+                    .with_on_corruption(policies[random(3)])
+                    .with_record_len_max([1 << 30, 1 << 30, 50_000, 0][random(4)]);
+                let window = Window {
+                    offset: 0,
+                    bytes: &file,
+                    is_last: true,
+                };
+                let (mut keeping, mut counting) = (Decoder::new(&options), Decoder::new(&options));
+                counting.set_keeps_data(false);
+                loop {
+                    let step = keeping.step(window);
+                    assert_eq!(counting.step(window), step, "{dialect:?} {seed}");
+                    match step {
+                        Step::Record(span) => {
+                            let len = keeping.data(window, span).len() as u64;
+                            assert_eq!(keeping.data_len(span), len);
+                            assert_eq!(counting.data_len(span), len, "{dialect:?} {seed}");
+                            assert_eq!(counting.stored(span), keeping.stored(span), "{dialect:?} {seed}");
+                            joined_count += u32::from(span.is_joined);
+                        }
+                        Step::Skipped(_) => {}
+                        Step::NeedMore => panic!("the window is the last"),
+                        Step::End(_) => break,
+                    }
+                }
+                assert_eq!(counting.info(), keeping.info());
+            }
+        }
+        assert!(joined_count > 400, "{joined_count}");
     }
 }

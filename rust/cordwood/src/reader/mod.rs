@@ -292,7 +292,8 @@ impl<S: Source> Reader<S> {
             Detection::Unclear => None,
         };
         let dialect = detected.unwrap_or(Dialect::LEVELDB);
-        let decoder = Decoder::new(&options.clone().with_dialect(dialect));
+        let mut decoder = Decoder::new(&options.clone().with_dialect(dialect));
+        decoder.set_keeps_data(self.decoder.keeps_data());
         if window.offset > decoder.offset() {
             return Err(Error::Io {
                 path: self.path.clone(),
@@ -478,6 +479,14 @@ impl<S: Source> Reader<S> {
     #[inline]
     pub fn data(&self, span: RecordSpan) -> &[u8] {
         self.decoder.data(self.source.window(), span)
+    }
+
+    /// Does `work`, which asks for no bytes of records, without keeping any: a record in pieces takes no memory, however long it is.
+    pub(crate) fn without_data<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
+        self.decoder.set_keeps_data(false);
+        let done = work(self);
+        self.decoder.set_keeps_data(true);
+        done
     }
 
     /// The length of [`data`](Self::data).
