@@ -3,15 +3,17 @@
 mod doubt;
 mod options;
 
+use std::io;
 use std::ops::Range;
+use std::path::PathBuf;
 
-pub use self::options::{OnCorruption, ReadOptions};
+pub use self::options::{OnCorruption, RECORD_LEN_MAX, ReadOptions};
 
 use self::doubt::Doubt;
 use crate::assemble::{Assembler, Fragment, Interruption, Outcome};
 use crate::checksum;
 use crate::dialect::{Dialect, Form, Metadata};
-use crate::error::{Reason, Severity, SkippedRegion};
+use crate::error::{Error, Reason, Severity, SkippedRegion};
 use crate::format::{FRAGMENT_LEN_MAX, HEADER_LEN, Kind};
 use crate::fragment::{Found, FullRun, RUN_MAX, find};
 use crate::inflate::{Failed, Inflater};
@@ -108,7 +110,7 @@ pub enum Step {
     /// Bytes that are not returned.
     Skipped(SkippedRegion),
     /// Call again with a window that holds the bytes from [`Decoder::offset`] on and goes farther than this one; or with this one, if
-    /// [`Decoder::is_out_of_memory`].
+    /// [`Decoder::refused`].
     NeedMore,
     /// All has been said. Every further call says the same.
     End(End),
@@ -170,12 +172,55 @@ pub struct Decoder {
     finish: Option<End>,
     /// A record that is returned once more.
     again: Option<RecordSpan>,
-    /// A record in pieces that could not be decompressed for want of memory.
+    /// A record in pieces that was refused when it was to be decompressed.
     compressed: Option<RecordSpan>,
-    is_out_of_memory: bool,
+    /// Why the last call has not returned a record that is there.
+    refused: Option<Refused>,
+    /// Where reading began: bytes from here on count for the budget of a compressed log.
+    read_begin: u64,
     run: Run,
     /// Whether runs are looked for: not if even a FULL fragment may be too large.
     finds_runs: bool,
+}
+
+/// Why a record that is there is not returned. It is neither skipped nor consumed: a further call begins with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Refused {
+    /// There is not memory enough for its bytes.
+    OutOfMemory,
+    /// With it, the records of a compressed log would have more bytes than so few bytes of a file may: see [`ReadOptions::record_len_max`].
+    OverBudget {
+        /// Where it stands; the reason is [`Reason::RecordTooLarge`].
+        region: SkippedRegion,
+        /// Bytes of its data.
+        data_len: u64,
+        /// The least value of the option with which it is returned.
+        record_len_max: u64,
+    },
+}
+
+impl Refused {
+    /// As an error about the file `path`.
+    #[cold]
+    pub(crate) fn into_error(self, path: Option<PathBuf>) -> Error {
+        match self {
+            Refused::OutOfMemory => Error::Io {
+                path,
+                source: io::ErrorKind::OutOfMemory.into(),
+            },
+            Refused::OverBudget {
+                region,
+                data_len,
+                record_len_max,
+            } => Error::OverBudget {
+                path,
+                region,
+                data_len,
+                record_len_max,
+            },
+        }
+    }
 }
 
 /// What a record takes in the file.
@@ -245,7 +290,8 @@ impl Decoder {
             finish: None,
             again: None,
             compressed: None,
-            is_out_of_memory: false,
+            refused: None,
+            read_begin: dialect.block_begin(options.start),
             run: Run {
                 begin: 0,
                 ends: [0; RUN_MAX],
@@ -290,6 +336,8 @@ impl Decoder {
         self.scanned = None;
         self.doubt = None;
         self.log_end = None;
+        self.read_begin = offset;
+        self.inflater.reset();
     }
 
     /// Takes back the record that the last call to [`step`](Self::step) returned: the next one returns it once more.
@@ -305,10 +353,10 @@ impl Decoder {
         }
     }
 
-    /// Whether the last call to [`step`](Self::step) answered [`Step::NeedMore`] because there was not memory enough for the bytes of a record.
-    /// Nothing is lost: a further call tries again.
-    pub fn is_out_of_memory(&self) -> bool {
-        self.is_out_of_memory
+    /// Why the last call to [`step`](Self::step) answered [`Step::NeedMore`] although the record that comes next is there. `None`: it is not, and more of
+    /// the file is needed.
+    pub fn refused(&self) -> Option<Refused> {
+        self.refused
     }
 
     /// The part of a block after the last damage in it, if its records are salvaged: file offsets.
@@ -468,7 +516,7 @@ impl Decoder {
 
     /// [`step`](Self::step) where no run is left.
     fn look(&mut self, window: Window<'_>) -> Step {
-        self.is_out_of_memory = false;
+        self.refused = None;
         if let Some(span) = self.again.take() {
             return Step::Record(span);
         }
@@ -604,7 +652,7 @@ impl Decoder {
                 .map(|region| self.skip(region));
         }
         if self.assembler.reserve(kind, payload.len()).is_err() {
-            return Some(self.out_of_memory());
+            return Some(self.refuse(Refused::OutOfMemory));
         }
         let begin = self.offset;
         let end = begin + (form.header_len() + payload.len()) as u64;
@@ -659,36 +707,50 @@ impl Decoder {
             payload
         };
         let inflated = if self.info.has_known_compression() {
-            self.inflater.inflate(frame, self.record_len_max)
+            let read_len = span.end_offset - self.read_begin;
+            let total_max = ReadOptions::budget(self.record_len_max, read_len);
+            self.inflater.inflate(frame, self.record_len_max, total_max)
         } else {
             Err(Failed::Skipped(Reason::UnsupportedCompression))
+        };
+        let region = |reason| SkippedRegion {
+            begin: span.offset,
+            end: span.end_offset,
+            reason,
+            leveldb_len: None,
         };
         match inflated {
             Ok(()) => Step::Record(RecordSpan {
                 is_joined: true,
                 ..span
             }),
-            Err(Failed::OutOfMemory) => {
-                if span.is_joined {
-                    self.compressed = Some(span);
-                } else {
-                    // The window has it: it is looked at again.
-                    self.offset = span.offset;
-                }
-                self.out_of_memory()
+            Err(Failed::OutOfMemory) => self.refuse_compressed(span, Refused::OutOfMemory),
+            Err(Failed::OverBudget { data_len, excess }) => {
+                let base = ReadOptions::budget(self.record_len_max, 0);
+                let refused = Refused::OverBudget {
+                    region: region(Reason::RecordTooLarge),
+                    data_len,
+                    record_len_max: base.saturating_add(excess).max(RECORD_LEN_MAX + 1),
+                };
+                self.refuse_compressed(span, refused)
             }
-            Err(Failed::Skipped(reason)) => self.skip(SkippedRegion {
-                begin: span.offset,
-                end: span.end_offset,
-                reason,
-                leveldb_len: None,
-            }),
+            Err(Failed::Skipped(reason)) => self.skip(region(reason)),
         }
     }
 
+    fn refuse_compressed(&mut self, span: RecordSpan, refused: Refused) -> Step {
+        if span.is_joined {
+            self.compressed = Some(span);
+        } else {
+            // The window has it: it is looked at again.
+            self.offset = span.offset;
+        }
+        self.refuse(refused)
+    }
+
     #[cold]
-    fn out_of_memory(&mut self) -> Step {
-        self.is_out_of_memory = true;
+    fn refuse(&mut self, refused: Refused) -> Step {
+        self.refused = Some(refused);
         Step::NeedMore
     }
 

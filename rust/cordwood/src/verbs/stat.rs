@@ -150,7 +150,8 @@ impl Stat {
 ///
 /// # Errors
 ///
-/// [`Error::Io`] if the source cannot be read.
+/// * [`Error::Io`] if the source cannot be read.
+/// * [`Error::OverBudget`] if a record of a compressed log decompresses to too much.
 pub fn stat<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
     reader.without_data(count)
 }

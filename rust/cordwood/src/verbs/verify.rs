@@ -108,7 +108,8 @@ impl Report {
 ///
 /// # Errors
 ///
-/// [`Error::Io`] if the source cannot be read.
+/// * [`Error::Io`] if the source cannot be read.
+/// * [`Error::OverBudget`] if a record of a compressed log decompresses to too much.
 pub fn verify<S: Source>(reader: &mut Reader<S>) -> Result<Report, Error> {
     reader.without_data(|reader| report(reader, |_, _| Ok(())))
 }
