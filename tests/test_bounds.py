@@ -1,10 +1,13 @@
 """What a hostile file or argument cannot do: fill memory, flood the logger, start any number of threads."""
 
+import itertools
 import logging
+import subprocess
+import sys
 
 import pytest
 import reference
-from reference import MIDDLE, fragment
+from reference import BLOCK_LEN, MIDDLE, fragment
 
 import cordwood
 
@@ -103,3 +106,76 @@ def test_a_follower_tells_as_much(caplog, tmp_path):
         assert list(follower) == [b"one"]
         assert len(messages(caplog)) == 10
     assert messages(caplog)[10:] == [f"{path}: skipped 90 more regions, 630 bytes"]
+
+
+# Compressed logs --------------------------------------------------------------------------------
+
+MIB = 1 << 20
+
+
+def bomb(length):
+    """A frame of zstd that states so many bytes, in blocks of one byte that is repeated."""
+    run = 128 << 10
+    blocks = [(1 << 1 | run << 3).to_bytes(3, "little") + b"x"] * (length // run)
+    blocks[-1] = (1 | 1 << 1 | run << 3).to_bytes(3, "little") + b"x"
+    return b"\x28\xb5\x2f\xfd\xe0" + length.to_bytes(8, "little") + b"".join(blocks)
+
+
+SET_ZSTD = fragment(9, (7).to_bytes(4, "little"))
+# 30 of 32 MiB: a log of 32 kB with 960 MiB.
+BOMBS = SET_ZSTD + b"".join(fragment(1, bomb(32 * MIB)) for _ in range(30))
+BOMB_LEN = len(fragment(1, bomb(32 * MIB)))
+
+
+def refused(call):
+    with pytest.raises(cordwood.RecordTooLargeError, match="record_len_max to 1073741825 or more") as caught:
+        call()
+    error = caught.value
+    # 256 MiB and 200 times the bytes up to its end are passed by the ninth.
+    assert (error.offset, error.length, error.reason) == (len(SET_ZSTD) + 8 * BOMB_LEN, BOMB_LEN, "record_too_large")
+
+
+@pytest.mark.parametrize("policy", ["raise", "skip", "stop", "salvage"])
+def test_a_compressed_log_is_read_to_256_mib_and_200_times_its_bytes(policy):
+    assert len(BOMBS) < BLOCK_LEN
+    for step in (next, lambda reader: next(reader.records())):
+        reader = cordwood.Reader(BOMBS, on_corruption=policy)
+        for _ in range(8):
+            assert len(step(reader)) == 32 * MIB if step is next else len(step(reader).data) == 32 * MIB
+        position = reader.tell()
+        for _ in range(3):
+            refused(lambda: step(reader))  # noqa: B023
+            assert reader.tell() == position
+    reader = cordwood.Reader(BOMBS, on_corruption=policy)
+    packs = reader.packs(len_max=MIB)
+    assert sum(len(pack) for pack in itertools.islice(packs, 8)) == 8
+    refused(lambda: next(packs))
+    with cordwood.Reader(BOMBS, on_corruption=policy, record_len_max=(1 << 30) + 1) as reader:
+        assert sum(1 for _ in reader) == 30
+
+
+def test_so_do_the_verbs_and_a_follower(tmp_path):
+    refused(lambda: cordwood.verify(BOMBS))
+    refused(lambda: cordwood.verify(BOMBS, on_corruption="salvage"))
+    refused(lambda: cordwood.stat(BOMBS))
+    refused(lambda: cordwood.salvage(BOMBS, tmp_path / "clean.log"))
+    assert list(tmp_path.iterdir()) == []
+    assert cordwood.verify(BOMBS, record_len_max=(1 << 30) + 1).record_count == 30
+    path = tmp_path / "live.log"
+    path.write_bytes(BOMBS)
+    follower = cordwood.follow(path, timeout=0)
+    for _ in range(8):
+        next(follower)
+    for _ in range(3):
+        refused(lambda: next(follower))
+        assert follower.tell() == len(SET_ZSTD) + 8 * BOMB_LEN
+
+
+@pytest.mark.parametrize("verb", ["verify", "stat", "cat", "follow --timeout 0"])
+def test_the_command_line_ends_with_the_error(tmp_path, verb):
+    path = tmp_path / "bombs.log"
+    path.write_bytes(BOMBS)
+    command = [sys.executable, "-m", "cordwood", *verb.split(), path]
+    done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=60, check=False)
+    assert done.returncode == 1
+    assert done.stderr.count(b"record_len_max") == 1

@@ -202,7 +202,10 @@ class Reader:
         end: Return only what begins before this file offset; the last record is finished beyond it. A record belongs
             to the range in which its first fragment starts, so adjacent ranges give each record once. Default: `None`.
         verify_checksums: Check each checksum. Without it, damaged data is returned as good. Default: `True`.
-        record_len_max: Refuse a longer record with `RecordTooLargeError`, in bytes. Default: 1 GiB.
+        record_len_max: Refuse a longer record with `RecordTooLargeError`, in bytes. Default: 1 GiB. The records of a
+            compressed log may together have 256 MiB and 200 times the bytes read since the reader began or was last
+            sought; the one that would pass that is a `RecordTooLargeError` under every policy, and is neither skipped
+            nor consumed. A value above the default takes the place of the 256 MiB.
 
     Raises:
         OSError: The file cannot be opened. A missing file is a `FileNotFoundError`.

@@ -125,7 +125,11 @@ class OtherLogError(CordwoodError):
 
 
 class RecordTooLargeError(_RegionError):
-    """A record longer than `record_len_max`. The reader stays usable: the next step goes on behind it."""
+    """A record longer than `record_len_max`. The reader stays usable: the next step goes on behind it.
+
+    Or a record of a compressed log that decompresses to too much, whatever the policy: see `Reader`. Then the reader
+    stays before it, every further step says the same, and the message names the `record_len_max` with which it is read.
+    """
 
 
 class TornTailError(_RegionError):

@@ -54,6 +54,9 @@ def run(options: argparse.Namespace) -> Status:
                 complain(error)
                 return status
             except (cordwood.CorruptionError, cordwood.RecordTooLargeError) as error:
+                if follower.tell() <= error.offset:
+                    # Refused, not skipped: the next step would say the same.
+                    raise
                 complain(error)
                 status = Status.DAMAGE
                 continue

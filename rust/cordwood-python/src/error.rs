@@ -36,6 +36,9 @@ pub(crate) fn to_python(py: Python<'_>, error: cordwood::Error, path: Option<&Pa
             };
             about_region(&class, message, region, path)
         }
+        cordwood::Error::OverBudget { region, .. } => {
+            about_region(&classes::RecordTooLargeError::type_object(py), message, region, path)
+        }
         cordwood::Error::TornTail { region, .. } => {
             about_region(&classes::TornTailError::type_object(py), message, region, path)
         }

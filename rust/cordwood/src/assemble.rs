@@ -51,7 +51,7 @@ pub(crate) enum Interruption {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Pending {
     Nothing,
-    /// FIRST and MIDDLEs of a record, their payloads in `joined`.
+    /// FIRST and MIDDLEs of a record, their payloads in `joined` if they are kept.
     Record {
         begin: u64,
         end: u64,
@@ -67,7 +67,11 @@ enum Pending {
 #[derive(Debug)]
 pub(crate) struct Assembler {
     pending: Pending,
+    /// Whether payloads are kept; if not, only their lengths are added up.
+    keeps: bool,
     joined: Vec<u8>,
+    /// Bytes of the payloads that are joined, kept or not.
+    joined_len: u64,
     /// How many fragments are joined.
     joined_count: u64,
     /// Bytes of their headers.
@@ -79,10 +83,28 @@ impl Assembler {
     pub(crate) fn new(record_len_max: u64) -> Self {
         Assembler {
             pending: Pending::Nothing,
+            keeps: true,
             joined: Vec::new(),
+            joined_len: 0,
             joined_count: 0,
             joined_header_len: 0,
             record_len_max,
+        }
+    }
+
+    /// Says whether to keep the payloads that are joined from now on.
+    pub(crate) fn set_keeps(&mut self, keeps: bool) {
+        self.keeps = keeps;
+    }
+
+    /// Gives up a pending record of which some bytes were not kept, and says where it begins.
+    pub(crate) fn take_unkept(&mut self) -> Option<u64> {
+        match self.pending {
+            Pending::Record { begin, .. } if self.joined.len() as u64 != self.joined_len => {
+                self.pending = Pending::Nothing;
+                Some(begin)
+            }
+            _ => None,
         }
     }
 
@@ -96,9 +118,15 @@ impl Assembler {
         matches!(self.pending, Pending::Record { .. })
     }
 
-    /// The data of the last record that had several fragments, until the next fragment is pushed.
+    /// The data of the last record that had several fragments, until the next fragment is pushed. It must have been kept.
     pub(crate) fn joined(&self) -> &[u8] {
+        debug_assert_eq!(self.joined.len() as u64, self.joined_len);
         &self.joined
+    }
+
+    /// The length of that data, kept or not.
+    pub(crate) fn joined_len(&self) -> u64 {
+        self.joined_len
     }
 
     /// The number of fragments of the last record that had several, until the next fragment is pushed.
@@ -114,7 +142,7 @@ impl Assembler {
     /// Gives up what is pending, because of what comes next. Call it before all that is not MIDDLE or LAST.
     pub(crate) fn give_up(&mut self, interruption: Interruption) -> Option<SkippedRegion> {
         let pending = std::mem::replace(&mut self.pending, Pending::Nothing);
-        let len = Some(self.joined.len() as u64);
+        let len = Some(self.joined_len);
         match pending {
             Pending::Nothing => None,
             Pending::Rest { begin, end } => (begin < end).then_some(SkippedRegion {
@@ -127,7 +155,7 @@ impl Assembler {
                 let (reason, leveldb_len) = match interruption {
                     Interruption::EndOfFile => (Reason::TornTail, None),
                     Interruption::Damage => (Reason::InterruptedRecord, len),
-                    Interruption::NewRecord if self.joined.is_empty() => (Reason::EmptyFirst, None),
+                    Interruption::NewRecord if self.joined_len == 0 => (Reason::EmptyFirst, None),
                     Interruption::NewRecord => (Reason::MissingEnd, len),
                 };
                 Some(SkippedRegion {
@@ -151,7 +179,7 @@ impl Assembler {
             (_, Pending::Nothing | Pending::Rest { .. }) => return Ok(()),
         };
         let len = pending_len + payload_len;
-        if len as u64 > self.record_len_max || len <= self.joined.capacity() {
+        if !self.keeps || len as u64 > self.record_len_max || len <= self.joined.capacity() {
             return Ok(());
         }
         if kind == Kind::First {
@@ -184,6 +212,7 @@ impl Assembler {
         let begin = match (kind, self.pending) {
             (Kind::Full | Kind::First, _) => {
                 self.joined.clear();
+                self.joined_len = 0;
                 self.joined_count = 0;
                 self.joined_header_len = 0;
                 begin
@@ -215,8 +244,10 @@ impl Assembler {
                 };
             }
         };
-        if (self.joined.len() + payload.len()) as u64 > self.record_len_max {
+        let joined_len = self.joined_len + payload.len() as u64;
+        if joined_len > self.record_len_max {
             self.joined = Vec::new();
+            self.joined_len = 0;
             self.pending = if is_end {
                 Pending::Nothing
             } else {
@@ -229,7 +260,10 @@ impl Assembler {
                 leveldb_len: None,
             });
         }
-        append(&mut self.joined, payload);
+        if self.keeps {
+            append(&mut self.joined, payload);
+        }
+        self.joined_len = joined_len;
         self.joined_count += 1;
         self.joined_header_len += fragment.header_len();
         self.pending = if is_end {

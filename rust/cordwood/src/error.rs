@@ -303,6 +303,19 @@ pub enum Error {
         /// What is damaged and how.
         region: SkippedRegion,
     },
+    /// The next record of a compressed log, with all before it, decompresses to more than so few bytes of a file may: see
+    /// [`ReadOptions::record_len_max`](crate::ReadOptions::record_len_max). It is neither skipped nor consumed, whatever the policy: every further call
+    /// says the same.
+    OverBudget {
+        /// The file, where the reader opened it itself.
+        path: Option<PathBuf>,
+        /// Where the record stands; the reason is [`Reason::RecordTooLarge`].
+        region: SkippedRegion,
+        /// Bytes of its data.
+        data_len: u64,
+        /// The least `record_len_max` with which it is returned.
+        record_len_max: u64,
+    },
     /// The file is no log of any dialect: of another known format, or of none.
     Foreign {
         /// The file, where the reader opened it itself.
@@ -377,6 +390,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (Error::Io { path, .. }
         | Error::Corruption { path, .. }
+        | Error::OverBudget { path, .. }
         | Error::Foreign { path, .. }
         | Error::OtherLog { path, .. }
         | Error::TornTail { path, .. }
@@ -392,6 +406,17 @@ impl fmt::Display for Error {
         match self {
             Error::Io { source, .. } => write!(f, "{source}"),
             Error::Corruption { region, .. } => write!(f, "{region}"),
+            Error::OverBudget {
+                region,
+                data_len,
+                record_len_max,
+                ..
+            } => write!(
+                f,
+                "with the compressed record at offset {}, of {data_len} bytes, this log decompresses to more than so few bytes of a file should; it is not \
+                 skipped: to read it, if this file is trusted, set record_len_max to {record_len_max} or more",
+                region.begin
+            ),
             Error::Foreign { foreign, .. } => write!(
                 f,
                 "no log: this is {}{}: {}; to read it as a log all the same, name its dialect",
@@ -469,6 +494,7 @@ impl std::error::Error for Error {
         match self {
             Error::Io { source, .. } | Error::Write { source, .. } => Some(source),
             Error::Corruption { .. }
+            | Error::OverBudget { .. }
             | Error::Foreign { .. }
             | Error::OtherLog { .. }
             | Error::TornTail { .. }

@@ -12,12 +12,17 @@ pub(crate) enum Failed {
     /// It may be tried again.
     #[cfg_attr(not(feature = "zstd"), expect(dead_code, reason = "nothing is decompressed"))]
     OutOfMemory,
+    /// With its `data_len` bytes it would be more than `total_max` for all records together, by `excess` bytes.
+    #[cfg_attr(not(feature = "zstd"), expect(dead_code, reason = "nothing is decompressed"))]
+    OverBudget { data_len: u64, excess: u64 },
 }
 
 /// Holds the data of the last record.
 #[derive(Debug, Default)]
 pub(crate) struct Inflater {
     data: Vec<u8>,
+    /// Bytes of all frames that were decompressed, by what they state, since the last [`reset`](Self::reset).
+    total: u64,
 }
 
 impl Inflater {
@@ -26,9 +31,14 @@ impl Inflater {
         &self.data
     }
 
-    /// Decompresses `frame`, to at most `len_max` bytes. An empty record is no frame.
+    /// Begins to count anew what is decompressed.
+    pub(crate) fn reset(&mut self) {
+        self.total = 0;
+    }
+
+    /// Decompresses `frame`, to at most `len_max` bytes, and at most `total_max` with all before it. An empty record is no frame.
     #[cfg(feature = "zstd")]
-    pub(crate) fn inflate(&mut self, frame: &[u8], len_max: u64) -> Result<(), Failed> {
+    pub(crate) fn inflate(&mut self, frame: &[u8], len_max: u64, total_max: u64) -> Result<(), Failed> {
         self.data.clear();
         if frame.is_empty() {
             return Ok(());
@@ -44,8 +54,17 @@ impl Inflater {
         if len > len_max {
             return Err(Failed::Skipped(Reason::RecordTooLarge));
         }
+        let total = self.total.saturating_add(len);
+        if total > total_max {
+            return Err(Failed::OverBudget {
+                data_len: len,
+                excess: total - total_max,
+            });
+        }
         let len = usize::try_from(len).map_err(|_| Failed::Skipped(Reason::RecordTooLarge))?;
         self.data.try_reserve_exact(len).map_err(|_| Failed::OutOfMemory)?;
+        // Also for a frame that fails at its end.
+        self.total = total;
         match zstd_safe::decompress(&mut self.data, frame) {
             Ok(found) if found == len => Ok(()),
             _ => Err(bad),
@@ -54,7 +73,7 @@ impl Inflater {
 
     /// Without the feature `zstd` nothing is decompressed.
     #[cfg(not(feature = "zstd"))]
-    pub(crate) fn inflate(&mut self, frame: &[u8], _len_max: u64) -> Result<(), Failed> {
+    pub(crate) fn inflate(&mut self, frame: &[u8], _len_max: u64, _total_max: u64) -> Result<(), Failed> {
         if frame.is_empty() {
             return Ok(());
         }

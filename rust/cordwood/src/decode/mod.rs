@@ -3,15 +3,17 @@
 mod doubt;
 mod options;
 
+use std::io;
 use std::ops::Range;
+use std::path::PathBuf;
 
-pub use self::options::{OnCorruption, ReadOptions};
+pub use self::options::{OnCorruption, RECORD_LEN_MAX, ReadOptions};
 
 use self::doubt::Doubt;
 use crate::assemble::{Assembler, Fragment, Interruption, Outcome};
 use crate::checksum;
 use crate::dialect::{Dialect, Form, Metadata};
-use crate::error::{Reason, Severity, SkippedRegion};
+use crate::error::{Error, Reason, Severity, SkippedRegion};
 use crate::format::{FRAGMENT_LEN_MAX, HEADER_LEN, Kind};
 use crate::fragment::{Found, FullRun, RUN_MAX, find};
 use crate::inflate::{Failed, Inflater};
@@ -108,7 +110,7 @@ pub enum Step {
     /// Bytes that are not returned.
     Skipped(SkippedRegion),
     /// Call again with a window that holds the bytes from [`Decoder::offset`] on and goes farther than this one; or with this one, if
-    /// [`Decoder::is_out_of_memory`].
+    /// [`Decoder::refused`].
     NeedMore,
     /// All has been said. Every further call says the same.
     End(End),
@@ -132,6 +134,8 @@ pub enum Step {
 pub struct Decoder {
     dialect: Dialect,
     assembler: Assembler,
+    /// Whether the bytes of records are kept. If not, only [`data_len`](Self::data_len) and [`stored`](Self::stored) are asked for.
+    keeps_data: bool,
     inflater: Inflater,
     record_len_max: u64,
     info: LogInfo,
@@ -168,12 +172,55 @@ pub struct Decoder {
     finish: Option<End>,
     /// A record that is returned once more.
     again: Option<RecordSpan>,
-    /// A record in pieces that could not be decompressed for want of memory.
+    /// A record in pieces that was refused when it was to be decompressed.
     compressed: Option<RecordSpan>,
-    is_out_of_memory: bool,
+    /// Why the last call has not returned a record that is there.
+    refused: Option<Refused>,
+    /// Where reading began: bytes from here on count for the budget of a compressed log.
+    read_begin: u64,
     run: Run,
     /// Whether runs are looked for: not if even a FULL fragment may be too large.
     finds_runs: bool,
+}
+
+/// Why a record that is there is not returned. It is neither skipped nor consumed: a further call begins with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Refused {
+    /// There is not memory enough for its bytes.
+    OutOfMemory,
+    /// With it, the records of a compressed log would have more bytes than so few bytes of a file may: see [`ReadOptions::record_len_max`].
+    OverBudget {
+        /// Where it stands; the reason is [`Reason::RecordTooLarge`].
+        region: SkippedRegion,
+        /// Bytes of its data.
+        data_len: u64,
+        /// The least value of the option with which it is returned.
+        record_len_max: u64,
+    },
+}
+
+impl Refused {
+    /// As an error about the file `path`.
+    #[cold]
+    pub(crate) fn into_error(self, path: Option<PathBuf>) -> Error {
+        match self {
+            Refused::OutOfMemory => Error::Io {
+                path,
+                source: io::ErrorKind::OutOfMemory.into(),
+            },
+            Refused::OverBudget {
+                region,
+                data_len,
+                record_len_max,
+            } => Error::OverBudget {
+                path,
+                region,
+                data_len,
+                record_len_max,
+            },
+        }
+    }
 }
 
 /// What a record takes in the file.
@@ -215,6 +262,7 @@ impl Decoder {
         Decoder {
             dialect,
             assembler: Assembler::new(options.record_len_max),
+            keeps_data: true,
             inflater: Inflater::default(),
             record_len_max: options.record_len_max,
             info: LogInfo::new(dialect),
@@ -242,7 +290,8 @@ impl Decoder {
             finish: None,
             again: None,
             compressed: None,
-            is_out_of_memory: false,
+            refused: None,
+            read_begin: dialect.block_begin(options.start),
             run: Run {
                 begin: 0,
                 ends: [0; RUN_MAX],
@@ -287,6 +336,8 @@ impl Decoder {
         self.scanned = None;
         self.doubt = None;
         self.log_end = None;
+        self.read_begin = offset;
+        self.inflater.reset();
     }
 
     /// Takes back the record that the last call to [`step`](Self::step) returned: the next one returns it once more.
@@ -302,10 +353,10 @@ impl Decoder {
         }
     }
 
-    /// Whether the last call to [`step`](Self::step) answered [`Step::NeedMore`] because there was not memory enough for the bytes of a record.
-    /// Nothing is lost: a further call tries again.
-    pub fn is_out_of_memory(&self) -> bool {
-        self.is_out_of_memory
+    /// Why the last call to [`step`](Self::step) answered [`Step::NeedMore`] although the record that comes next is there. `None`: it is not, and more of
+    /// the file is needed.
+    pub fn refused(&self) -> Option<Refused> {
+        self.refused
     }
 
     /// The part of a block after the last damage in it, if its records are salvaged: file offsets.
@@ -317,6 +368,26 @@ impl Decoder {
     pub(crate) fn set_waits_at_faults(&mut self, waits_at_faults: bool) {
         self.waits_at_faults = waits_at_faults;
         self.is_live = true;
+    }
+
+    /// Says whether to keep the bytes of records in pieces. Without them [`data`](Self::data) must not be called. A record that is pending and of which
+    /// bytes were not kept is read again from its beginning.
+    pub(crate) fn set_keeps_data(&mut self, keeps_data: bool) {
+        self.keeps_data = keeps_data;
+        self.update_assembler();
+        if keeps_data && let Some(begin) = self.assembler.take_unkept() {
+            self.offset = begin;
+            self.is_inside = false;
+        }
+    }
+
+    pub(crate) fn keeps_data(&self) -> bool {
+        self.keeps_data
+    }
+
+    /// What a compressed record holds shows only when it is decompressed, for which its frame is needed.
+    fn update_assembler(&mut self) {
+        self.assembler.set_keeps(self.keeps_data || self.info.is_compressed());
     }
 
     /// The form of the last fragment of a record that was read, if any was.
@@ -344,7 +415,7 @@ impl Decoder {
     #[inline]
     pub(crate) fn data_len(&self, span: RecordSpan) -> u64 {
         if span.is_joined {
-            self.held().len() as u64
+            self.held_len()
         } else {
             span.end_offset - span.offset - u64::from(span.header_len)
         }
@@ -357,6 +428,15 @@ impl Decoder {
             self.inflater.data()
         } else {
             self.assembler.joined()
+        }
+    }
+
+    #[cold]
+    fn held_len(&self) -> u64 {
+        if self.info.is_compressed() {
+            self.inflater.data().len() as u64
+        } else {
+            self.assembler.joined_len()
         }
     }
 
@@ -436,7 +516,7 @@ impl Decoder {
 
     /// [`step`](Self::step) where no run is left.
     fn look(&mut self, window: Window<'_>) -> Step {
-        self.is_out_of_memory = false;
+        self.refused = None;
         if let Some(span) = self.again.take() {
             return Step::Record(span);
         }
@@ -572,7 +652,7 @@ impl Decoder {
                 .map(|region| self.skip(region));
         }
         if self.assembler.reserve(kind, payload.len()).is_err() {
-            return Some(self.out_of_memory());
+            return Some(self.refuse(Refused::OutOfMemory));
         }
         let begin = self.offset;
         let end = begin + (form.header_len() + payload.len()) as u64;
@@ -592,7 +672,7 @@ impl Decoder {
                     Stored {
                         fragment_count: self.assembler.joined_count(),
                         header_len: self.assembler.joined_header_len(),
-                        payload_len: self.assembler.joined().len() as u64,
+                        payload_len: self.assembler.joined_len(),
                     }
                 } else {
                     Stored {
@@ -627,36 +707,50 @@ impl Decoder {
             payload
         };
         let inflated = if self.info.has_known_compression() {
-            self.inflater.inflate(frame, self.record_len_max)
+            let read_len = span.end_offset - self.read_begin;
+            let total_max = ReadOptions::budget(self.record_len_max, read_len);
+            self.inflater.inflate(frame, self.record_len_max, total_max)
         } else {
             Err(Failed::Skipped(Reason::UnsupportedCompression))
+        };
+        let region = |reason| SkippedRegion {
+            begin: span.offset,
+            end: span.end_offset,
+            reason,
+            leveldb_len: None,
         };
         match inflated {
             Ok(()) => Step::Record(RecordSpan {
                 is_joined: true,
                 ..span
             }),
-            Err(Failed::OutOfMemory) => {
-                if span.is_joined {
-                    self.compressed = Some(span);
-                } else {
-                    // The window has it: it is looked at again.
-                    self.offset = span.offset;
-                }
-                self.out_of_memory()
+            Err(Failed::OutOfMemory) => self.refuse_compressed(span, Refused::OutOfMemory),
+            Err(Failed::OverBudget { data_len, excess }) => {
+                let base = ReadOptions::budget(self.record_len_max, 0);
+                let refused = Refused::OverBudget {
+                    region: region(Reason::RecordTooLarge),
+                    data_len,
+                    record_len_max: base.saturating_add(excess).max(RECORD_LEN_MAX + 1),
+                };
+                self.refuse_compressed(span, refused)
             }
-            Err(Failed::Skipped(reason)) => self.skip(SkippedRegion {
-                begin: span.offset,
-                end: span.end_offset,
-                reason,
-                leveldb_len: None,
-            }),
+            Err(Failed::Skipped(reason)) => self.skip(region(reason)),
         }
     }
 
+    fn refuse_compressed(&mut self, span: RecordSpan, refused: Refused) -> Step {
+        if span.is_joined {
+            self.compressed = Some(span);
+        } else {
+            // The window has it: it is looked at again.
+            self.offset = span.offset;
+        }
+        self.refuse(refused)
+    }
+
     #[cold]
-    fn out_of_memory(&mut self) -> Step {
-        self.is_out_of_memory = true;
+    fn refuse(&mut self, refused: Refused) -> Step {
+        self.refused = Some(refused);
         Step::NeedMore
     }
 
@@ -729,6 +823,7 @@ impl Decoder {
                 // the blocks that follow are read.
                 let is_believed = metadata != Metadata::SetCompression || !self.salvaged.contains(&begin);
                 let applied = is_believed.then(|| self.info.apply(metadata, &bytes[form.header_len()..len]));
+                self.update_assembler();
                 match applied.unwrap_or(Applied::Unusual) {
                     Applied::AsUsual => (Reason::Metadata { kind }, None),
                     Applied::Unusual => (Reason::BadMetadata { kind }, None),
@@ -892,5 +987,98 @@ mod tests {
                 .iter()
                 .any(|step| matches!(step, Step::Skipped(_)))
         );
+    }
+
+    /// Cut, zeroed, repeated or with other bytes, at places and of lengths that `random` gives.
+    fn damage(file: &[u8], random: &mut impl FnMut(usize) -> usize) -> Vec<u8> {
+        let mut damaged = file.to_vec();
+        for _ in 0..random(5) {
+            let begin = random(damaged.len());
+            let end = begin + random((damaged.len() - begin).min(70_000) + 1);
+            match random(4) {
+                0 => damaged[begin] ^= 1 << random(8),
+                1 => damaged[begin..end].fill(0),
+                2 => drop(damaged.drain(begin..end)),
+                _ => damaged.truncate(damaged.len() - random(40_000).min(damaged.len() - 1)),
+            }
+        }
+        damaged
+    }
+
+    /// Whole and damaged files of every dialect, under every policy: what is asked of records whose bytes are not kept is what their bytes say.
+    #[test]
+    fn lengths_are_those_of_the_data() {
+        let mut dialects = vec![
+            Dialect::LEVELDB,
+            Dialect::ROCKSDB,
+            Dialect::ROCKSDB.with_log_number(7),
+            Dialect::PEBBLE.with_log_number(7),
+            Dialect::RECYCLABLE.with_log_number(7),
+            Dialect::WANDB,
+            Dialect::WANDB_OLD,
+            Dialect::SWANLAB,
+        ];
+        if cfg!(feature = "zstd") {
+            dialects.extend([
+                Dialect::ROCKSDB.with_zstd(),
+                Dialect::ROCKSDB.with_log_number(7).with_zstd(),
+            ]);
+        }
+        let mut joined_count = 0;
+        for dialect in dialects {
+            for seed in 0..60_u64 {
+                let mut state = seed;
+                let mut random = |max: usize| {
+                    state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    (state >> 33) as usize % max
+                };
+                let mut file = Vec::new();
+                let mut encoder = Encoder::with_dialect(0, dialect);
+                for _ in 0..random(40) {
+                    let len_max = [1, 300, 40_000, 150_000][random(4)];
+                    let record: Vec<u8> = (0..=random(len_max)).map(|_| random(256) as u8).collect();
+                    encoder.encode(&record, &mut file);
+                }
+                if random(2) == 0 {
+                    encoder.finish(&mut file);
+                }
+                let file = if seed % 3 == 0 || file.is_empty() {
+                    file
+                } else {
+                    damage(&file, &mut random)
+                };
+                let policies = [OnCorruption::Skip, OnCorruption::Stop, OnCorruption::Salvage];
+                let options = ReadOptions::default()
+                    // A compressed log is to say so itself.
+                    .with_dialect(dialect.without_zstd())
+                    .with_on_corruption(policies[random(3)])
+                    .with_record_len_max([1 << 30, 1 << 30, 50_000, 0][random(4)]);
+                let window = Window {
+                    offset: 0,
+                    bytes: &file,
+                    is_last: true,
+                };
+                let (mut keeping, mut counting) = (Decoder::new(&options), Decoder::new(&options));
+                counting.set_keeps_data(false);
+                loop {
+                    let step = keeping.step(window);
+                    assert_eq!(counting.step(window), step, "{dialect:?} {seed}");
+                    match step {
+                        Step::Record(span) => {
+                            let len = keeping.data(window, span).len() as u64;
+                            assert_eq!(keeping.data_len(span), len);
+                            assert_eq!(counting.data_len(span), len, "{dialect:?} {seed}");
+                            assert_eq!(counting.stored(span), keeping.stored(span), "{dialect:?} {seed}");
+                            joined_count += u32::from(span.is_joined);
+                        }
+                        Step::Skipped(_) => {}
+                        Step::NeedMore => panic!("the window is the last"),
+                        Step::End(_) => break,
+                    }
+                }
+                assert_eq!(counting.info(), keeping.info());
+            }
+        }
+        assert!(joined_count > 400, "{joined_count}");
     }
 }

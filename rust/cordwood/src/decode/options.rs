@@ -17,6 +17,9 @@ pub enum OnCorruption {
     Salvage,
 }
 
+/// The most bytes that a record may have, unless an option says otherwise: readers refuse longer ones, and writers do not write them. 1 GiB.
+pub const RECORD_LEN_MAX: u64 = 1 << 30;
+
 /// How to read.
 ///
 /// ```
@@ -32,7 +35,11 @@ pub struct ReadOptions {
     pub start: u64,
     /// Return only what begins before this file offset; its last record is finished beyond it. Default: `None`, all.
     pub end: Option<u64>,
-    /// Refuse a record with more bytes than this: [`Reason::RecordTooLarge`](crate::Reason::RecordTooLarge). It bounds what a reader holds. Default: 1 GiB.
+    /// Refuse a record with more bytes than this: [`Reason::RecordTooLarge`](crate::Reason::RecordTooLarge). It bounds what a reader holds. Default:
+    /// [`RECORD_LEN_MAX`], 1 GiB.
+    ///
+    /// The records of a compressed log may together have 256 MiB and 200 times the bytes read since the reader began or was last sought; the one that
+    /// would pass that is [`Error::OverBudget`](crate::Error::OverBudget). A value above the default takes the place of the 256 MiB.
     pub record_len_max: u64,
     /// Check each fragment's checksum. Default: `true`. Without it damaged data is returned as good.
     pub verify_checksums: bool,
@@ -41,13 +48,19 @@ pub struct ReadOptions {
     pub dialect: Option<Dialect>,
 }
 
+/// What the records of a compressed log may have together, however few bytes they take.
+const BUDGET_BASE: u64 = 256 << 20;
+
+/// And for each byte that is read. What an engine writes rarely passes 100.
+const BUDGET_RATIO: u64 = 200;
+
 impl Default for ReadOptions {
     fn default() -> Self {
         ReadOptions {
             on_corruption: OnCorruption::Raise,
             start: 0,
             end: None,
-            record_len_max: 1 << 30,
+            record_len_max: RECORD_LEN_MAX,
             verify_checksums: true,
             dialect: None,
         }
@@ -85,6 +98,16 @@ impl ReadOptions {
     pub fn with_verify_checksums(mut self, verify_checksums: bool) -> Self {
         self.verify_checksums = verify_checksums;
         self
+    }
+
+    /// How many bytes the records of a compressed log may have together, when so many bytes of the file have been read.
+    pub(crate) fn budget(record_len_max: u64, read_len: u64) -> u64 {
+        let base = if record_len_max > RECORD_LEN_MAX {
+            record_len_max
+        } else {
+            BUDGET_BASE
+        };
+        base.saturating_add(read_len.saturating_mul(BUDGET_RATIO))
     }
 
     /// Whether a reader looks at the beginning of the file before it reads: to find out the dialect, or what the dialect that is named leaves open, the

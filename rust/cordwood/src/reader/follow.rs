@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::Record;
-use crate::decode::{Decoder, End, OnCorruption, ReadOptions, RecordSpan, Step, Window};
+use crate::decode::{Decoder, End, OnCorruption, ReadOptions, RecordSpan, Refused, Step, Window};
 use crate::dialect::{DETECT_LEN, Detection, Dialect, Role, ends_in_first_fragment, identify, is_open, log_number_of};
 use crate::error::{Error, Reason, Severity, SkippedRegion};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header};
@@ -209,6 +209,18 @@ enum Told {
     Other(Poll<'static>),
 }
 
+/// Why nothing is told.
+enum Failed {
+    Io(io::Error),
+    Refused(Refused),
+}
+
+impl From<io::Error> for Failed {
+    fn from(error: io::Error) -> Self {
+        Failed::Io(error)
+    }
+}
+
 /// What to make of bytes that are no good fragment.
 enum Verdict {
     Wait(WaitReason),
@@ -348,6 +360,7 @@ impl Follower {
     /// # Errors
     ///
     /// * [`Error::Io`] if the file cannot be read; a further call tries again.
+    /// * [`Error::OverBudget`] if the next record of a compressed log decompresses to too much; a further call says the same.
     /// * [`Error::Corruption`] in place of [`Poll::Skipped`] if that is damage, under [`OnCorruption::Raise`]; a further call goes on
     ///   behind it. If the rest of the damaged block is written only later, that is a [`Poll::Skipped`] and no second error.
     pub fn poll(&mut self) -> Result<Poll<'_>, Error> {
@@ -408,14 +421,16 @@ impl Follower {
                     region,
                 })
             }
-            told => told.map_err(|source| Error::Io {
+            Err(Failed::Refused(refused)) => Err(refused.into_error(Some(self.file.path.clone()))),
+            Err(Failed::Io(source)) => Err(Error::Io {
                 path: Some(self.file.path.clone()),
                 source,
             }),
+            Ok(told) => Ok(told),
         }
     }
 
-    fn advance(&mut self) -> io::Result<Told> {
+    fn advance(&mut self) -> Result<Told, Failed> {
         if let Some(last) = self.last {
             return Ok(Told::Other(last));
         }
@@ -428,8 +443,8 @@ impl Follower {
         loop {
             let mut step = self.decoder.step(self.file.window());
             if step == Step::NeedMore {
-                if self.decoder.is_out_of_memory() {
-                    return Err(io::ErrorKind::OutOfMemory.into());
+                if let Some(refused) = self.decoder.refused() {
+                    return Err(Failed::Refused(refused));
                 }
                 let offset = self.decoder.offset();
                 let Some((at, look)) = place.filter(|&(at, _)| at == offset) else {
@@ -653,7 +668,7 @@ impl Follower {
     }
 
     /// Waits for the end of a damaged block, to tell of it and go on behind it.
-    fn rest_of_block(&mut self, rest: Rest) -> io::Result<Told> {
+    fn rest_of_block(&mut self, rest: Rest) -> Result<Told, Failed> {
         let look = self.file.look()?;
         if look.file_len < self.position {
             return Ok(self.truncated(look));

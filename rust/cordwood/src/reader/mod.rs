@@ -11,7 +11,7 @@ pub use follow::{FollowOptions, Follower, NotYet, Poll, WaitReason};
 pub use pack::Pack;
 pub use source::{FileReader, SliceSource, Source, StreamSource};
 
-use crate::decode::{Decoder, End, OnCorruption, ReadOptions, RecordSpan, Step, Stored};
+use crate::decode::{Decoder, End, OnCorruption, ReadOptions, RecordSpan, Refused, Step, Stored};
 use crate::dialect::{Detection, Dialect, identify, of_rest};
 use crate::error::{Error, Reason, Severity, SkippedRegion};
 use crate::flip::{BitFlip, locate_in};
@@ -292,7 +292,8 @@ impl<S: Source> Reader<S> {
             Detection::Unclear => None,
         };
         let dialect = detected.unwrap_or(Dialect::LEVELDB);
-        let decoder = Decoder::new(&options.clone().with_dialect(dialect));
+        let mut decoder = Decoder::new(&options.clone().with_dialect(dialect));
+        decoder.set_keeps_data(self.decoder.keeps_data());
         if window.offset > decoder.offset() {
             return Err(Error::Io {
                 path: self.path.clone(),
@@ -324,6 +325,7 @@ impl<S: Source> Reader<S> {
     ///
     /// * [`Error::Io`] if the source cannot be read, or, of the kind [`OutOfMemory`](std::io::ErrorKind::OutOfMemory), if there is not memory enough
     ///   for a record; a further call tries again.
+    /// * [`Error::OverBudget`] if the next record of a compressed log decompresses to too much; a further call says the same.
     /// * [`Error::Corruption`] in place of an event that is damage, under [`OnCorruption::Raise`]; a further call goes on behind it.
     pub fn next_event(&mut self) -> Result<Option<Event<'_>>, Error> {
         match self.step()? {
@@ -402,7 +404,7 @@ impl<S: Source> Reader<S> {
     ///
     /// # Errors
     ///
-    /// [`Error::Corruption`], as [`next_event`](Self::next_event).
+    /// As [`next_event`](Self::next_event), but for what the source says.
     pub fn step_buffered(&mut self) -> Result<Step, Error> {
         if self.undetected.is_some() && !self.is_detected()? {
             return Ok(Step::NeedMore);
@@ -418,7 +420,10 @@ impl<S: Source> Reader<S> {
                 self.end = Some(end);
                 Ok(self.not_read(end).map_or(Step::End(end), Step::Skipped))
             }
-            Step::NeedMore if self.decoder.is_out_of_memory() => Err(self.out_of_memory()),
+            Step::NeedMore => match self.decoder.refused() {
+                Some(refused) => Err(refused.into_error(self.path.clone())),
+                None => Ok(Step::NeedMore),
+            },
             step => Ok(step),
         }
     }
@@ -448,10 +453,7 @@ impl<S: Source> Reader<S> {
     /// There is not memory enough for the bytes of a record.
     #[cold]
     fn out_of_memory(&self) -> Error {
-        Error::Io {
-            path: self.path.clone(),
-            source: std::io::ErrorKind::OutOfMemory.into(),
-        }
+        Refused::OutOfMemory.into_error(self.path.clone())
     }
 
     /// Reads on from the source.
@@ -478,6 +480,14 @@ impl<S: Source> Reader<S> {
     #[inline]
     pub fn data(&self, span: RecordSpan) -> &[u8] {
         self.decoder.data(self.source.window(), span)
+    }
+
+    /// Does `work`, which asks for no bytes of records, without keeping any: a record in pieces takes no memory, however long it is.
+    pub(crate) fn without_data<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
+        self.decoder.set_keeps_data(false);
+        let done = work(self);
+        self.decoder.set_keeps_data(true);
+        done
     }
 
     /// The length of [`data`](Self::data).

@@ -450,6 +450,67 @@ mod tests {
         Ok(())
     }
 
+    /// Fails once, after `left` bytes.
+    struct Failing<'a> {
+        file: io::Cursor<&'a [u8]>,
+        left: usize,
+        has_failed: bool,
+    }
+
+    impl Read for Failing<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            if self.left == 0 && !std::mem::replace(&mut self.has_failed, true) {
+                return Err(io::Error::other("once"));
+            }
+            let len = if self.has_failed {
+                buffer.len()
+            } else {
+                buffer.len().min(self.left)
+            };
+            let len = self.file.read(&mut buffer[..len])?;
+            self.left = self.left.saturating_sub(len);
+            Ok(len)
+        }
+    }
+
+    impl Seek for Failing<'_> {
+        fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+            self.file.seek(to)
+        }
+    }
+
+    /// `verify` and `stat` keep no bytes of records. A record inside which the source failed them is never returned with those missing.
+    #[test]
+    fn a_record_inside_which_a_count_has_failed_is_read_from_its_beginning() {
+        for (record_len, left) in [(200_000, 150_000), (3_000_000, 2_500_000)] {
+            let record: Vec<u8> = (0..record_len).map(|byte| (byte % 251) as u8).collect();
+            let mut file = Vec::new();
+            let mut encoder = Encoder::new(0);
+            encoder.encode(b"first", &mut file);
+            encoder.encode(&record, &mut file);
+            for verb in [
+                |reader: &mut Reader<_>| crate::verbs::verify(reader).map(drop),
+                |reader: &mut Reader<_>| crate::verbs::stat(reader).map(drop),
+            ] {
+                let read = Failing {
+                    file: io::Cursor::new(&file),
+                    left,
+                    has_failed: false,
+                };
+                let mut reader = Reader::with_source(StreamSource::new(read, 0), ReadOptions::default());
+                assert_eq!(verb(&mut reader).unwrap_err().to_string(), "once");
+                // What was read of it is gone, and a reader does not go back by itself.
+                for _ in 0..2 {
+                    let error = reader.next_record().unwrap_err();
+                    assert!(matches!(error, Error::Io { source, .. } if source.kind() == io::ErrorKind::InvalidInput));
+                }
+                reader.seek(12).unwrap();
+                assert!(reader.next_record().unwrap().unwrap().data == record);
+                assert_eq!(reader.next_record().unwrap(), None);
+            }
+        }
+    }
+
     /// However the reads end and whatever is kept, memory and file agree about where a page begins.
     #[test]
     fn bytes_lie_in_memory_as_far_into_a_page_as_in_the_file() -> io::Result<()> {

@@ -136,7 +136,8 @@ impl Stat {
     }
 }
 
-/// Reads to the end, from where `reader` stands, and counts what is there. Damage is no error here: it is counted.
+/// Reads to the end, from where `reader` stands, and counts what is there. Damage is no error here: it is counted. As [`verify`](super::verify) it
+/// holds no record.
 ///
 /// ```
 /// use cordwood::{ReadOptions, Reader, verbs};
@@ -149,8 +150,13 @@ impl Stat {
 ///
 /// # Errors
 ///
-/// [`Error::Io`] if the source cannot be read.
+/// * [`Error::Io`] if the source cannot be read.
+/// * [`Error::OverBudget`] if a record of a compressed log decompresses to too much.
 pub fn stat<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
+    reader.without_data(count)
+}
+
+fn count<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
     let mut stat = Stat::new();
     // The end of the last event: what lies between two is a trailer.
     let mut position = None;

@@ -84,6 +84,9 @@ impl Report {
 
 /// Reads to the end, from where `reader` stands, and reports what was found.
 ///
+/// No record is held, however long it is; only those of a compressed log, one at a time. After an [`Error::Io`] inside a record, reading goes on where
+/// that record begins, for which a stream needs a [`seek`](Reader::seek).
+///
 /// Damage is no error here: [`OnCorruption::Raise`](crate::OnCorruption::Raise) does what [`OnCorruption::Skip`](crate::OnCorruption::Skip) does.
 ///
 /// ```
@@ -105,9 +108,10 @@ impl Report {
 ///
 /// # Errors
 ///
-/// [`Error::Io`] if the source cannot be read.
+/// * [`Error::Io`] if the source cannot be read.
+/// * [`Error::OverBudget`] if a record of a compressed log decompresses to too much.
 pub fn verify<S: Source>(reader: &mut Reader<S>) -> Result<Report, Error> {
-    report(reader, |_, _| Ok(()))
+    reader.without_data(|reader| report(reader, |_, _| Ok(())))
 }
 
 /// [`verify`], with a look at each step, while its bytes are in memory.

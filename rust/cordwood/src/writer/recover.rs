@@ -7,12 +7,12 @@ use super::BUFFER_LEN;
 use super::options::{LogFileOptions, OnTornTail};
 use super::storage::{Storage, StorageReader, write_all};
 use super::unsynced;
-use crate::decode::{OnCorruption, ReadOptions};
+use crate::decode::{OnCorruption, ReadOptions, Step};
 use crate::dialect::{DETECT_LEN, Detection, Dialect, Foreign, Role, identify, of_rest};
 use crate::error::{Error, Reason, Severity, SkippedRegion};
 use crate::flip::locate_in;
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind};
-use crate::reader::{Event, Reader, StreamSource};
+use crate::reader::{Reader, Source, StreamSource};
 use crate::scanner::Scanner;
 
 /// What a disk writes as one. Only a hint as to what a crash can have left; etcd takes the same length (`wal/decoder.go`).
@@ -426,16 +426,27 @@ impl LogBefore<'_> {
             .with_dialect(dialect)
             // What could be written can be appended to.
             .with_record_len_max(u64::MAX);
-        let mut reader = Reader::with_source(source, read_options);
+        Reader::with_source(source, read_options).without_data(|reader| self.tail_of(reader, checkpoint))
+    }
 
+    /// The same with a reader that begins at the block of the checkpoint.
+    fn tail_of<S: Source>(&self, reader: &mut Reader<S>, checkpoint: u64) -> Result<Option<Tail>, Error> {
+        let LogBefore {
+            dialect,
+            storage,
+            options,
+            ..
+        } = *self;
         // Where the first event begins that ends after the checkpoint.
         let mut first = None;
         let mut has_fragment = checkpoint > 0;
         let mut tail: Option<Tail> = None;
-        while let Some(event) = reader.next_event().map_err(|error| with_path(error, self.path))? {
-            let (begin, end, is_record) = match event {
-                Event::Record(record) => (record.offset, record.end_offset, true),
-                Event::Skipped(region) => (region.begin, region.end, false),
+        loop {
+            let step = reader.step().map_err(|error| with_path(error, self.path))?;
+            let (begin, end, is_record) = match step {
+                Step::Record(span) => (span.offset, span.end_offset, true),
+                Step::Skipped(region) => (region.begin, region.end, false),
+                Step::NeedMore | Step::End(_) => break,
             };
             has_fragment |= is_record;
             if end <= checkpoint {
@@ -445,8 +456,8 @@ impl LogBefore<'_> {
             if !self.is_edge(checkpoint, first) {
                 break;
             }
-            match event {
-                Event::Record(_) => {
+            match step {
+                Step::Record(_) => {
                     let damage = tail.take().and_then(|tail| tail.damage);
                     if let Some(region) = damage
                         && options.on_torn_tail != OnTornTail::PadToBlock
@@ -458,13 +469,14 @@ impl LogBefore<'_> {
                     }
                 }
                 // The block is full, and nobody looks at these bytes; or the file has begun, and no record has.
-                Event::Skipped(region)
+                Step::Skipped(region)
                     if matches!(region.reason, Reason::NonzeroTrailer | Reason::FileHeader) && tail.is_none() => {}
-                Event::Skipped(region) => {
+                Step::Skipped(region) => {
                     let tail = tail.get_or_insert_with(|| Tail::new(region));
                     tail.add(region, storage, dialect)
                         .map_err(|source| self.failed(source))?;
                 }
+                Step::NeedMore | Step::End(_) => {}
             }
         }
         if !self.is_edge(checkpoint, first.unwrap_or(self.file_len)) {

@@ -1,0 +1,61 @@
+//! What takes little memory, however long a record is. A process of its own, since the peak is that of the process.
+#![cfg(target_os = "linux")]
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::num::NonZeroUsize;
+
+use cordwood::{
+    BLOCK_LEN, FRAGMENT_LEN_MAX, Header, Kind, LogFile, LogFileOptions, ReadOptions, Reader, crc32c, mask, verbs,
+};
+
+const MIB: u64 = 1 << 20;
+
+/// The most memory that was ever resident.
+fn peak() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
+}
+
+#[test]
+fn a_long_record_is_not_held() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("long.log");
+    let mut file = BufWriter::new(File::create(&path).unwrap());
+    let block_count = 64 * MIB / BLOCK_LEN as u64;
+    for block in 0..block_count {
+        let kind = match block {
+            0 => Kind::First,
+            _ if block == block_count - 1 => Kind::Last,
+            _ => Kind::Middle,
+        };
+        let payload = [0; FRAGMENT_LEN_MAX];
+        let header = Header {
+            masked_crc: mask(crc32c(&[&[kind as u8], &payload[..]].concat())),
+            len: payload.len() as u16,
+            kind: kind as u8,
+        };
+        file.write_all(&header.encode()).unwrap();
+        file.write_all(&payload).unwrap();
+    }
+    drop(file.into_inner().unwrap());
+    let record_len = block_count * FRAGMENT_LEN_MAX as u64;
+
+    let before = peak();
+    let threads = NonZeroUsize::new(2).unwrap();
+    let report = verbs::verify_file(&path, &ReadOptions::default(), threads).unwrap();
+    assert_eq!((report.record_count, report.payload_len), (1, record_len));
+    let stat = verbs::stat(&mut Reader::open(&path, ReadOptions::default()).unwrap()).unwrap();
+    assert_eq!(
+        (stat.record_len_max, stat.first_count, stat.last_count),
+        (Some(record_len), 1, 1)
+    );
+    assert_eq!((stat.middle_count, stat.stored_len), (block_count - 2, record_len));
+    let log = LogFile::append_to(&path, LogFileOptions::default()).unwrap();
+    assert_eq!(log.append(b"appended").unwrap(), 64 * MIB);
+    log.close().unwrap();
+    let grown = peak() - before;
+    println!("peak memory grew by {:.1} MiB", grown as f64 / MIB as f64);
+    assert!(grown < 16 * MIB, "{grown}");
+}
