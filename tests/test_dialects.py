@@ -3,6 +3,7 @@
 import contextlib
 import io
 import os
+import random
 import re
 import shutil
 import struct
@@ -333,15 +334,29 @@ def test_bytes_are_content_and_no_path():
     assert (caught.value.format, caught.value.path) == ("text", None)
 
 
+FILE_COUNT = 2_000
+
+
+def first_header_may_be_torn(file):
+    """Whether the file ends before the fragment that its first header states, of a type that a dialect writes or 0."""
+    length, kind = struct.unpack_from("<HB", file, 4)
+    header_len = 11 if 5 <= kind <= 8 else 19 if 9 <= kind <= 12 else 7
+    return kind in {*range(13), 130, 131} and len(file) < header_len + length
+
+
 def test_files_of_the_system_are_no_logs():
-    """None is a whole or torn log but those whose first header has a type that a dialect writes, or 0."""
-    paths = sorted(
-        Path(folder, name) for top in ("/usr/lib", "/usr/share") for folder, _, files in os.walk(top) for name in files
-    )
-    begin = time.monotonic()
+    """None of 2,000 is reported as "ok" but those whose first header may be that of a torn record."""
+    paths = [
+        Path(folder, name)
+        for top in ("/usr/lib", "/usr/share")
+        for folder, _, files in os.walk(top)
+        for name in sorted(files)
+    ]
+    # In an order that does not depend on the folders, and is the same each time.
+    random.Random(14).shuffle(paths)
     count, ok = 0, []
-    for path in paths[:: max(1, len(paths) // 2500)]:
-        if time.monotonic() - begin > 10:
+    for path in paths:
+        if count == FILE_COUNT:
             break
         if path.is_symlink() or not path.is_file() or not os.access(path, os.R_OK):
             continue
@@ -349,13 +364,15 @@ def test_files_of_the_system_are_no_logs():
         if len(file) < 7 or not file.strip(b"\0"):
             continue
         count += 1
-        once = time.process_time()
+        begin = time.process_time()
         with contextlib.suppress(cordwood.DialectError):
-            if cordwood.verify(path).ok and file[6] not in {*range(13), 130, 131}:
+            if cordwood.verify(path).ok:
                 ok.append(path)
-        assert time.process_time() - once < 5, path
-    assert ok == []
-    assert count >= min(50, len(paths) // 2)
+        # Not a measurement: it finds what hangs, and what takes longer the longer the file is.
+        assert time.process_time() - begin < 1 + len(file) / 50e6, path
+    # Where there are fewer files, all of them have been read, and a machine without any has shown nothing.
+    assert count == FILE_COUNT or (count > 0 and len(paths) >= count)
+    assert [path for path in ok if not first_header_may_be_torn(path.read_bytes())] == []
 
 
 @pytest.mark.parametrize("file", [b"", b"x", bytes(100), b"\xdd\x5f\xb3\x7a\x03\x00\x01fo"])

@@ -1,5 +1,6 @@
 """Ctrl-C ends every call promptly, and no record is lost by it."""
 
+import itertools
 import os
 import signal
 import subprocess
@@ -129,6 +130,23 @@ def test_what_an_interrupt_left_is_handed_out_one_by_one(before):
             assert (found.offset, found.end_offset, found.data) == (expected.offset, expected.end_offset, expected.data)
             assert reader.tell() == found.end_offset
     assert list(reader) == []
+
+
+@pytest.mark.parametrize("before", ["batches", "packs"])
+def test_a_record_before_a_block_trailer_ends_where_it_ends(before):
+    # Six bytes are left in the first block, three in the second one.
+    file = reference.encode([*[bytes(4_088)] * 7, bytes(4_090), *[bytes(4_088)] * 7, bytes(4_093), b"last"])
+    expected = [(event.offset, event.end_offset) for event in reference.events(file) if hasattr(event, "data")]
+    assert [(end, begin) for (_, end), (begin, _) in itertools.pairwise(expected) if end != begin] == [
+        (32_755 + 7, 32_768),
+        (65_536 - 3, 65_536),
+    ]
+    source = Interrupted(KeyboardInterrupt)
+    source.pieces = [file[:-1], None, file[-1:]]
+    reader = cordwood.Reader(source)
+    with pytest.raises(KeyboardInterrupt):
+        next(ITERATIONS[before](reader))
+    assert [(record.offset, record.end_offset) for record in reader.records()] == expected
 
 
 @pytest.mark.parametrize("step", ["batches", "packs"])

@@ -106,9 +106,12 @@ struct Held {
 
 impl Held {
     fn next(&self) -> Option<(&[u8], u64, u64)> {
-        let offsets = self.pack.record_offsets();
-        let end_offset = offsets.get(self.index + 1).copied().unwrap_or(self.pack.end_offset());
-        Some((self.pack.get(self.index)?, *offsets.get(self.index)?, end_offset))
+        let offset = *self.pack.record_offsets().get(self.index)?;
+        Some((
+            self.pack.get(self.index)?,
+            offset,
+            self.pack.record_end_offset(self.index)?,
+        ))
     }
 }
 

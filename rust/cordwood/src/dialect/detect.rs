@@ -438,13 +438,20 @@ pub(crate) fn ends_in_first_fragment(head: &[u8]) -> bool {
         .is_some_and(|header| first_fragments(header).any(|(_, end)| end > head.len()))
 }
 
-/// Whether the first fragment is valid but for its type, in which one bit or more is wrong. A flipped bit elsewhere leaves a type that is written.
+/// Whether the first fragment is valid but for its type, in which one bit or more is wrong, or the end trailer of a log without records is right but for
+/// one bit of it. A flipped bit elsewhere leaves a type that is written.
 fn has_wrong_type(head: &[u8]) -> bool {
     let mut block = head[..head.len().min(BLOCK_LEN)].to_vec();
-    (0..=u8::MAX).filter(|&kind| is_written(kind)).any(|kind| {
+    let kind = block[HEADER_LEN - 1];
+    let is_fragment = (0..=u8::MAX).filter(|&kind| is_written(kind)).any(|kind| {
         block[HEADER_LEN - 1] = kind;
         of_fragment(&block, |dialect| dialect.sound(&block, true)).is_some()
-    })
+    });
+    is_fragment
+        || (0..u8::BITS).any(|bit| {
+            block[HEADER_LEN - 1] = kind ^ (1 << bit);
+            Dialect::PEBBLE.number_of_empty_log(&block).is_some()
+        })
 }
 
 /// Whether a valid fragment stands anywhere in `head`, or one of a type that is not known at its beginning.

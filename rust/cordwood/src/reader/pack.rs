@@ -17,6 +17,8 @@ pub struct Pack {
     data: Vec<u8>,
     offsets: Vec<i64>,
     record_offsets: Vec<u64>,
+    /// The number and the end of each record that the next one does not follow immediately: a block trailer is between them, or what was passed over.
+    ends: Vec<(usize, u64)>,
     end_offset: u64,
 }
 
@@ -26,6 +28,7 @@ impl Default for Pack {
             data: Vec::new(),
             offsets: vec![0],
             record_offsets: Vec::new(),
+            ends: Vec::new(),
             end_offset: 0,
         }
     }
@@ -57,6 +60,17 @@ impl Pack {
         &self.record_offsets
     }
 
+    /// The file offset after a record, by its number, which begins at 0. The next record begins there, or after a block trailer.
+    pub fn record_end_offset(&self, index: usize) -> Option<u64> {
+        let next = index.checked_add(1)?;
+        if next == self.len() {
+            return Some(self.end_offset);
+        }
+        let next = *self.record_offsets.get(next)?;
+        let end = self.ends.binary_search_by_key(&index, |&(index, _)| index);
+        Some(end.map_or(next, |at| self.ends[at].1))
+    }
+
     /// The file offset behind the last record: `Reader::seek` goes on from there. 0 if there is no record.
     pub fn end_offset(&self) -> u64 {
         self.end_offset
@@ -79,6 +93,7 @@ impl Pack {
         self.data.clear();
         self.offsets.truncate(1);
         self.record_offsets.clear();
+        self.ends.clear();
         self.end_offset = 0;
     }
 
@@ -94,8 +109,19 @@ impl Pack {
     /// There is not memory enough. Nothing was added.
     pub fn push(&mut self, record: &[u8], offset: u64, end_offset: u64) -> Result<(), TryReserveError> {
         self.reserve(1, record.len())?;
+        self.keep_end(offset);
         self.add(record, offset, end_offset);
         Ok(())
+    }
+
+    /// Keeps the end of the last record, if the next one, which begins at `offset`, does not begin there. There is room.
+    #[inline]
+    fn keep_end(&mut self, offset: u64) {
+        if let Some(last) = self.len().checked_sub(1)
+            && self.end_offset != offset
+        {
+            self.ends.push((last, self.end_offset));
+        }
     }
 
     /// Adds a record for which there is room.
@@ -108,10 +134,11 @@ impl Pack {
         self.end_offset = end_offset;
     }
 
-    /// Makes room for `count` more records of `len` bytes together.
+    /// Makes room for `count` more records of `len` bytes together, the first of which need not follow the last one immediately.
     fn reserve(&mut self, count: usize, len: usize) -> Result<(), TryReserveError> {
         self.offsets.try_reserve(count)?;
         self.record_offsets.try_reserve(count)?;
+        self.ends.try_reserve(1)?;
         try_reserve(&mut self.data, len)
     }
 }
@@ -166,6 +193,13 @@ impl<S: Source> Reader<S> {
         if pack.reserve(RUN_MAX, BLOCK_LEN).is_err() {
             return Err(self.out_of_memory());
         }
+        // A record that somebody else has taken may be between those in the pack and the rest of a run.
+        if !pack.is_empty()
+            && let Some(span) = self.next_found()
+        {
+            pack.keep_end(span.offset);
+            self.put_back(span);
+        }
         loop {
             let span = match self.next_found() {
                 Some(span) => span,
@@ -175,6 +209,8 @@ impl<S: Source> Reader<S> {
                             self.put_back(span);
                             return Err(self.out_of_memory());
                         }
+                        // Only here: the other records of a run follow one another.
+                        pack.keep_end(span.offset);
                         span
                     }
                     other => return Ok(other),
