@@ -490,9 +490,11 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {
+    /// The cause of what the operating system said, if there is one. That itself is part of the message, so whoever prints the causes one after
+    /// another prints nothing twice.
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Error::Io { source, .. } | Error::Write { source, .. } => Some(source),
+            Error::Io { source, .. } | Error::Write { source, .. } => source.source(),
             Error::Corruption { .. }
             | Error::OverBudget { .. }
             | Error::Foreign { .. }
@@ -504,5 +506,33 @@ impl std::error::Error for Error {
             | Error::Locked { .. }
             | Error::Closed { .. } => None,
         }
+    }
+}
+
+/// With the same message and, where the operating system said something, its kind.
+///
+/// ```
+/// use std::io;
+/// use cordwood::{ReadOptions, Reader};
+/// fn first_record(path: &str) -> io::Result<Option<Vec<u8>>> {
+///     let mut reader = Reader::open(path, ReadOptions::default())?;
+///     Ok(reader.next_record()?.map(|record| record.data.to_vec()))
+/// }
+/// assert_eq!(first_record("no such file").unwrap_err().kind(), io::ErrorKind::NotFound);
+/// ```
+impl From<Error> for io::Error {
+    fn from(error: Error) -> Self {
+        let kind = match &error {
+            Error::Io { source, .. } | Error::Write { source, .. } => source.kind(),
+            Error::Corruption { .. }
+            | Error::OverBudget { .. }
+            | Error::Foreign { .. }
+            | Error::OtherLog { .. }
+            | Error::TornTail { .. } => io::ErrorKind::InvalidData,
+            Error::WrongDialect { .. } | Error::NeverAppended { .. } => io::ErrorKind::Unsupported,
+            Error::Locked { .. } => io::ErrorKind::WouldBlock,
+            Error::Forked { .. } | Error::Closed { .. } => io::ErrorKind::Other,
+        };
+        io::Error::new(kind, error)
     }
 }

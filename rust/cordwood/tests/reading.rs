@@ -724,3 +724,13 @@ mod compressed {
         }
     }
 }
+
+/// Whoever prints an error and its causes, as `anyhow` does, prints nothing twice.
+#[test]
+fn causes_are_not_part_of_the_message_again() {
+    let missing = Reader::open("no such file", ReadOptions::default()).unwrap_err();
+    assert!(std::error::Error::source(&missing).is_none());
+    let as_io = std::io::Error::from(missing);
+    assert_eq!(as_io.kind(), std::io::ErrorKind::NotFound);
+    assert!(as_io.to_string().starts_with("no such file: "), "{as_io}");
+}

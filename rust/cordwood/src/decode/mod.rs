@@ -3,9 +3,7 @@
 mod doubt;
 mod options;
 
-use std::io;
 use std::ops::Range;
-use std::path::PathBuf;
 
 pub use self::options::{OnCorruption, RECORD_LEN_MAX, ReadOptions};
 
@@ -13,7 +11,7 @@ use self::doubt::Doubt;
 use crate::assemble::{Assembler, Fragment, Interruption, Outcome};
 use crate::checksum;
 use crate::dialect::{Dialect, Form, Metadata};
-use crate::error::{Error, Reason, Severity, SkippedRegion};
+use crate::error::{Reason, Severity, SkippedRegion};
 use crate::format::{FRAGMENT_LEN_MAX, HEADER_LEN, Kind};
 use crate::fragment::{Found, FullRun, RUN_MAX, find};
 use crate::inflate::{Failed, Inflater};
@@ -198,29 +196,6 @@ pub enum Refused {
         /// The least value of the option with which it is returned.
         record_len_max: u64,
     },
-}
-
-impl Refused {
-    /// As an error about the file `path`.
-    #[cold]
-    pub(crate) fn into_error(self, path: Option<PathBuf>) -> Error {
-        match self {
-            Refused::OutOfMemory => Error::Io {
-                path,
-                source: io::ErrorKind::OutOfMemory.into(),
-            },
-            Refused::OverBudget {
-                region,
-                data_len,
-                record_len_max,
-            } => Error::OverBudget {
-                path,
-                region,
-                data_len,
-                record_len_max,
-            },
-        }
-    }
 }
 
 /// What a record takes in the file.

@@ -421,7 +421,7 @@ impl Follower {
                     region,
                 })
             }
-            Err(Failed::Refused(refused)) => Err(refused.into_error(Some(self.file.path.clone()))),
+            Err(Failed::Refused(refused)) => Err(super::refusal(refused, Some(self.file.path.clone()))),
             Err(Failed::Io(source)) => Err(Error::Io {
                 path: Some(self.file.path.clone()),
                 source,

@@ -421,7 +421,7 @@ impl<S: Source> Reader<S> {
                 Ok(self.not_read(end).map_or(Step::End(end), Step::Skipped))
             }
             Step::NeedMore => match self.decoder.refused() {
-                Some(refused) => Err(refused.into_error(self.path.clone())),
+                Some(refused) => Err(refusal(refused, self.path.clone())),
                 None => Ok(Step::NeedMore),
             },
             step => Ok(step),
@@ -453,7 +453,7 @@ impl<S: Source> Reader<S> {
     /// There is not memory enough for the bytes of a record.
     #[cold]
     fn out_of_memory(&self) -> Error {
-        Refused::OutOfMemory.into_error(self.path.clone())
+        refusal(Refused::OutOfMemory, self.path.clone())
     }
 
     /// Reads on from the source.
@@ -565,5 +565,26 @@ impl<S: Source> Reader<S> {
             reason: Reason::NotRead,
             leveldb_len: None,
         })
+    }
+}
+
+/// What is said of a record that the decoder does not return.
+#[cold]
+fn refusal(refused: Refused, path: Option<PathBuf>) -> Error {
+    match refused {
+        Refused::OutOfMemory => Error::Io {
+            path,
+            source: std::io::ErrorKind::OutOfMemory.into(),
+        },
+        Refused::OverBudget {
+            region,
+            data_len,
+            record_len_max,
+        } => Error::OverBudget {
+            path,
+            region,
+            data_len,
+            record_len_max,
+        },
     }
 }
