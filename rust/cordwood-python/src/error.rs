@@ -36,8 +36,8 @@ pub(crate) fn to_python(py: Python<'_>, error: cordwood::Error, path: Option<&Pa
             };
             about_region(&class, message, region, path)
         }
-        cordwood::Error::OverBudget { region, .. } => {
-            about_region(&classes::RecordTooLargeError::type_object(py), message, region, path)
+        cordwood::Error::OverBudget { offset, end_offset, .. } => {
+            record_too_large(py, message, offset, end_offset - offset, path)
         }
         cordwood::Error::TornTail { region, .. } => {
             about_region(&classes::TornTailError::type_object(py), message, region, path)
@@ -123,6 +123,19 @@ fn dialect_error(py: Python<'_>, message: String, path: Option<&Path>, format: &
         attributes.set_item("path", path.map(Path::as_os_str))?;
         attributes.set_item("format", format)?;
         classes::DialectError::type_object(py).call((with_path(message, path),), Some(&attributes))
+    };
+    error().map_or_else(|error| error, PyErr::from_value)
+}
+
+fn record_too_large(py: Python<'_>, message: String, offset: u64, len: u64, path: Option<&Path>) -> PyErr {
+    let error = || {
+        let attributes = PyDict::new(py);
+        attributes.set_item("path", path.map(Path::as_os_str))?;
+        attributes.set_item("offset", offset)?;
+        attributes.set_item("length", len)?;
+        let reason = cordwood::Reason::RecordTooLarge.as_str();
+        attributes.set_item("reason", reason_object(py, reason)?)?;
+        classes::RecordTooLargeError::type_object(py).call((with_path(message, path),), Some(&attributes))
     };
     error().map_or_else(|error| error, PyErr::from_value)
 }

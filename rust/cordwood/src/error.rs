@@ -309,8 +309,10 @@ pub enum Error {
     OverBudget {
         /// The file, where the reader opened it itself.
         path: Option<PathBuf>,
-        /// Where the record stands; the reason is [`Reason::RecordTooLarge`].
-        region: SkippedRegion,
+        /// File offset of the record's first header.
+        offset: u64,
+        /// File offset after its last fragment.
+        end_offset: u64,
         /// Bytes of its data.
         data_len: u64,
         /// The least `record_len_max` with which it is returned.
@@ -407,15 +409,14 @@ impl fmt::Display for Error {
             Error::Io { source, .. } => write!(f, "{source}"),
             Error::Corruption { region, .. } => write!(f, "{region}"),
             Error::OverBudget {
-                region,
+                offset,
                 data_len,
                 record_len_max,
                 ..
             } => write!(
                 f,
-                "with the compressed record at offset {}, of {data_len} bytes, this log decompresses to more than so few bytes of a file should; it is not \
-                 skipped: to read it, if this file is trusted, set record_len_max to {record_len_max} or more",
-                region.begin
+                "with the compressed record at offset {offset}, of {data_len} bytes, this log decompresses to more than so few bytes of a file should; it is not \
+                 skipped: to read it, if this file is trusted, set record_len_max to {record_len_max} or more"
             ),
             Error::Foreign { foreign, .. } => write!(
                 f,

@@ -189,8 +189,10 @@ pub enum Refused {
     OutOfMemory,
     /// With it, the records of a compressed log would have more bytes than so few bytes of a file may: see [`ReadOptions::record_len_max`].
     OverBudget {
-        /// Where it stands; the reason is [`Reason::RecordTooLarge`].
-        region: SkippedRegion,
+        /// File offset of its first header.
+        offset: u64,
+        /// File offset after its last fragment.
+        end_offset: u64,
         /// Bytes of its data.
         data_len: u64,
         /// The least value of the option with which it is returned.
@@ -688,12 +690,6 @@ impl Decoder {
         } else {
             Err(Failed::Skipped(Reason::UnsupportedCompression))
         };
-        let region = |reason| SkippedRegion {
-            begin: span.offset,
-            end: span.end_offset,
-            reason,
-            leveldb_len: None,
-        };
         match inflated {
             Ok(()) => Step::Record(RecordSpan {
                 is_joined: true,
@@ -703,13 +699,19 @@ impl Decoder {
             Err(Failed::OverBudget { data_len, excess }) => {
                 let base = ReadOptions::budget(self.record_len_max, 0);
                 let refused = Refused::OverBudget {
-                    region: region(Reason::RecordTooLarge),
+                    offset: span.offset,
+                    end_offset: span.end_offset,
                     data_len,
                     record_len_max: base.saturating_add(excess).max(RECORD_LEN_MAX + 1),
                 };
                 self.refuse_compressed(span, refused)
             }
-            Err(Failed::Skipped(reason)) => self.skip(region(reason)),
+            Err(Failed::Skipped(reason)) => self.skip(SkippedRegion {
+                begin: span.offset,
+                end: span.end_offset,
+                reason,
+                leveldb_len: None,
+            }),
         }
     }
 

@@ -577,12 +577,14 @@ fn refusal(refused: Refused, path: Option<PathBuf>) -> Error {
             source: std::io::ErrorKind::OutOfMemory.into(),
         },
         Refused::OverBudget {
-            region,
+            offset,
+            end_offset,
             data_len,
             record_len_max,
         } => Error::OverBudget {
             path,
-            region,
+            offset,
+            end_offset,
             data_len,
             record_len_max,
         },
