@@ -5,6 +5,7 @@ import errno
 import io
 import os
 import pickle
+import re
 import signal
 from pathlib import Path
 
@@ -194,7 +195,7 @@ def test_an_unknown_option(path):
 @pytest.mark.parametrize("number", [-1, 1 << 64])
 @pytest.mark.parametrize("option", ["start", "end", "record_len_max"])
 def test_numbers_that_no_file_has(option, number):
-    with pytest.raises((ValueError, OverflowError)):
+    with pytest.raises(ValueError, match=rf"must be (0 or more|less than that), not {number}\b"):
         cordwood.open(FILE, **{option: number})
 
 
@@ -219,16 +220,60 @@ def test_a_range_far_behind_the_end(source, number):
 
 
 @pytest.mark.parametrize("number", [-1, 1 << 64])
-def test_numbers_that_methods_refuse(number):
+def test_numbers_that_methods_refuse(path, number):
     with cordwood.open(FILE) as reader:
-        with pytest.raises((ValueError, OverflowError)):
-            reader.seek(number)
-        with pytest.raises((ValueError, OverflowError)):
-            reader.batches(len_max=number)
+        for use in [
+            lambda: reader.seek(number),
+            lambda: reader.batches(len_max=number),
+            lambda: reader.packs(len_max=number),
+            lambda: reader.packs(threads=number),
+            lambda: cordwood.verify(FILE, start=number),
+            lambda: cordwood.stat(FILE, record_len_max=number),
+            lambda: cordwood.Writer(path, "w", sync_len=number),
+            lambda: cordwood.Writer(path, "w", preallocate_len=number),
+            lambda: cordwood.follow(__file__, start=number),
+            lambda: cordwood.follow(__file__, retry_polls=number),
+        ]:
+            with pytest.raises(ValueError, match=rf"must be (0 or more|less than that), not {number}\b"):
+                use()
         assert list(reader) == RECORDS
     for function in [cordwood.mask, cordwood.unmask, lambda crc: cordwood.crc32c(b"", crc)]:
         with pytest.raises((ValueError, OverflowError)):
             function(number)
+
+
+NAMES = {
+    "sync": ("'never', 'close' or 'append'", lambda value: cordwood.Writer("log", "w", sync=value)),
+    "flush": ("'append' or 'close'", lambda value: cordwood.Writer("log", "w", flush=value)),
+    "on_torn_tail": ("'refuse', 'truncate' or 'pad'", lambda value: cordwood.Writer("log", "a", on_torn_tail=value)),
+    "on_corruption": ("'raise', 'skip', 'stop' or 'salvage'", lambda value: cordwood.open(FILE, on_corruption=value)),
+    "on_corruption of a report": (
+        "'skip', 'stop' or 'salvage' for a report",
+        lambda value: cordwood.verify(FILE, on_corruption=value),
+    ),
+    "on_corruption of stat": (
+        "'skip', 'stop' or 'salvage' for a report",
+        lambda value: cordwood.stat(FILE, on_corruption=value),
+    ),
+}
+
+
+@pytest.mark.parametrize("option", NAMES)
+def test_a_value_that_an_option_does_not_have(option, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    values, use = NAMES[option]
+    message = f"{option.split()[0]} must be {values}, not "
+    with pytest.raises(TypeError, match=re.escape(message) + r"True\b"):
+        use(True)
+    with pytest.raises(ValueError, match=re.escape(message) + "'yes'"):
+        use("yes")
+    assert not any(tmp_path.iterdir())
+
+
+def test_an_option_for_reading_to_a_writer(tmp_path):
+    for option in ["start", "on_corruption", "end", "verify_checksums", "record_len_max"]:
+        with pytest.raises(TypeError, match=f"{option} is an option for reading, and the mode is 'w'"):
+            cordwood.open(tmp_path / "log", "w", **{option: 1})
 
 
 @pytest.mark.parametrize("record", ["text", 1, None, 1.5, [1], memoryview(b"abcd")[::2]])

@@ -9,8 +9,10 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
+from reference import BLOCK_LEN, FULL, fragment
 
 import cordwood
 
@@ -358,3 +360,66 @@ def test_what_cannot_be_followed(tmp_path):
 def test_for_ever_is_a_timeout_too(live):
     write(live, [b"one"])
     assert next(cordwood.follow(live, timeout=float("inf"), poll_interval=float("inf"))) == b"one"
+
+
+def test_a_relative_path_stays_the_same_file(tmp_path, monkeypatch):
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with cordwood.open("live.log", "w") as writer, cordwood.follow("live.log", timeout=0) as follower:
+        writer.append(b"one")
+        writer.flush()
+        assert list(follower) == [b"one"]
+        monkeypatch.chdir("elsewhere")
+        writer.append(b"two")
+        writer.flush()
+        assert list(follower) == [b"two"]
+        assert follower.path == "live.log"
+        # Another file of that name there is another file; here it is rotation, as before.
+        Path("live.log").write_bytes(b"")
+        assert list(follower) == []
+        (tmp_path / "live.log").rename(tmp_path / "old.log")
+        with pytest.raises(cordwood.LogRotatedError):
+            next(follower)
+
+
+TABLE_FOOTER = b"\x57\xfb\x80\x8b\x24\x75\x47\xdb"
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [
+        (b"\x1f\x8b\x08" + bytes(20), "gzip"),
+        (b"SQLite format 3\0" + bytes(84), "SQLite"),
+        (b"PAR1\x15\x04\x15\x10" + bytes(40), "Parquet"),
+        (b"PK\x03\x04\x14\0\0\0\x08\0" + bytes(40), "ZIP"),
+        (b"2026/01/31-23:59:59.999999 7f00 Recovering log #3\n", "info log"),
+        # By its end: LevelDB writes such a file in one go.
+        (b"\xaa" * 100 + TABLE_FOOTER, "LevelDB table"),
+    ],
+)
+def test_a_file_with_a_known_signature_is_no_log(tmp_path, file, name):
+    path = tmp_path / "file"
+    path.write_bytes(file)
+    with cordwood.follow(path, timeout=0) as follower:
+        for _ in range(2):
+            with pytest.raises(cordwood.DialectError, match=f"no log: this is (an? )?{name}") as caught:
+                next(follower)
+            assert (caught.value.path, caught.value.format) == (str(path), name)
+
+
+@pytest.mark.parametrize(
+    "file", [b"plain text, no log\n", b'{"key": 1}\n' * 5_000, b"\x01\xff\x02\xfe\x03\xfd\x4d\x05\x06"]
+)
+def test_what_has_no_signature_may_become_a_log(tmp_path, file):
+    """The first record of a log may be in its place as soon as a writer has gone on, or begun anew."""
+    path = tmp_path / "file"
+    path.write_bytes(file)
+    assert list(cordwood.follow(path, timeout=0, on_corruption="skip")) == []
+    with pytest.raises(cordwood.DialectError):
+        cordwood.verify(path)
+    # What was there is damage of the first blocks, and the log begins after it.
+    begin = -(-len(file) // BLOCK_LEN) * BLOCK_LEN
+    follower = cordwood.follow(path, timeout=0, on_corruption="skip")
+    assert list(follower) == []
+    path.write_bytes(file.ljust(begin, b"\0") + fragment(FULL, b"one"))
+    assert list(follower) == [b"one"]

@@ -273,7 +273,7 @@ def test_a_refuses_a_torn_tail_and_the_advice_helps(path, name):
     error = caught.value
     assert (error.path, error.offset, error.length, error.reason) == (str(path), offset, length, reason)
     assert str(path) in str(error)
-    assert "on_torn_tail" in str(error)
+    assert "on_torn_tail: truncate cuts it off, pad leaves every byte and continues in the next block" in str(error)
     assert path.read_bytes() == file
 
     with cordwood.open(path, "a", on_torn_tail="truncate") as writer:
@@ -310,6 +310,7 @@ def test_a_refuses_damage_anywhere(path):
             with pytest.raises(cordwood.CorruptionError) as caught:
                 cordwood.open(path, "a", on_torn_tail=on_torn_tail)
             assert caught.value.path == str(path)
+            assert "on_torn_tail: pad leaves every byte and continues in the next block" in str(caught.value)
             assert path.read_bytes() == file
         # Damage is passed over only by who asks for it, and every byte of it stays.
         with cordwood.open(path, "a", on_torn_tail="pad") as writer:

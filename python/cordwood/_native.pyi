@@ -1002,6 +1002,7 @@ def stat(
     *,
     threads: int = 1,
     dialect: Dialect | str | None = None,
+    on_corruption: Literal["skip", "stop", "salvage"] = "skip",
     verify_checksums: bool = True,
     record_len_max: int = 1073741824,
     progress: Callable[[int], object] | None = None,
@@ -1012,6 +1013,7 @@ def stat(
         source: What `Reader` takes.
         threads: As for `verify`.
         dialect: As for `Reader`.
+        on_corruption: As for `verify`.
         verify_checksums: As for `Reader`.
         record_len_max: As for `Reader`.
         progress: As for `verify`.

@@ -70,9 +70,12 @@ def open(source: Any, mode: str = "r", **options: Any) -> Reader | Writer:  # no
         for name in _WRITER_OPTIONS.intersection(options):
             raise TypeError(f"{name} is an option for writing, and the mode is 'r'")
         return Reader(source, **options)
+    for name in _READER_OPTIONS.intersection(options):
+        raise TypeError(f"{name} is an option for reading, and the mode is {mode!r}")
     return Writer(source, mode, **options)  # type: ignore[arg-type]  # Writer names the modes in its error.
 
 
+_READER_OPTIONS = frozenset(("end", "on_corruption", "record_len_max", "start", "verify_checksums"))
 _WRITER_OPTIONS = frozenset(
     ("checkpoint", "on_torn_tail", "preallocate_len", "flush", "sync", "sync_interval", "sync_len"),
 )

@@ -167,6 +167,15 @@ def number_dialect(options: argparse.Namespace) -> None:
 def add_reading_arguments(parser: argparse.ArgumentParser) -> None:
     """How a log is read."""
     add_dialect_argument(parser, "how the log is laid out; found out by its content if not given")
+    add_on_corruption_argument(parser)
+    parser.add_argument(
+        "--start", type=parse_len, default=0, metavar="OFFSET", help="only what begins at this file offset or behind"
+    )
+    parser.add_argument("--end", type=parse_len, metavar="OFFSET", help="only what begins before this file offset")
+
+
+def add_on_corruption_argument(parser: argparse.ArgumentParser) -> None:
+    """`--on-corruption`, for verbs that do not end at damage."""
     parser.add_argument(
         "--on-corruption",
         choices=("skip", "stop", "salvage"),
@@ -174,10 +183,6 @@ def add_reading_arguments(parser: argparse.ArgumentParser) -> None:
         help="go on behind damage at the next block, end there, or look for sound records in the same block "
         "(default: %(default)s)",
     )
-    parser.add_argument(
-        "--start", type=parse_len, default=0, metavar="OFFSET", help="only what begins at this file offset or behind"
-    )
-    parser.add_argument("--end", type=parse_len, metavar="OFFSET", help="only what begins before this file offset")
 
 
 def check_range(options: argparse.Namespace) -> None:
@@ -407,13 +412,13 @@ def salvageable(
     return max(0, report.record_count - count)
 
 
-def policy_note(policy: str, more: int | None, how: str = "--on-corruption salvage") -> str:
+def policy_note(policy: str, more: int | None) -> str:
     """How damage was treated, and what the policy "salvage" would read besides: `more` is from `salvageable`."""
     note = f"read with the policy {policy}"
     if more is None:
-        return f"{note}; more records may be read: {how}"
+        return f"{note}; more records may be read: --on-corruption salvage"
     records = "1 more record" if more == 1 else f"{more:,} more records"
-    return f"{note}; {records} can be read: {how}" if more else note
+    return f"{note}; {records} can be read: --on-corruption salvage" if more else note
 
 
 # What a verb writes ----------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from cordwood.cli._common import (
     Progress,
     Status,
     add_dialect_argument,
+    add_on_corruption_argument,
     add_source_arguments,
     add_threads_argument,
     end_fields,
@@ -53,6 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What `stat` takes."""
     add_source_arguments(parser)
     add_dialect_argument(parser, "how the log is laid out; found out by its content if not given")
+    add_on_corruption_argument(parser)
     add_threads_argument(parser)
     parser.add_argument("--json", action="store_true", help="one JSON object for each log")
 
@@ -62,17 +64,23 @@ def run(options: argparse.Namespace) -> Status:
 
     def count(name: str) -> Status:
         with Progress(name) as progress:
-            stat = cordwood.stat(opened(name), threads=options.threads, dialect=options.dialect, progress=progress)
+            stat = cordwood.stat(
+                opened(name),
+                threads=options.threads,
+                dialect=options.dialect,
+                on_corruption=options.on_corruption,
+                progress=progress,
+            )
         status = Status.DAMAGE if stat.damaged_len else Status.CLEAN
         more: int | None = 0
         if stat.damaged_len:
-            more = salvageable(name, stat.record_count, policy="skip", dialect=stat.dialect)
+            more = salvageable(name, stat.record_count, policy=options.on_corruption, dialect=stat.dialect)
         counts = {field: getattr(stat, field) for field in COUNTS}
         tell_other_log(name, stat.dialect, stat.other_log_number, options)
         if options.json:
             numbers = {"log_number": stat.dialect.log_number, "other_log_number": stat.other_log_number}
             fields = {"dialect": stat.dialect.name, **numbers, **counts, "end": end_fields(stat.end)}
-            policy = {"on_corruption": "skip", "more_with_salvage": more}
+            policy = {"on_corruption": options.on_corruption, "more_with_salvage": more}
             print_json({"source": source_of(name), **fields, **policy})
             return status
         print(f"{shown(name)}: {verdict(stat.end, ok=not stat.damaged_len)}, {stat.dialect.name}")
@@ -80,7 +88,7 @@ def run(options: argparse.Namespace) -> Status:
             number = "-" if value is None else f"{value:,.1f}" if isinstance(value, float) else f"{value:,}"
             print(f"  {field:16}{number:>20}")
         if stat.damaged_len:
-            print(f"  {policy_note('skip', more, 'cordwood salvage')}")
+            print(f"  {policy_note(options.on_corruption, more)}")
         return status
 
     return for_each_source(options.sources, count, as_json=options.json)

@@ -77,6 +77,22 @@ pub(crate) fn to_python(py: Python<'_>, error: cordwood::Error, path: Option<&Pa
     }
 }
 
+/// The exception for an error at opening a log for append: of damage, it also says how to append all the same.
+pub(crate) fn opening_to_python(py: Python<'_>, error: cordwood::Error, path: &Path) -> PyErr {
+    let message = error.to_string();
+    match error {
+        cordwood::Error::Corruption { region, .. } => about_region(
+            &classes::CorruptionError::type_object(py),
+            format!(
+                "{message}; nothing was appended (on_torn_tail: pad leaves every byte and continues in the next block)"
+            ),
+            region,
+            Some(path),
+        ),
+        error => to_python(py, error, Some(path)),
+    }
+}
+
 /// The exception for a file that cannot be followed any more. `is_rotated`: the path names another one; else it was cut.
 pub(crate) fn log_changed(py: Python<'_>, is_rotated: bool, path: &Path, offset: u64, file_len: u64) -> PyErr {
     let shown = path.display();

@@ -12,12 +12,13 @@ use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyType};
 
+use crate::arguments::number;
 use crate::bytes::new_bytes;
 use crate::dialect::dialect_of;
 use crate::error::{log_changed, to_python};
 use crate::event::{End, Record, SkippedRegion, listed};
 use crate::exclusive::Exclusive;
-use crate::reader::{Logged, log_skipped, log_summary, on_corruption_of};
+use crate::reader::{Logged, log_skipped, log_summary, on_corruption_name, on_corruption_of};
 use crate::source::path_of;
 
 /// The longest sleep without a look at Ctrl-C.
@@ -129,14 +130,14 @@ impl Follower {
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn new(
         path: &Bound<'_, PyAny>,
-        start: u64,
+        #[pyo3(from_py_with = number)] start: u64,
         timeout: Option<f64>,
         dialect: Option<&Bound<'_, PyAny>>,
-        on_corruption: &str,
+        #[pyo3(from_py_with = on_corruption_name)] on_corruption: &str,
         poll_interval: f64,
-        retry_polls: u32,
+        #[pyo3(from_py_with = number)] retry_polls: u32,
         retry_time: f64,
-        record_len_max: u64,
+        #[pyo3(from_py_with = number)] record_len_max: u64,
     ) -> PyResult<Self> {
         let py = path.py();
         let Some(path) = path_of(path)? else {

@@ -2,6 +2,7 @@
 //! `python/cordwood/_native.pyi`.
 
 mod ahead;
+mod arguments;
 mod bytes;
 mod checksum;
 mod dialect;

@@ -14,6 +14,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyList};
 
 use crate::ahead::{Ahead, Found};
+use crate::arguments::{name, number, optional_number, unknown_name};
 use crate::bytes::{new_bytes, new_list};
 use crate::dialect::{Dialect, dialect_of};
 use crate::error::to_python;
@@ -472,11 +473,11 @@ impl Reader {
     fn new(
         source: &Bound<'_, PyAny>,
         dialect: Option<&Bound<'_, PyAny>>,
-        on_corruption: &str,
-        start: u64,
-        end: Option<u64>,
+        #[pyo3(from_py_with = on_corruption_name)] on_corruption: &str,
+        #[pyo3(from_py_with = number)] start: u64,
+        #[pyo3(from_py_with = optional_number)] end: Option<u64>,
         verify_checksums: bool,
-        record_len_max: u64,
+        #[pyo3(from_py_with = number)] record_len_max: u64,
     ) -> PyResult<Self> {
         let mut options = ReadOptions::default()
             .with_on_corruption(on_corruption_of(on_corruption)?)
@@ -523,7 +524,7 @@ impl Reader {
     }
 
     #[pyo3(signature = (*, len_max = 262_144))]
-    fn batches(slf: Py<Self>, py: Python<'_>, len_max: usize) -> PyResult<Batches> {
+    fn batches(slf: Py<Self>, py: Python<'_>, #[pyo3(from_py_with = number)] len_max: usize) -> PyResult<Batches> {
         slf.get().with_state(py, |_| Ok(()))?;
         Ok(Batches {
             reader: slf,
@@ -533,7 +534,12 @@ impl Reader {
     }
 
     #[pyo3(signature = (*, len_max = 4_194_304, threads = 1))]
-    fn packs(slf: Py<Self>, py: Python<'_>, len_max: usize, threads: usize) -> PyResult<Packs> {
+    fn packs(
+        slf: Py<Self>,
+        py: Python<'_>,
+        #[pyo3(from_py_with = number)] len_max: usize,
+        #[pyo3(from_py_with = number)] threads: usize,
+    ) -> PyResult<Packs> {
         slf.get().with_state(py, |_| Ok(()))?;
         let threads = threads_of(threads)?;
         Ok(Packs {
@@ -550,7 +556,7 @@ impl Reader {
     }
 
     #[pyo3(signature = (offset, /))]
-    fn seek(&self, py: Python<'_>, offset: u64) -> PyResult<()> {
+    fn seek(&self, py: Python<'_>, #[pyo3(from_py_with = number)] offset: u64) -> PyResult<()> {
         let summary = self.with_state(py, |state| {
             let _owner = self.state.may_run_python();
             py.detach(|| state.reader.seek(offset))
@@ -857,6 +863,12 @@ pub(crate) fn threads_of(threads: usize) -> PyResult<NonZeroUsize> {
         .ok_or_else(|| PyValueError::new_err(format!("threads must be from 1 to {THREADS_MAX}, not {threads}")))
 }
 
+const ON_CORRUPTION: &str = "on_corruption must be 'raise', 'skip', 'stop' or 'salvage'";
+
+pub(crate) fn on_corruption_name<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<&'a str> {
+    name(value, ON_CORRUPTION)
+}
+
 /// The policy of that name.
 pub(crate) fn on_corruption_of(name: &str) -> PyResult<OnCorruption> {
     match name {
@@ -864,9 +876,7 @@ pub(crate) fn on_corruption_of(name: &str) -> PyResult<OnCorruption> {
         "skip" => Ok(OnCorruption::Skip),
         "stop" => Ok(OnCorruption::Stop),
         "salvage" => Ok(OnCorruption::Salvage),
-        other => Err(PyValueError::new_err(format!(
-            "on_corruption must be 'raise', 'skip', 'stop' or 'salvage', not '{other}'"
-        ))),
+        other => Err(unknown_name(ON_CORRUPTION, other)),
     }
 }
 

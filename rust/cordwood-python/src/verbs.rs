@@ -10,11 +10,12 @@ use std::thread;
 use std::time::Duration;
 
 use cordwood::{OnCorruption, ReadOptions, Severity, StreamSource, verbs};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
 
+use crate::arguments::{name, number, optional_number, unknown_name};
 use crate::dialect::{Dialect, dialect_of};
 use crate::error::{os_error, to_python};
 use crate::event::{End, SkippedRegion, listed, reason_object, severity_object};
@@ -123,6 +124,22 @@ fn watched(source: InputSource, watch: &Arc<Watch>) -> StreamSource<Watched> {
     source.map(|input| Watched { input, watch })
 }
 
+const ON_CORRUPTION: &str = "on_corruption must be 'skip', 'stop' or 'salvage' for a report";
+
+fn on_corruption_name<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<&'a str> {
+    name(value, ON_CORRUPTION)
+}
+
+/// The policy of that name. A report raises nothing.
+fn on_corruption_of(name: &str) -> PyResult<OnCorruption> {
+    match name {
+        "skip" => Ok(OnCorruption::Skip),
+        "stop" => Ok(OnCorruption::Stop),
+        "salvage" => Ok(OnCorruption::Salvage),
+        other => Err(unknown_name(ON_CORRUPTION, other)),
+    }
+}
+
 /// Reads a log to its end, and reports what is in it and what is wrong with it.
 #[pyfunction]
 #[pyo3(signature = (
@@ -132,26 +149,17 @@ fn watched(source: InputSource, watch: &Arc<Watch>) -> StreamSource<Watched> {
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of the Python function")]
 pub(crate) fn verify(
     source: &Bound<'_, PyAny>,
-    threads: usize,
+    #[pyo3(from_py_with = number)] threads: usize,
     dialect: Option<&Bound<'_, PyAny>>,
-    on_corruption: &str,
-    start: u64,
-    end: Option<u64>,
+    #[pyo3(from_py_with = on_corruption_name)] on_corruption: &str,
+    #[pyo3(from_py_with = number)] start: u64,
+    #[pyo3(from_py_with = optional_number)] end: Option<u64>,
     verify_checksums: bool,
-    record_len_max: u64,
+    #[pyo3(from_py_with = number)] record_len_max: u64,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Report> {
     let py = source.py();
-    let on_corruption = match on_corruption {
-        "skip" => OnCorruption::Skip,
-        "stop" => OnCorruption::Stop,
-        "salvage" => OnCorruption::Salvage,
-        other => {
-            return Err(PyValueError::new_err(format!(
-                "on_corruption must be 'skip', 'stop' or 'salvage' for a report, not '{other}'"
-            )));
-        }
-    };
+    let on_corruption = on_corruption_of(on_corruption)?;
     let mut options = ReadOptions::default()
         .with_on_corruption(on_corruption)
         .with_range(start, end)
@@ -210,7 +218,7 @@ pub(crate) fn salvage(
     source: &Bound<'_, PyAny>,
     destination: &Bound<'_, PyAny>,
     dialect: Option<&Bound<'_, PyAny>>,
-    record_len_max: u64,
+    #[pyo3(from_py_with = number)] record_len_max: u64,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Report> {
     let py = source.py();
@@ -241,18 +249,21 @@ pub(crate) fn salvage(
 /// Counts what is in a log.
 #[pyfunction]
 #[pyo3(signature = (
-    source, *, threads = 1, dialect = None, verify_checksums = true, record_len_max = 1_073_741_824, progress = None
+    source, *, threads = 1, dialect = None, on_corruption = "skip", verify_checksums = true,
+    record_len_max = 1_073_741_824, progress = None
 ))]
 pub(crate) fn stat(
     source: &Bound<'_, PyAny>,
-    threads: usize,
+    #[pyo3(from_py_with = number)] threads: usize,
     dialect: Option<&Bound<'_, PyAny>>,
+    #[pyo3(from_py_with = on_corruption_name)] on_corruption: &str,
     verify_checksums: bool,
-    record_len_max: u64,
+    #[pyo3(from_py_with = number)] record_len_max: u64,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Stat> {
     let py = source.py();
     let mut options = ReadOptions::default()
+        .with_on_corruption(on_corruption_of(on_corruption)?)
         .with_verify_checksums(verify_checksums)
         .with_record_len_max(record_len_max);
     options.dialect = dialect_of(dialect)?;

@@ -13,9 +13,10 @@ use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::types::{PyBytes, PyList};
 
+use crate::arguments::{name, number, optional_number, unknown_name};
 use crate::bytes::{KeptException, new_int};
 use crate::dialect::dialect_of;
-use crate::error::{os_error, to_python};
+use crate::error::{opening_to_python, os_error, to_python};
 use crate::event::SkippedRegion;
 use crate::exclusive::Exclusive;
 use crate::source::{ObjectOutput, bytes_of, path_of, refuse_text};
@@ -93,20 +94,18 @@ impl Writer {
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of the Python class")]
     fn new(
         sink: &Bound<'_, PyAny>,
-        mode: &str,
+        #[pyo3(from_py_with = mode_name)] mode: &str,
         dialect: Option<&Bound<'_, PyAny>>,
-        flush: Option<&str>,
-        sync: &str,
-        sync_len: Option<u64>,
+        #[pyo3(from_py_with = flush_name)] flush: Option<&str>,
+        #[pyo3(from_py_with = sync_name)] sync: &str,
+        #[pyo3(from_py_with = optional_number)] sync_len: Option<u64>,
         sync_interval: Option<f64>,
-        on_torn_tail: &str,
-        checkpoint: Option<u64>,
-        preallocate_len: u64,
+        #[pyo3(from_py_with = on_torn_tail_name)] on_torn_tail: &str,
+        #[pyo3(from_py_with = optional_number)] checkpoint: Option<u64>,
+        #[pyo3(from_py_with = number)] preallocate_len: u64,
     ) -> PyResult<Self> {
         if !matches!(mode, "x" | "w" | "a") {
-            return Err(PyValueError::new_err(format!(
-                "mode must be 'r', 'w', 'x' or 'a' to open a log, not '{mode}'"
-            )));
+            return Err(unknown_name(MODE, mode));
         }
         let options = LogFileOptions::default()
             .with_sync(sync_policy_of(sync, sync_len, sync_interval)?)
@@ -305,7 +304,7 @@ impl Writer {
                 "w" => LogFile::create(&path, options),
                 _ => LogFile::append_to_unless(&path, options, &interrupted),
             })
-            .map_err(|error| to_python(py, error, Some(&path)))?;
+            .map_err(|error| opening_to_python(py, error, &path))?;
         Ok(Writer {
             owner: Process::current().number(),
             recovered_tail: log.recovered_tail(),
@@ -489,16 +488,33 @@ fn status(py: Python<'_>, log: &LogFile) -> LogStatus {
 }
 
 /// The policy that the three options name together.
+const MODE: &str = "mode must be 'r', 'w', 'x' or 'a' to open a log";
+const SYNC: &str = "sync must be 'never', 'close' or 'append'";
+const FLUSH: &str = "flush must be 'append' or 'close'";
+const ON_TORN_TAIL: &str = "on_torn_tail must be 'refuse', 'truncate' or 'pad'";
+
+fn mode_name<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<&'a str> {
+    name(value, MODE)
+}
+
+fn sync_name<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<&'a str> {
+    name(value, SYNC)
+}
+
+fn flush_name<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<Option<&'a str>> {
+    (!value.is_none()).then(|| name(value, FLUSH)).transpose()
+}
+
+fn on_torn_tail_name<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<&'a str> {
+    name(value, ON_TORN_TAIL)
+}
+
 fn sync_policy_of(sync: &str, sync_len: Option<u64>, sync_interval: Option<f64>) -> PyResult<SyncPolicy> {
     let policy = match sync {
         "never" => SyncPolicy::Never,
         "close" => SyncPolicy::OnClose,
         "append" => SyncPolicy::EveryAppend,
-        other => {
-            return Err(PyValueError::new_err(format!(
-                "sync must be 'never', 'close' or 'append', not '{other}'"
-            )));
-        }
+        other => return Err(unknown_name(SYNC, other)),
     };
     match (policy, sync_len, sync_interval) {
         (_, None, None) => Ok(policy),
@@ -519,9 +535,7 @@ fn flush_policy_of(name: &str) -> PyResult<FlushPolicy> {
     match name {
         "append" => Ok(FlushPolicy::EveryAppend),
         "close" => Ok(FlushPolicy::OnClose),
-        other => Err(PyValueError::new_err(format!(
-            "flush must be 'append' or 'close', not '{other}'"
-        ))),
+        other => Err(unknown_name(FLUSH, other)),
     }
 }
 
@@ -530,9 +544,7 @@ fn on_torn_tail_of(name: &str) -> PyResult<OnTornTail> {
         "refuse" => Ok(OnTornTail::Refuse),
         "truncate" => Ok(OnTornTail::Truncate),
         "pad" => Ok(OnTornTail::PadToBlock),
-        other => Err(PyValueError::new_err(format!(
-            "on_torn_tail must be 'refuse', 'truncate' or 'pad', not '{other}'"
-        ))),
+        other => Err(unknown_name(ON_TORN_TAIL, other)),
     }
 }
 

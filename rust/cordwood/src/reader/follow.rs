@@ -780,6 +780,8 @@ fn reason_to_wait(dialect: &Dialect, bytes: &[u8], left: usize, has_parts: bool)
 #[derive(Debug)]
 struct LiveFile {
     path: PathBuf,
+    /// The same, whatever becomes of the working directory.
+    absolute: PathBuf,
     file: File,
     id: FileId,
     /// The bytes from the file offset `offset` on; the first `len` are those of the file.
@@ -805,6 +807,7 @@ impl LiveFile {
         }
         let file = File::open(path)?;
         Ok(LiveFile {
+            absolute: std::path::absolute(path)?,
             path: path.to_owned(),
             id: file_id(&file.metadata()?),
             file,
@@ -816,7 +819,7 @@ impl LiveFile {
     }
 
     fn look(&self) -> io::Result<Look> {
-        let (metadata, is_rotated) = match fs::metadata(&self.path) {
+        let (metadata, is_rotated) = match fs::metadata(&self.absolute) {
             Ok(metadata) if file_id(&metadata) == self.id => (metadata, false),
             Ok(_) => (self.file.metadata()?, true),
             Err(error) if error.kind() == io::ErrorKind::NotFound => (self.file.metadata()?, true),
