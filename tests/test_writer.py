@@ -1,5 +1,6 @@
 """`Writer`: modes, buffering, and what is left behind in each case."""
 
+import inspect
 import io
 import subprocess
 import sys
@@ -332,3 +333,35 @@ def test_a_behind_a_trailer_that_is_not_zero(path):
     with cordwood.open(path, "a") as writer:
         writer.append(b"two")
     assert list(cordwood.open(path)) == [PAYLOAD[: BLOCK_LEN - HEADER_LEN - 6], b"two"]
+
+
+@pytest.mark.parametrize("flush", ["append", "close", None])
+def test_a_record_that_readers_refuse_is_not_written(tmp_path, flush):
+    path = tmp_path / "example.log"
+    sink = io.BytesIO() if flush is None else path
+    writer = cordwood.open(sink, "w", record_len_max=5, **({"flush": flush} if flush else {}))
+    calls = [
+        lambda: writer.append(b"123456"),
+        lambda: writer.append(bytearray(40_000), sync=flush is not None),
+        lambda: writer.extend([b"three", b"123456", b"four"]),
+        lambda: writer.extend(iter([bytes(6)])),
+    ]
+    writer.append(b"12345")
+    for call, length, offset in zip(calls, [6, 40_000, 6, 6], [12, 12, 24, 24], strict=True):
+        with pytest.raises(cordwood.RecordTooLargeError, match="longer than record_len_max, 5") as caught:
+            call()
+        error = caught.value
+        expected = (str(path) if flush else None, offset, length, "record_too_large")
+        assert (error.path, error.offset, error.length, error.reason) == expected
+    writer.append(b"")
+    writer.close()
+    log = path.read_bytes() if flush else sink.getvalue()
+    assert list(cordwood.Reader(log, record_len_max=5)) == [b"12345", b"three", b""]
+
+
+def test_writers_refuse_what_readers_refuse():
+    defaults = {
+        inspect.signature(function).parameters["record_len_max"].default
+        for function in (cordwood.Reader, cordwood.Writer, cordwood.follow, cordwood.verify, cordwood.stat)
+    }
+    assert defaults == {1 << 30}

@@ -502,6 +502,8 @@ class Writer:
             unless a sync of this file has failed in this process.
         preallocate_len: Ask the file system for room this many bytes at a time (Linux only, elsewhere without effect).
             The length of the file stays that of its records. Default: 0, not at all.
+        record_len_max: Refuse to write a longer record, with `RecordTooLargeError`, in bytes. Default: 1 GiB, as for
+            `Reader`: what is longer can be read only with the option of the same name.
 
     Raises:
         OSError: The file cannot be opened. For `"x"` an existing file is a `FileExistsError`.
@@ -535,9 +537,10 @@ class Writer:
         on_torn_tail: Literal["refuse", "truncate", "pad"] = "refuse",
         checkpoint: int | None = None,
         preallocate_len: int = 0,
+        record_len_max: int = 1073741824,
     ) -> Self: ...
     def append(self, record: ReadableBuffer, /, *, sync: bool = False) -> int:
-        """Appends a record, of any length, and returns its file offset: that of its first fragment's header.
+        """Appends a record and returns its file offset: that of its first fragment's header.
 
         Args:
             record: `bytes` or any other buffer.
@@ -547,6 +550,7 @@ class Writer:
         Raises:
             OSError: A write or a sync failed. The message says what is on the disk and whether the writer can be used
                 on. The record is not in the log if the write was undone; if only the sync failed, it may be.
+            RecordTooLargeError: The record is longer than `record_len_max`. It is not in the log.
             MemoryError: There is no memory for the record, and it is not in the log. Or only the offset that is
                 returned cannot be allocated: then the record is in the log, and `tell()` is after it.
         """

@@ -38,6 +38,7 @@ def open(  # noqa: A001
     on_torn_tail: Literal["refuse", "truncate", "pad"] = "refuse",
     checkpoint: int | None = None,
     preallocate_len: int = 0,
+    record_len_max: int = 1 << 30,
 ) -> Writer: ...
 def open(source: Any, mode: str = "r", **options: Any) -> Reader | Writer:  # noqa: A001
     """Opens a log to read its records or to write some.

@@ -129,6 +129,9 @@ class RecordTooLargeError(_RegionError):
 
     Or a record of a compressed log that decompresses to too much, whatever the policy: see `Reader`. Then the reader
     stays before it, every further step says the same, and the message names the `record_len_max` with which it is read.
+
+    From a `Writer`: a record longer than its `record_len_max`. It is not written, and the writer stays usable; `offset`
+    is the length of the log, and `length` that of the record.
     """
 
 

@@ -84,6 +84,7 @@ assert_type(
 assert_type(Reader(b"", on_corruption="stop", start=0, end=5, verify_checksums=True, record_len_max=1), Reader)
 assert_type(Writer("example.log"), Writer)
 assert_type(Writer("example.log", "a"), Writer)
+assert_type(cordwood.open("example.log", "w", record_len_max=1), Writer)
 
 
 class Source:

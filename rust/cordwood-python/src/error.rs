@@ -39,6 +39,9 @@ pub(crate) fn to_python(py: Python<'_>, error: cordwood::Error, path: Option<&Pa
         cordwood::Error::OverBudget { offset, end_offset, .. } => {
             record_too_large(py, message, offset, end_offset - offset, path)
         }
+        cordwood::Error::RecordTooLarge { offset, record_len, .. } => {
+            record_too_large(py, message, offset, record_len, path)
+        }
         cordwood::Error::TornTail { region, .. } => {
             about_region(&classes::TornTailError::type_object(py), message, region, path)
         }

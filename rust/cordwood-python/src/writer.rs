@@ -57,7 +57,7 @@ impl Object {
         } else {
             writer.append(record)
         };
-        appended.map_err(|error| os_error(error, None))
+        appended.map_err(|error| append_error(py, error))
     }
 
     fn sync(&mut self, py: Python<'_>) -> PyResult<()> {
@@ -89,7 +89,7 @@ impl Writer {
     #[new]
     #[pyo3(signature = (
         sink, mode = "x", *, dialect = None, flush = None, sync = "never", sync_len = None, sync_interval = None, on_torn_tail = "refuse", checkpoint = None,
-        preallocate_len = 0
+        preallocate_len = 0, record_len_max = 1_073_741_824
     ))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of the Python class")]
     fn new(
@@ -103,6 +103,7 @@ impl Writer {
         #[pyo3(from_py_with = on_torn_tail_name)] on_torn_tail: &str,
         #[pyo3(from_py_with = optional_number)] checkpoint: Option<u64>,
         #[pyo3(from_py_with = number)] preallocate_len: u64,
+        #[pyo3(from_py_with = number)] record_len_max: u64,
     ) -> PyResult<Self> {
         if !matches!(mode, "x" | "w" | "a") {
             return Err(unknown_name(MODE, mode));
@@ -112,6 +113,7 @@ impl Writer {
             .with_on_torn_tail(on_torn_tail_of(on_torn_tail)?)
             .with_checkpoint(checkpoint)
             .with_preallocate_len(preallocate_len)
+            .with_record_len_max(record_len_max)
             .with_dialect(dialect_of(dialect)?);
         if mode != "a" && (options.on_torn_tail != OnTornTail::Refuse || checkpoint.is_some()) {
             return Err(PyValueError::new_err(
@@ -325,17 +327,18 @@ impl Writer {
                 "mode 'a' needs a path: the log has to be read before it is appended to",
             ));
         }
-        if *options != LogFileOptions::default().with_dialect(options.dialect) {
+        let for_any_sink = LogFileOptions::default()
+            .with_dialect(options.dialect)
+            .with_record_len_max(options.record_len_max);
+        if *options != for_any_sink {
             return Err(PyValueError::new_err(NEEDS_A_PATH));
         }
         refuse_text(sink)?;
+        let dialect = options.dialect.unwrap_or(cordwood::Dialect::LEVELDB);
+        let writer = cordwood::Writer::with_dialect(ObjectOutput(sink.clone().unbind()), 0, dialect);
         Ok(Writer {
             sink: Sink::Object(Exclusive::new(Object {
-                writer: Some(cordwood::Writer::with_dialect(
-                    ObjectOutput(sink.clone().unbind()),
-                    0,
-                    options.dialect.unwrap_or(cordwood::Dialect::LEVELDB),
-                )),
+                writer: Some(writer.with_record_len_max(options.record_len_max)),
                 durable_offset: 0,
             })),
             path: None,
@@ -418,7 +421,7 @@ impl Writer {
                 let _owner = object.may_run_python();
                 let writer = state.writer()?;
                 py.detach(|| records.iter().try_for_each(|record| writer.append(record).map(drop)))
-                    .map_err(|error| os_error(error, None))
+                    .map_err(|error| append_error(py, error))
             }
         }
     }
@@ -476,6 +479,15 @@ impl Writer {
 
 const NEEDS_A_PATH: &str = "flush, sync, sync_len, sync_interval and preallocate_len need a path: they are about a file on disk; \
      flush() and sync() work for an object";
+
+/// Why a record was not appended to an object.
+#[cold]
+fn append_error(py: Python<'_>, error: io::Error) -> PyErr {
+    match error.downcast::<cordwood::Error>() {
+        Ok(error) => to_python(py, error, None),
+        Err(error) => os_error(error, None),
+    }
+}
 
 #[cold]
 fn closed() -> PyErr {

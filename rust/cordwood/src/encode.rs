@@ -6,7 +6,7 @@ use crate::checksum::{Job, Kernel, crc32c_behind, mask, run, state_after};
 use crate::copy::append;
 use crate::deflate::Deflater;
 use crate::dialect::{Dialect, Form};
-use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind, block_left};
+use crate::format::{BLOCK_LEN, FRAGMENT_LEN_MAX, HEADER_LEN, Header, Kind, block_left};
 
 /// Cuts records into fragments. Its only state is the length of the file so far.
 ///
@@ -168,28 +168,38 @@ impl Encoder {
     }
 
     /// [`encode`](Self::encode) for record after record, until `out` holds `out_len` bytes or there are no more. Returns how many, and whether there may be
-    /// more. Where most are short it takes half the time. Fails at a long record for which there is no memory; those before it are encoded.
+    /// more. Where most are short it takes half the time. Fails at a record of more than `record_len_max` bytes, or for which there is no memory; those
+    /// before it are encoded.
     pub(crate) fn encode_all<R: AsRef<[u8]>>(
         &mut self,
         records: &mut impl Iterator<Item = R>,
         out: &mut Vec<u8>,
         out_len: usize,
-    ) -> Result<(u64, bool), TryReserveError> {
+        record_len_max: u64,
+    ) -> Result<(u64, bool), NotEncoded> {
         let mut count = 0;
         while out.len() < out_len {
-            let run = FullRun {
-                encoder: self,
-                records,
-                out,
-                out_len,
-                count: &mut count,
+            // No record of a run is longer than this.
+            let stopped = if record_len_max >= FRAGMENT_LEN_MAX as u64 {
+                self::run(FullRun {
+                    encoder: self,
+                    records,
+                    out,
+                    out_len,
+                    count: &mut count,
+                })
+            } else {
+                records.next().map_or(Stopped::AtEnd, Stopped::At)
             };
-            match self::run(run) {
+            match stopped {
                 Stopped::AtEnd => return Ok((count, false)),
                 Stopped::Full => {}
                 Stopped::At(record) => {
                     let record = record.as_ref();
-                    self.try_reserve(record.len(), out)?;
+                    if record.len() as u64 > record_len_max {
+                        return Err(NotEncoded::TooLarge(record.len()));
+                    }
+                    self.try_reserve(record.len(), out).map_err(NotEncoded::NoMemory)?;
                     self.encode_parts(record, out);
                     count += 1;
                 }
@@ -276,6 +286,14 @@ impl Encoder {
         append(out, payload);
         self.offset += (form.header_len() + payload.len()) as u64;
     }
+}
+
+/// Why a record was not encoded.
+#[derive(Debug)]
+pub(crate) enum NotEncoded {
+    NoMemory(TryReserveError),
+    /// It has so many bytes.
+    TooLarge(usize),
 }
 
 /// The job of encoding a record that [is one FULL fragment](Encoder::is_one_full), compiled with the instructions of the checksum's kernel.
@@ -371,7 +389,8 @@ mod tests {
                 let mut sum = 0;
                 loop {
                     let out_len = out.len() + next(100_000) as usize;
-                    let encoded = all.encode_all(&mut rest, &mut out, out_len);
+                    let record_len_max = [1 << 30, 40_000][next(2) as usize];
+                    let encoded = all.encode_all(&mut rest, &mut out, out_len, record_len_max);
                     let (count, may_be_more) = encoded.expect("memory for a test");
                     sum += count;
                     assert_eq!(sum as usize + rest.len(), records.len());

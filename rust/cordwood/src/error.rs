@@ -318,6 +318,18 @@ pub enum Error {
         /// The least `record_len_max` with which it is returned.
         record_len_max: u64,
     },
+    /// A record was to be written that readers refuse unless they are told otherwise. Nothing of it was written, and the log can be used on: see
+    /// [`LogFileOptions::record_len_max`](crate::LogFileOptions::record_len_max).
+    RecordTooLarge {
+        /// The file.
+        path: Option<PathBuf>,
+        /// The length of the log, where the record would have followed.
+        offset: u64,
+        /// Bytes of the record.
+        record_len: u64,
+        /// The most that a record may have.
+        record_len_max: u64,
+    },
     /// The file is no log of any dialect: of another known format, or of none.
     Foreign {
         /// The file, where the reader opened it itself.
@@ -393,6 +405,7 @@ impl fmt::Display for Error {
         let (Error::Io { path, .. }
         | Error::Corruption { path, .. }
         | Error::OverBudget { path, .. }
+        | Error::RecordTooLarge { path, .. }
         | Error::Foreign { path, .. }
         | Error::OtherLog { path, .. }
         | Error::TornTail { path, .. }
@@ -408,6 +421,15 @@ impl fmt::Display for Error {
         match self {
             Error::Io { source, .. } => write!(f, "{source}"),
             Error::Corruption { region, .. } => write!(f, "{region}"),
+            Error::RecordTooLarge {
+                record_len,
+                record_len_max,
+                ..
+            } => write!(
+                f,
+                "a record of {record_len} bytes was not written: it is longer than record_len_max, {record_len_max}; readers refuse one longer than \
+                 1 GiB by default, so raise the limit only where they do, too"
+            ),
             Error::OverBudget {
                 offset,
                 data_len,
@@ -499,6 +521,7 @@ impl std::error::Error for Error {
             Error::Io { source, .. } | Error::Write { source, .. } => source.source(),
             Error::Corruption { .. }
             | Error::OverBudget { .. }
+            | Error::RecordTooLarge { .. }
             | Error::Foreign { .. }
             | Error::OtherLog { .. }
             | Error::TornTail { .. }

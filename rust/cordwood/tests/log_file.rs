@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use common::{Found, read_all};
 use cordwood::{
-    Dialect, Error, FlushPolicy, LogFile, LogFileOptions, OnCorruption, OnTornTail, ReadOptions, Reader, SyncPolicy,
+    Dialect, Error, FlushPolicy, LogFile, LogFileOptions, OnCorruption, OnTornTail, RECORD_LEN_MAX, ReadOptions,
+    Reader, SyncPolicy, Writer,
 };
 use double::{Double, EINTR, EIO, ENOSPC, Fault, Op};
 
@@ -580,4 +581,53 @@ fn room_is_asked_for_ahead_and_given_back() -> Result<(), Error> {
     }
     assert!(!double.ops().iter().any(|op| matches!(op, Op::Allocate { .. })));
     Ok(())
+}
+
+/// What readers refuse unless they are told otherwise.
+#[test]
+fn a_record_that_is_too_long_is_not_written() {
+    assert_eq!(LogFileOptions::default().record_len_max, RECORD_LEN_MAX);
+    assert_eq!(ReadOptions::default().record_len_max, RECORD_LEN_MAX);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("example.log");
+    for (dialect, flush, max) in [
+        (Dialect::LEVELDB, FlushPolicy::EveryAppend, 5),
+        (Dialect::LEVELDB, FlushPolicy::OnClose, 5),
+        (Dialect::LEVELDB, FlushPolicy::OnClose, 100_000),
+        (Dialect::WANDB, FlushPolicy::OnClose, 100_000),
+    ] {
+        let options = LogFileOptions::default().with_dialect(dialect).with_flush(flush);
+        let log = LogFile::create(&path, options.with_record_len_max(max as u64)).unwrap();
+        let (right, long) = (vec![1; max], vec![2; max + 1]);
+        let is_refused = |error: Error| {
+            let offset = log.offset();
+            let is = matches!(error, Error::RecordTooLarge { offset: found, record_len, record_len_max, .. }
+                if (found, record_len, record_len_max) == (offset, max as u64 + 1, max as u64));
+            assert!(is, "{error}");
+        };
+        log.append(&right).unwrap();
+        is_refused(log.append(&long).unwrap_err());
+        is_refused(log.append_sync(&long).unwrap_err());
+        assert_eq!(log.try_append(&long).unwrap(), None);
+        // Those before it are there.
+        is_refused(log.extend([&right, &long, &right]).unwrap_err());
+        log.append(b"last").unwrap();
+        log.close().unwrap();
+        drop(log);
+        let mut reader = Reader::open(&path, ReadOptions::default().with_record_len_max(max as u64)).unwrap();
+        for expected in [&right[..], &right, b"last"] {
+            assert!(reader.next_record().unwrap().unwrap().data == expected);
+        }
+        assert_eq!(reader.next_record().unwrap(), None);
+
+        let mut writer = Writer::with_dialect(Vec::new(), 0, dialect).with_record_len_max(max as u64);
+        writer.append(&right).unwrap();
+        let before = writer.offset();
+        let error = writer.append(&long).unwrap_err();
+        assert_eq!(
+            (error.kind(), writer.offset()),
+            (std::io::ErrorKind::InvalidInput, before)
+        );
+        assert!(!writer.has_failed());
+    }
 }

@@ -22,7 +22,7 @@ use super::recover::{Recovered, cut, recover};
 use super::storage::{DiskFile, Storage, copy_of, write_all};
 use super::unsynced;
 use crate::dialect::Dialect;
-use crate::encode::Encoder;
+use crate::encode::{Encoder, NotEncoded};
 use crate::error::{Error, SkippedRegion};
 use crate::format::{BLOCK_LEN, encoded_len};
 
@@ -155,8 +155,10 @@ impl State {
     fn encode_all<R: AsRef<[u8]>>(
         &mut self,
         records: &mut impl Iterator<Item = R>,
-    ) -> Result<(u64, bool), TryReserveError> {
-        self.encoder.encode_all(records, &mut self.buffer, BUFFER_LEN)
+        record_len_max: u64,
+    ) -> Result<(u64, bool), NotEncoded> {
+        let State { encoder, buffer, .. } = self;
+        encoder.encode_all(records, buffer, BUFFER_LEN, record_len_max)
     }
 
     fn status(&self) -> LogStatus {
@@ -427,10 +429,11 @@ impl LogFile {
         self.try_lock().map(|state| state.status())
     }
 
-    /// Appends a record and returns the file offset of its first header. The record may be empty and of any length.
+    /// Appends a record and returns the file offset of its first header. The record may be empty.
     ///
     /// # Errors
     ///
+    /// * [`Error::RecordTooLarge`] if it has more than [`record_len_max`](LogFileOptions::record_len_max) bytes. It is not appended.
     /// * [`Error::Write`] if it had to be written, or the [policy](LogFileOptions::sync) asked for a sync, and that failed; or if there is no
     ///   memory for it ([`io::ErrorKind::OutOfMemory`]). See [Failures](LogFile#failures).
     /// * [`Error::Closed`], [`Error::Forked`].
@@ -485,15 +488,15 @@ impl LogFile {
     ///
     /// # Errors
     ///
-    /// As [`append`](Self::append). After a failed write, those of the records that had not reached the file are not in the log, which may be all of
+    /// As [`append`](Self::append). The records before one that is too long are in the log. After a failed write, those of the records that had not reached the file are not in the log, which may be all of
     /// them; [`offset`](Self::offset) tells.
     pub fn extend<R: AsRef<[u8]>>(&self, records: impl IntoIterator<Item = R>) -> Result<u64, Error> {
         let mut state = self.usable()?;
         let before = state.mark();
         let mut records = records.into_iter();
         let mut count = 0;
-        let has_memory = loop {
-            match state.encode_all(&mut records) {
+        let encoded = loop {
+            match state.encode_all(&mut records, self.options.record_len_max) {
                 Ok((encoded, may_be_more)) => {
                     count += encoded;
                     if state.buffer.len() >= BUFFER_LEN {
@@ -503,13 +506,14 @@ impl LogFile {
                         break Ok(());
                     }
                 }
-                Err(error) => break Err(self.out_of_memory(&state, error)),
+                Err(NotEncoded::NoMemory(error)) => break Err(self.out_of_memory(&state, error)),
+                Err(NotEncoded::TooLarge(record_len)) => break Err(self.too_large(&state, record_len)),
             }
         };
         if self.writes_each() {
             self.write_out_since(&mut state, before)?;
         }
-        has_memory?;
+        encoded?;
         if count > 0 && self.is_due(&state, state.encoder.offset()) {
             self.write_out_since(&mut state, before)?;
             self.wait_until_durable(state)?;
@@ -517,8 +521,8 @@ impl LogFile {
         Ok(count)
     }
 
-    /// Appends a record if that takes no waiting, neither for the operating system nor for another thread; else `None`, and nothing is appended.
-    /// With [`FlushPolicy::EveryAppend`] that is always so.
+    /// Appends a record if that takes no waiting, neither for the operating system nor for another thread; else `None`, and nothing is appended. So it is
+    /// also with a record that is too long. With [`FlushPolicy::EveryAppend`] that is always so.
     ///
     /// # Errors
     ///
@@ -535,9 +539,10 @@ impl LogFile {
         self.check(&state)?;
         // Headers take a little more; it is only how full the buffer may get.
         let is_full = state.buffer.len() + record.len() >= BUFFER_LEN - BLOCK_LEN;
+        let is_too_large = record.len() as u64 > self.options.record_len_max;
         let offset = state.encoder.offset();
         let end = offset.saturating_add(encoded_len(offset, record.len() as u64));
-        if is_full || self.is_due(&state, end) {
+        if is_full || is_too_large || self.is_due(&state, end) {
             return Ok(None);
         }
         Ok(Some(state.encode(record)))
@@ -683,6 +688,9 @@ impl LogFile {
     /// Makes room in the buffer for a long record, for which there may be no memory.
     #[inline]
     fn reserve(&self, state: &mut State, record_len: usize) -> Result<(), Error> {
+        if record_len as u64 > self.options.record_len_max {
+            return Err(self.too_large(state, record_len));
+        }
         if record_len < BLOCK_LEN {
             return Ok(());
         }
@@ -690,6 +698,16 @@ impl LogFile {
         match encoder.try_reserve(record_len, buffer) {
             Ok(()) => Ok(()),
             Err(error) => Err(self.out_of_memory(state, error)),
+        }
+    }
+
+    #[cold]
+    fn too_large(&self, state: &State, record_len: usize) -> Error {
+        Error::RecordTooLarge {
+            path: self.path.clone(),
+            offset: state.encoder.offset(),
+            record_len: record_len as u64,
+            record_len_max: self.options.record_len_max,
         }
     }
 

@@ -9,8 +9,10 @@ mod unsynced;
 
 use std::io::{self, Write};
 
+use crate::decode::RECORD_LEN_MAX;
 use crate::dialect::Dialect;
 use crate::encode::Encoder;
+use crate::error::Error;
 use crate::format::BLOCK_LEN;
 
 pub use log_file::{LogFile, LogStatus};
@@ -43,6 +45,7 @@ pub struct Writer<W: Write> {
     sink: W,
     encoder: Encoder,
     buffer: Vec<u8>,
+    record_len_max: u64,
     has_failed: bool,
 }
 
@@ -78,8 +81,26 @@ impl<W: Write> Writer<W> {
             sink,
             encoder,
             buffer,
+            record_len_max: RECORD_LEN_MAX,
             has_failed: false,
         }
+    }
+
+    /// The same writer for records of at most so many bytes, as [`LogFileOptions::record_len_max`].
+    ///
+    /// ```
+    /// use cordwood::{Error, Writer};
+    /// let mut writer = Writer::new(Vec::new()).with_record_len_max(3);
+    /// writer.append(b"one")?;
+    /// let refused = writer.append(b"three").unwrap_err();
+    /// assert!(matches!(refused.downcast::<Error>(), Ok(Error::RecordTooLarge { record_len: 5, .. })));
+    /// assert_eq!(writer.offset(), 10);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[must_use]
+    pub fn with_record_len_max(mut self, record_len_max: u64) -> Self {
+        self.record_len_max = record_len_max;
+        self
     }
 
     /// The length of the file with all records so far, in bytes, whether they have been written out yet or not.
@@ -87,15 +108,19 @@ impl<W: Write> Writer<W> {
         self.encoder.offset()
     }
 
-    /// Appends a record and returns the file offset of its first header. The record may be empty and of any length.
+    /// Appends a record and returns the file offset of its first header. The record may be empty.
     ///
     /// # Errors
     ///
-    /// What the sink says, if the buffer is full and has to be written; [`io::ErrorKind::OutOfMemory`] if there is no memory for the record, which is
-    /// then not appended.
+    /// * What the sink says, if the buffer is full and has to be written.
+    /// * [`io::ErrorKind::OutOfMemory`] if there is no memory for the record, which is then not appended.
+    /// * [`io::ErrorKind::InvalidInput`] with an [`Error::RecordTooLarge`] in it if the record is too long. It is not appended.
     #[inline]
     pub fn append(&mut self, record: &[u8]) -> io::Result<u64> {
         self.check()?;
+        if record.len() as u64 > self.record_len_max {
+            return Err(self.too_large(record.len()));
+        }
         if record.len() >= BLOCK_LEN {
             self.encoder.try_reserve(record.len(), &mut self.buffer)?;
         }
@@ -186,6 +211,17 @@ impl<W: Write> Writer<W> {
     pub fn into_inner(mut self) -> io::Result<W> {
         self.flush()?;
         Ok(self.sink)
+    }
+
+    #[cold]
+    fn too_large(&self, record_len: usize) -> io::Error {
+        let error = Error::RecordTooLarge {
+            path: None,
+            offset: self.offset(),
+            record_len: record_len as u64,
+            record_len_max: self.record_len_max,
+        };
+        io::Error::new(io::ErrorKind::InvalidInput, error)
     }
 
     fn check(&self) -> io::Result<()> {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::decode::RECORD_LEN_MAX;
 use crate::dialect::Dialect;
 
 /// When a [`LogFile`](crate::LogFile) waits until its records are on the disk.
@@ -63,7 +64,7 @@ pub enum OnTornTail {
 ///     .with_sync(SyncPolicy::EveryAppend)
 ///     .with_on_torn_tail(OnTornTail::Truncate);
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LogFileOptions {
     /// When to hand records to the operating system. Default: [`FlushPolicy::EveryAppend`].
@@ -88,6 +89,23 @@ pub struct LogFileOptions {
     /// Pebble. Default: `None`, that of the file that is appended to, as a [`Reader`](crate::Reader) detects it; for a new log
     /// [`Dialect::LEVELDB`].
     pub dialect: Option<Dialect>,
+    /// Refuse to write a record with more bytes than this: [`Error::RecordTooLarge`](crate::Error::RecordTooLarge). Default: [`RECORD_LEN_MAX`], 1 GiB, as
+    /// for readers. What is longer can be read only with the option of the same name.
+    pub record_len_max: u64,
+}
+
+impl Default for LogFileOptions {
+    fn default() -> Self {
+        LogFileOptions {
+            flush: FlushPolicy::default(),
+            sync: SyncPolicy::default(),
+            on_torn_tail: OnTornTail::default(),
+            preallocate_len: 0,
+            checkpoint: None,
+            dialect: None,
+            record_len_max: RECORD_LEN_MAX,
+        }
+    }
 }
 
 impl LogFileOptions {
@@ -123,6 +141,13 @@ impl LogFileOptions {
     #[must_use]
     pub fn with_dialect(mut self, dialect: impl Into<Option<Dialect>>) -> Self {
         self.dialect = dialect.into();
+        self
+    }
+
+    /// Sets [`record_len_max`](Self::record_len_max), in bytes.
+    #[must_use]
+    pub fn with_record_len_max(mut self, record_len_max: u64) -> Self {
+        self.record_len_max = record_len_max;
         self
     }
 
