@@ -554,6 +554,7 @@ impl From<Error> for io::Error {
             | Error::Foreign { .. }
             | Error::OtherLog { .. }
             | Error::TornTail { .. } => io::ErrorKind::InvalidData,
+            Error::RecordTooLarge { .. } => io::ErrorKind::InvalidInput,
             Error::WrongDialect { .. } | Error::NeverAppended { .. } => io::ErrorKind::Unsupported,
             Error::Locked { .. } => io::ErrorKind::WouldBlock,
             Error::Forked { .. } | Error::Closed { .. } => io::ErrorKind::Other,
