@@ -42,15 +42,15 @@ lint: $(VENV)/test.stamp  ## Check format and lints, and that the documented fig
 	cargo fmt --all --check
 	cargo fmt --manifest-path rust/fuzz/Cargo.toml --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
-	cargo clippy --package cordwood --features zstd --all-targets --locked -- -D warnings
-	RUSTDOCFLAGS="-D warnings" cargo doc --package cordwood --package cordwood-payload --no-deps --locked
+	cargo clippy --package cordwood-log --features zstd --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --package cordwood-log --package cordwood-payload --no-deps --locked
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/python benches/plot.py --check
 
 test-rust: $(VENV)/pip.stamp  ## Run the Rust tests, documentation examples included
 	cargo test --workspace --locked
-	cargo test --package cordwood --features zstd --locked --lib --test engines --test dialect_golden --test dialect_verbs --test reading
+	cargo test --package cordwood-log --features zstd --locked --lib --test engines --test dialect_golden --test dialect_verbs --test reading
 
 # An old wheel must not be installed in place of the new one, so the folder starts empty.
 wheel: $(VENV)/demo.stamp LICENSE-THIRD-PARTY  ## Build the release wheel into target/wheels
@@ -121,20 +121,20 @@ test-aarch64:  ## Run the core's tests for AArch64 in an emulator
 	@test -n "$$(find "$$($${RUSTC:-rustc} --print target-libdir --target $(AARCH64))" -name 'libstd-*.rlib' 2>/dev/null)" || \
 		{ echo "test-aarch64 needs Rust's standard library for $(AARCH64): rustup target add $(AARCH64)," >&2; \
 		echo "or name a compiler that has it: make test-aarch64 RUSTC=..." >&2; exit 1; }
-	cargo test --package cordwood --locked --target $(AARCH64) $(TESTS)
+	cargo test --package cordwood-log --locked --target $(AARCH64) $(TESTS)
 
 # The writer's model -------------------------------------------------------------------------------
 
 # The tests explore it too, to a depth of 5; each action more takes about ten times as long.
 MODEL_DEPTH := 6
 model:  ## Explore the writer's model to a greater depth
-	MODEL_DEPTH=$(MODEL_DEPTH) cargo test --package cordwood --locked --test model -- --nocapture
+	MODEL_DEPTH=$(MODEL_DEPTH) cargo test --package cordwood-log --locked --test model -- --nocapture
 
 # More than two changes of the thread while both could go on make it take for ever.
 loom: export RUSTFLAGS := --cfg loom
 loom: export LOOM_MAX_PREEMPTIONS := 2
 loom:  ## Try all orders of threads that append, sync and close
-	cargo test --package cordwood --locked --target-dir target/loom --test loom
+	cargo test --package cordwood-log --locked --target-dir target/loom --test loom
 
 # Fuzzing ---------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use cordwood::{Error, FollowOptions, Follower, Poll};
+use cordwood_log::{Error, FollowOptions, Follower, Poll};
 
 fn main() -> Result<(), Error> {
     let path = std::env::args().nth(1).unwrap_or_else(|| "orders.log".to_owned());

@@ -8,7 +8,7 @@
 
 use std::path::Path;
 
-use cordwood::{Error, LogFile, LogFileOptions, OnTornTail, ReadOptions, Reader, SyncPolicy};
+use cordwood_log::{Error, LogFile, LogFileOptions, OnTornTail, ReadOptions, Reader, SyncPolicy};
 
 fn main() -> Result<(), Error> {
     let mut arguments = std::env::args().skip(1);

@@ -8,7 +8,7 @@
 
 use std::process::ExitCode;
 
-use cordwood::{Error, ReadOptions, verbs};
+use cordwood_log::{Error, ReadOptions, verbs};
 
 fn main() -> Result<ExitCode, Error> {
     let mut arguments = std::env::args().skip(1);

@@ -8,7 +8,7 @@
 
 use std::error::Error;
 
-use cordwood::{Decoder, ReadOptions, Step, Window};
+use cordwood_log::{Decoder, ReadOptions, Step, Window};
 use tokio::fs::File;
 use tokio::io::AsyncReadExt;
 

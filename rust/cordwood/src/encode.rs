@@ -13,7 +13,7 @@ use crate::format::{BLOCK_LEN, FRAGMENT_LEN_MAX, HEADER_LEN, Header, Kind, block
 /// The bytes are those that LevelDB writes, or another engine: [`with_dialect`](Encoder::with_dialect). Source: LevelDB `db/log_writer.cc`.
 ///
 /// ```
-/// use cordwood::Encoder;
+/// use cordwood_log::Encoder;
 /// let mut file = Vec::new();
 /// let mut encoder = Encoder::new(0);
 /// assert_eq!(encoder.encode(b"foo", &mut file), 0);
@@ -44,7 +44,7 @@ impl Encoder {
     /// * [`begin`](Encoder::begin) writes what a file begins with, [`finish`](Encoder::finish) what closes it.
     ///
     /// ```
-    /// use cordwood::{Dialect, Encoder};
+    /// use cordwood_log::{Dialect, Encoder};
     /// let mut file = Vec::new();
     /// let mut encoder = Encoder::with_dialect(0, Dialect::ROCKSDB.with_log_number(123));
     /// encoder.encode(b"foo", &mut file);
@@ -130,7 +130,7 @@ impl Encoder {
     /// Appends the trailer that closes a log of Pebble, if the dialect has one and the log has a number. Nothing may follow it.
     ///
     /// ```
-    /// use cordwood::{Dialect, Encoder};
+    /// use cordwood_log::{Dialect, Encoder};
     /// let mut file = Vec::new();
     /// Encoder::with_dialect(0, Dialect::PEBBLE.with_log_number(1)).finish(&mut file);
     /// assert_eq!(file, b"\x00\x00\x00\x00\x00\x00\x05\x02\x00\x00\x00");

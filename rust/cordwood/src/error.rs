@@ -538,7 +538,7 @@ impl std::error::Error for Error {
 ///
 /// ```
 /// use std::io;
-/// use cordwood::{ReadOptions, Reader};
+/// use cordwood_log::{ReadOptions, Reader};
 /// fn first_record(path: &str) -> io::Result<Option<Vec<u8>>> {
 ///     let mut reader = Reader::open(path, ReadOptions::default())?;
 ///     Ok(reader.next_record()?.map(|record| record.data.to_vec()))

@@ -27,7 +27,7 @@ impl Finding {
 /// A file can be made in which every second record is damaged. A list of all of it would take more memory than the file.
 ///
 /// ```
-/// use cordwood::{Event, Finding, Findings, ReadOptions, Reader, Severity};
+/// use cordwood_log::{Event, Finding, Findings, ReadOptions, Reader, Severity};
 /// let mut reader = Reader::from_slice(b"\xdd\x5f\xb3\x7a\x03\x00\x01foo torn", ReadOptions::default());
 /// let mut findings = Findings::default();
 /// while let Some(event) = reader.next_event()? {
@@ -37,7 +37,7 @@ impl Finding {
 /// }
 /// assert_eq!(findings.listed()[0].region.begin, 10);
 /// assert_eq!((findings.len_of(Severity::TornTail), findings.len_by("torn_tail"), findings.len()), (5, 5, 5));
-/// # Ok::<(), cordwood::Error>(())
+/// # Ok::<(), cordwood_log::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Findings {

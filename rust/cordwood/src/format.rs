@@ -26,7 +26,7 @@ pub const TRAILER_LEN_MAX: usize = HEADER_LEN - 1;
 /// ends there for it.
 ///
 /// ```
-/// use cordwood::Kind;
+/// use cordwood_log::Kind;
 /// assert_eq!(Kind::from_wire(1), Some(Kind::Full));
 /// assert_eq!(Kind::from_wire(5), None);
 /// assert_eq!(Kind::Last as u8, 4);
@@ -70,7 +70,7 @@ impl Kind {
 /// A fragment's header as it stands in the file; nothing about it has been checked.
 ///
 /// ```
-/// use cordwood::Header;
+/// use cordwood_log::Header;
 /// let header = Header::decode(b"\xdd\x5f\xb3\x7a\x03\x00\x01");
 /// assert_eq!((header.len, header.kind), (3, 1));
 /// assert_eq!(&header.encode(), b"\xdd\x5f\xb3\x7a\x03\x00\x01");
@@ -130,7 +130,7 @@ pub const fn trailer_len(offset: u64) -> usize {
 /// Saturates at `u64::MAX`.
 ///
 /// ```
-/// use cordwood::encoded_len;
+/// use cordwood_log::encoded_len;
 /// assert_eq!(encoded_len(0, 3), 7 + 3);
 /// // Seven bytes left: an empty FIRST fills the block, all data follows in the next.
 /// assert_eq!(encoded_len(32_761, 3), 7 + 7 + 3);

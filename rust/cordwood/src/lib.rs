@@ -7,7 +7,7 @@
 //! # Writing and reading
 //!
 //! ```
-//! use cordwood::{ReadOptions, Reader, Writer};
+//! use cordwood_log::{ReadOptions, Reader, Writer};
 //!
 //! let mut writer = Writer::new(Vec::new());
 //! assert_eq!(writer.append(b"one")?, 0);

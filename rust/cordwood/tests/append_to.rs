@@ -7,7 +7,7 @@ mod double;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use cordwood::{
+use cordwood_log::{
     BLOCK_LEN, Dialect, Encoder, Error, FileId, FlushPolicy, LogFile, LogFileOptions, OnCorruption, OnTornTail,
     Process, ReadOptions, Reader,
 };

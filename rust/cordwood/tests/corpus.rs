@@ -7,7 +7,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use common::{Found, read_all};
-use cordwood::{DETECT_LEN, Dialect, End, OnCorruption, ReadOptions, Reader, Severity, detect};
+use cordwood_log::{DETECT_LEN, Dialect, End, OnCorruption, ReadOptions, Reader, Severity, detect};
 
 /// What is known of a file.
 struct File {

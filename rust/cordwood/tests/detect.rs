@@ -4,7 +4,7 @@
 #[allow(dead_code, reason = "not every test file needs all of it")]
 mod wire;
 
-use cordwood::{DETECT_LEN, Dialect, Error, Foreign, ReadOptions, Reader, detect};
+use cordwood_log::{DETECT_LEN, Dialect, Error, Foreign, ReadOptions, Reader, detect};
 use wire::Wire;
 
 /// The beginnings of files, from the specifications of their formats or made by their programs.
@@ -212,7 +212,7 @@ fn a_range_of_a_recycled_log() -> Result<(), Box<dyn std::error::Error>> {
         assert_eq!(read()?, None, "stale records");
     }
     // A source that begins later cannot be asked for what is before it.
-    let source = cordwood::StreamSource::new(&file[4 * 32_768..], 4 * 32_768);
+    let source = cordwood_log::StreamSource::new(&file[4 * 32_768..], 4 * 32_768);
     assert!(matches!(
         Reader::with_source(source, options).next_record(),
         Err(Error::Corruption { .. })
@@ -258,7 +258,7 @@ fn vectors() -> Vec<Vec<u8>> {
                 continue;
             }
             let mut file = Vec::new();
-            let mut encoder = cordwood::Encoder::with_dialect(0, dialect);
+            let mut encoder = cordwood_log::Encoder::with_dialect(0, dialect);
             encoder.encode(&record(len), &mut file);
             files.push(file);
         }

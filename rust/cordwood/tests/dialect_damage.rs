@@ -5,7 +5,7 @@
 #[allow(dead_code, reason = "not every test file needs all of it")]
 mod wire;
 
-use cordwood::{Dialect, End, Error, Event, OnCorruption, ReadOptions, Reader, Severity, SkippedRegion};
+use cordwood_log::{Dialect, End, Error, Event, OnCorruption, ReadOptions, Reader, Severity, SkippedRegion};
 use wire::Wire;
 
 const BLOCK: usize = 32_768;

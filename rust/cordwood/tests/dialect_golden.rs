@@ -4,7 +4,7 @@
 #[allow(dead_code, reason = "not every test file needs all of it")]
 mod wire;
 
-use cordwood::{Dialect, Encoder, End, Event, ReadOptions, Reader, detect};
+use cordwood_log::{Dialect, Encoder, End, Event, ReadOptions, Reader, detect};
 use wire::Wire;
 
 /// File offsets and the reason.

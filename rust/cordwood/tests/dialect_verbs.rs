@@ -2,7 +2,7 @@
 
 use std::num::NonZeroUsize;
 
-use cordwood::{Dialect, Encoder, OnCorruption, ReadOptions, Reader, SliceSource, verbs};
+use cordwood_log::{Dialect, Encoder, OnCorruption, ReadOptions, Reader, SliceSource, verbs};
 
 const DIALECTS: [Dialect; 7] = [
     Dialect::LEVELDB,
@@ -43,7 +43,7 @@ fn read(file: &[u8], options: ReadOptions) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn stat_adds_up() -> Result<(), cordwood::Error> {
+fn stat_adds_up() -> Result<(), cordwood_log::Error> {
     for dialect in DIALECTS {
         let (file, _) = log(dialect);
         let stat = verbs::stat(&mut Reader::from_slice(&file, ReadOptions::default()))?;
@@ -65,7 +65,7 @@ fn stat_adds_up() -> Result<(), cordwood::Error> {
 }
 
 #[test]
-fn verify_says_the_same_for_any_number_of_threads() -> Result<(), cordwood::Error> {
+fn verify_says_the_same_for_any_number_of_threads() -> Result<(), cordwood_log::Error> {
     for dialect in DIALECTS {
         let (mut file, offsets) = log(dialect);
         file[offsets[100] as usize + 20] ^= 1;
@@ -127,7 +127,7 @@ fn a_compressed_log() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 /// Salvages `file` as the file `name` of an empty folder, and gives back the new log and the report.
-fn salvage_as(file: &[u8], name: &str, options: &ReadOptions) -> Result<(Vec<u8>, verbs::Report), cordwood::Error> {
+fn salvage_as(file: &[u8], name: &str, options: &ReadOptions) -> Result<(Vec<u8>, verbs::Report), cordwood_log::Error> {
     let folder = tempfile::tempdir().expect("a folder");
     let destination = folder.path().join(name);
     let report = verbs::salvage_source(SliceSource::new(file), None, &destination, options)?;
@@ -176,7 +176,7 @@ fn salvage_keeps_what_the_engine_wrote_for_itself() -> Result<(), Box<dyn std::e
     let len = long.len() - 7;
     long[..7].copy_from_slice(b"\0\0\0\0\0\0\x01");
     long[4..6].copy_from_slice(&(len as u16).to_le_bytes());
-    let crc = cordwood::mask(cordwood::crc32c(&long[6..]));
+    let crc = cordwood_log::mask(cordwood_log::crc32c(&long[6..]));
     long[..4].copy_from_slice(&crc.to_le_bytes());
     let file = [
         timestamps.as_slice(),
@@ -265,7 +265,7 @@ fn salvages_to_one_destination_leave_one_log() -> Result<(), Box<dyn std::error:
 mod budget {
     use std::path::Path;
 
-    use cordwood::{
+    use cordwood_log::{
         Dialect, Encoder, Error, FollowOptions, Follower, Header, OnCorruption, Poll, RECORD_LEN_MAX, ReadOptions,
         Reader, SliceSource, crc32c, mask, verbs,
     };

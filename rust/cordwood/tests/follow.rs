@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cordwood::{
+use cordwood_log::{
     BLOCK_LEN, Dialect, Encoder, End, Error, Event, FollowOptions, Follower, NotYet, OnCorruption, Poll, ReadOptions,
     Reader, Reason, SkippedRegion, WaitReason, Writer,
 };
@@ -122,7 +122,7 @@ impl fmt::Debug for Told {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             // A failure must be short enough to be read.
-            Told::Record(begin, end, data) => write!(f, "[{begin}, {end}) {:08x}", cordwood::crc32c(data)),
+            Told::Record(begin, end, data) => write!(f, "[{begin}, {end}) {:08x}", cordwood_log::crc32c(data)),
             Told::Skipped(region) => write!(f, "{region:?}"),
         }
     }

@@ -1,7 +1,7 @@
 //! `verbs::fragments`: its entries tile any file, and say what a reader says of it.
 
-use cordwood::verbs::{self, Fragment};
-use cordwood::{
+use cordwood_log::verbs::{self, Fragment};
+use cordwood_log::{
     BLOCK_LEN, Dialect, Event, OnCorruption, ReadOptions, Reader, Severity, SkippedRegion, StreamSource, Writer,
 };
 use proptest::prelude::*;

@@ -9,7 +9,7 @@ mod common;
 use std::io::{self, Read};
 
 use common::{Found, checksum, fragment, read_all};
-use cordwood::{
+use cordwood_log::{
     BLOCK_LEN, Encoder, End, Error, HEADER_LEN, Header, OnCorruption, ReadOptions, Reader, Reason, SkippedRegion,
 };
 

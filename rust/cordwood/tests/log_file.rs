@@ -8,7 +8,7 @@ use std::sync::Barrier;
 use std::time::Duration;
 
 use common::{Found, read_all};
-use cordwood::{
+use cordwood_log::{
     Dialect, Error, FlushPolicy, LogFile, LogFileOptions, OnCorruption, OnTornTail, RECORD_LEN_MAX, ReadOptions,
     Reader, SyncPolicy, Writer,
 };

@@ -6,7 +6,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
-use cordwood::{Error, FlushPolicy, LogFile, LogFileOptions, Storage};
+use cordwood_log::{Error, FlushPolicy, LogFile, LogFileOptions, Storage};
 
 /// A file that knows how long it is, and how much of that is on the disk.
 #[derive(Debug, Default)]
@@ -129,7 +129,7 @@ fn closing_waits_for_those_that_wait() {
 fn two_threads_close() {
     loom::model(|| {
         let file = Arc::new(File::default());
-        let options = LogFileOptions::default().with_sync(cordwood::SyncPolicy::OnClose);
+        let options = LogFileOptions::default().with_sync(cordwood_log::SyncPolicy::OnClose);
         let log = LogFile::create_in(Box::new(Port(Arc::clone(&file))), options).expect("an empty file");
         log.append(RECORD).expect("nothing fails");
         let log = loom::sync::Arc::new(log);

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::num::NonZeroUsize;
 
-use cordwood::{
+use cordwood_log::{
     BLOCK_LEN, FRAGMENT_LEN_MAX, Header, Kind, LogFile, LogFileOptions, ReadOptions, Reader, crc32c, mask, verbs,
 };
 

@@ -5,7 +5,7 @@ mod common;
 use std::io::{self, ErrorKind, Read, Write};
 
 use common::{Found, checksum, fragment, read_all};
-use cordwood::{
+use cordwood_log::{
     BLOCK_LEN, Decoder, Dialect, Encoder, End, Error, HEADER_LEN, Header, OnCorruption, ReadOptions, Reader, Reason,
     Severity, Source, Step, StreamSource, TRAILER_LEN_MAX, Window, Writer, block_left, trailer_len,
 };

@@ -8,7 +8,7 @@ mod wire;
 use std::time::Duration;
 
 use common::{Found, fragment, read_all};
-use cordwood::{
+use cordwood_log::{
     Decoder, Dialect, Error, FollowOptions, Follower, NotYet, OnCorruption, Poll, ReadOptions, Reader, Severity, Step,
     WaitReason, Window, detect, detect_named, locate_bit_flip, verbs,
 };
@@ -37,7 +37,7 @@ fn read(file: &[u8], options: &ReadOptions) -> (Vec<(u64, Vec<u8>)>, Vec<&'stati
 
 /// The grid of `wandb_old` begins at offset 7, so its blocks end 7 bytes later than LevelDB's.
 #[test]
-fn stat_adds_up_where_an_old_run_file_is_torn_in_a_trailer() -> Result<(), cordwood::Error> {
+fn stat_adds_up_where_an_old_run_file_is_torn_in_a_trailer() -> Result<(), cordwood_log::Error> {
     let file = [
         b":W&B\xe1\xbe\x00".as_slice(),
         &Wire::Ieee.fragment(2, &[b'x'; 32_755]),
@@ -617,7 +617,7 @@ fn a_lost_write_is_reported_by_a_range() {
 
 /// The number is that of the file, and not of the range: here an older log stands in the second half.
 #[test]
-fn a_range_takes_the_number_of_the_file() -> Result<(), cordwood::Error> {
+fn a_range_takes_the_number_of_the_file() -> Result<(), cordwood_log::Error> {
     let (file, _) = recycled(70_000);
     for dialect in numbered_dialects() {
         let mut options = skip().with_range(5 * BLOCK as u64, None);
@@ -639,7 +639,7 @@ fn a_range_takes_the_number_of_the_file() -> Result<(), cordwood::Error> {
 #[cfg(feature = "zstd")]
 mod compressed {
     use super::*;
-    use cordwood::Encoder;
+    use cordwood_log::Encoder;
 
     fn log(number: Option<u32>, records: &[Vec<u8>]) -> Vec<u8> {
         let dialect = number.map_or(Dialect::ROCKSDB, |number| Dialect::ROCKSDB.with_log_number(number));

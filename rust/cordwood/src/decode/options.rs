@@ -23,7 +23,7 @@ pub const RECORD_LEN_MAX: u64 = 1 << 30;
 /// How to read.
 ///
 /// ```
-/// use cordwood::{OnCorruption, ReadOptions};
+/// use cordwood_log::{OnCorruption, ReadOptions};
 /// let options = ReadOptions::default().with_on_corruption(OnCorruption::Skip).with_range(0, Some(1 << 20));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]

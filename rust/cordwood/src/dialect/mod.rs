@@ -25,13 +25,13 @@ use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind};
 /// [`Reason::ZeroFill`](crate::Reason::ZeroFill).)
 ///
 /// ```
-/// use cordwood::{Dialect, ReadOptions, Reader};
+/// use cordwood_log::{Dialect, ReadOptions, Reader};
 /// // A record of a recycled RocksDB log, and one that an older log, number 122, has left behind it.
 /// let file = b"\x45\xb7\x1d\x10\x03\x00\x05\x7b\x00\x00\x00foo";
 /// let options = ReadOptions::default().with_dialect(Dialect::ROCKSDB.with_log_number(123));
 /// let mut reader = Reader::from_slice(file, options);
 /// assert_eq!(reader.next_record()?.unwrap().data, b"foo");
-/// # Ok::<(), cordwood::Error>(())
+/// # Ok::<(), cordwood_log::Error>(())
 /// ```
 #[derive(Clone, Copy)]
 pub struct Dialect {
@@ -76,7 +76,7 @@ impl Dialect {
     /// All of them. Later versions may have more.
     ///
     /// ```
-    /// use cordwood::Dialect;
+    /// use cordwood_log::Dialect;
     /// let names: Vec<&str> = Dialect::ALL.iter().map(|dialect| dialect.name()).collect();
     /// assert_eq!(names[..3], ["leveldb", "rocksdb", "pebble"]);
     /// ```
@@ -98,7 +98,7 @@ impl Dialect {
     /// The dialect with this [`name`](Self::name).
     ///
     /// ```
-    /// use cordwood::Dialect;
+    /// use cordwood_log::Dialect;
     /// assert_eq!(Dialect::from_name("pebble"), Some(Dialect::PEBBLE));
     /// assert_eq!(Dialect::from_name("gzip"), None);
     /// ```
@@ -120,7 +120,7 @@ impl Dialect {
     /// It means nothing in a dialect without log numbers.
     ///
     /// ```
-    /// use cordwood::Dialect;
+    /// use cordwood_log::Dialect;
     /// assert_eq!(Dialect::ROCKSDB.with_log_number(10).log_number(), Some(10));
     /// assert_eq!(Dialect::LEVELDB.with_log_number(10).log_number(), None);
     /// ```

@@ -68,7 +68,7 @@ impl FragmentName {
     /// A stable name, such as `"full"` or `"recyclable_first"`: part of the interface, the same in Python and on the command line.
     ///
     /// ```
-    /// use cordwood::{FragmentName, Kind};
+    /// use cordwood_log::{FragmentName, Kind};
     /// assert_eq!(FragmentName::WalSync(Kind::Last).as_str(), "wal_sync_last");
     /// ```
     pub const fn as_str(self) -> &'static str {

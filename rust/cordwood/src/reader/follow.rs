@@ -26,7 +26,7 @@ const PROBES_MAX: usize = 256;
 ///
 /// ```
 /// use std::time::Duration;
-/// use cordwood::{FollowOptions, OnCorruption};
+/// use cordwood_log::{FollowOptions, OnCorruption};
 /// let options = FollowOptions::default()
 ///     .with_start(50_034)
 ///     .with_on_corruption(OnCorruption::Skip)
@@ -263,7 +263,7 @@ struct Suspect {
 /// each poll.
 ///
 /// ```
-/// use cordwood::{FollowOptions, Follower, NotYet, Poll, Writer};
+/// use cordwood_log::{FollowOptions, Follower, NotYet, Poll, Writer};
 ///
 /// let folder = tempfile::tempdir()?;
 /// let path = folder.path().join("live.log");

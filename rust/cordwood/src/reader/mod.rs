@@ -49,7 +49,7 @@ pub enum Event<'a> {
 /// what it reads.
 ///
 /// ```
-/// use cordwood::{End, Event, OnCorruption, ReadOptions, Reader, Reason};
+/// use cordwood_log::{End, Event, OnCorruption, ReadOptions, Reader, Reason};
 ///
 /// let mut file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo".to_vec();
 /// file[9] ^= 1;
@@ -60,7 +60,7 @@ pub enum Event<'a> {
 /// assert!(matches!(region.reason, Reason::ChecksumMismatch { .. }));
 /// assert_eq!(reader.next_event()?, None);
 /// assert_eq!(reader.end(), Some(End::Clean { offset: 10 }));
-/// # Ok::<(), cordwood::Error>(())
+/// # Ok::<(), cordwood_log::Error>(())
 /// ```
 #[derive(Debug)]
 pub struct Reader<S> {
@@ -228,12 +228,12 @@ impl<S: Source> Reader<S> {
     /// [`detect`](crate::detect).
     ///
     /// ```
-    /// use cordwood::{Dialect, ReadOptions, Reader};
+    /// use cordwood_log::{Dialect, ReadOptions, Reader};
     /// let file = b":W&B\xe1\xbe\x00\x4a\x04\xca\xea\x03\x00\x01foo";
     /// let mut reader = Reader::from_slice(file, ReadOptions::default());
     /// assert_eq!(reader.dialect()?, Dialect::WANDB);
     /// assert_eq!(reader.next_record()?.unwrap().data, b"foo");
-    /// # Ok::<(), cordwood::Error>(())
+    /// # Ok::<(), cordwood_log::Error>(())
     /// ```
     ///
     /// # Errors
@@ -432,12 +432,12 @@ impl<S: Source> Reader<S> {
     /// its bytes.
     ///
     /// ```
-    /// use cordwood::{ReadOptions, Reader, Step};
+    /// use cordwood_log::{ReadOptions, Reader, Step};
     /// let mut reader = Reader::from_slice(b"\xdd\x5f\xb3\x7a\x03\x00\x01foo", ReadOptions::default());
     /// let Step::Record(span) = reader.step_buffered()? else { panic!() };
     /// reader.put_back(span);
     /// assert_eq!(reader.next_record()?.unwrap().data, b"foo");
-    /// # Ok::<(), cordwood::Error>(())
+    /// # Ok::<(), cordwood_log::Error>(())
     /// ```
     #[cold]
     pub fn put_back(&mut self, span: RecordSpan) {
@@ -530,7 +530,7 @@ impl<S: Source> Reader<S> {
     /// [`locate_bit_flip`](crate::locate_bit_flip).
     ///
     /// ```
-    /// use cordwood::{Error, ReadOptions, Reader};
+    /// use cordwood_log::{Error, ReadOptions, Reader};
     /// let mut file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo".to_vec();
     /// file[7] ^= 0x80;
     /// let mut reader = Reader::from_slice(&file, ReadOptions::default());

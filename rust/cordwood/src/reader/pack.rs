@@ -155,7 +155,7 @@ impl<S: Source> Reader<S> {
     /// added. What lies before a record unreturned is passed over.
     ///
     /// ```
-    /// use cordwood::{Pack, ReadOptions, Reader};
+    /// use cordwood_log::{Pack, ReadOptions, Reader};
     /// let file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo".repeat(3);
     /// let mut reader = Reader::from_slice(&file, ReadOptions::default());
     /// let mut pack = Pack::default();
@@ -163,7 +163,7 @@ impl<S: Source> Reader<S> {
     ///     assert_eq!((pack.data(), pack.offsets(), pack.record_offsets()), (&b"foofoofoo"[..], &[0, 3, 6, 9][..], &[0, 10, 20][..]));
     ///     pack.clear();
     /// }
-    /// # Ok::<(), cordwood::Error>(())
+    /// # Ok::<(), cordwood_log::Error>(())
     /// ```
     ///
     /// # Errors

@@ -89,7 +89,7 @@ pub struct Fragments<S> {
 ///   to the end of the block.
 ///
 /// ```
-/// use cordwood::{ReadOptions, verbs};
+/// use cordwood_log::{ReadOptions, verbs};
 /// let mut file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo".repeat(2);
 /// file[9] ^= 1;
 /// let mut fragments = verbs::fragments_slice(&file, None);
@@ -100,7 +100,7 @@ pub struct Fragments<S> {
 /// let valid = fragments.next().unwrap()?;
 /// assert_eq!((valid.offset, valid.reason, valid.is_salvaged), (10, None, true));
 /// assert!(fragments.next().is_none());
-/// # Ok::<(), cordwood::Error>(())
+/// # Ok::<(), cordwood_log::Error>(())
 /// ```
 pub fn fragments<S: Source>(reader: Reader<S>, source: S) -> Fragments<S> {
     let begin = reader.offset();
@@ -122,11 +122,11 @@ pub fn fragments<S: Source>(reader: Reader<S>, source: S) -> Fragments<S> {
 /// [`fragments`] of bytes in memory. Without a dialect, it is found out.
 ///
 /// ```
-/// use cordwood::verbs;
+/// use cordwood_log::verbs;
 /// let mut fragments = verbs::fragments_slice(b"\xdd\x5f\xb3\x7a\x03\x00\x01foo", None);
 /// let fragment = fragments.next().unwrap()?;
 /// assert_eq!((fragment.name.as_str(), fragment.payload_len, fragment.computed), ("full", Some(3), Some(0x3a82_ec18)));
-/// # Ok::<(), cordwood::Error>(())
+/// # Ok::<(), cordwood_log::Error>(())
 /// ```
 pub fn fragments_slice(file: &[u8], dialect: Option<Dialect>) -> Fragments<SliceSource<'_>> {
     fragments(Reader::from_slice(file, options(dialect)), SliceSource::new(file))
@@ -135,7 +135,7 @@ pub fn fragments_slice(file: &[u8], dialect: Option<Dialect>) -> Fragments<Slice
 /// [`fragments`] of a regular file. Without a dialect, it is found out.
 ///
 /// ```
-/// use cordwood::verbs;
+/// use cordwood_log::verbs;
 /// # let folder = tempfile::tempdir()?;
 /// # let path = folder.path().join("example.log");
 /// # std::fs::write(&path, b"\xdd\x5f\xb3\x7a\x03\x00\x01foo")?;

@@ -24,7 +24,7 @@ use crate::reader::{Reader, Source};
 /// its name last: what has the name is complete. If anything fails, what was written is removed.
 ///
 /// ```
-/// use cordwood::{ReadOptions, Reader, verbs};
+/// use cordwood_log::{ReadOptions, Reader, verbs};
 /// # let folder = tempfile::tempdir()?;
 /// # let (damaged, clean) = (folder.path().join("damaged.log"), folder.path().join("clean.log"));
 /// let mut file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo".repeat(3);
@@ -54,7 +54,7 @@ pub fn salvage(
 /// [`salvage`] for any source of a log; `path` is that of the file, if it is one, since its name may say which log it is.
 ///
 /// ```
-/// use cordwood::{ReadOptions, SliceSource, verbs};
+/// use cordwood_log::{ReadOptions, SliceSource, verbs};
 /// # let folder = tempfile::tempdir()?;
 /// # let clean = folder.path().join("clean.log");
 /// let source = SliceSource::new(b"\xdd\x5f\xb3\x7a\x03\x00\x01foo torn");

@@ -140,12 +140,12 @@ impl Stat {
 /// holds no record.
 ///
 /// ```
-/// use cordwood::{ReadOptions, Reader, verbs};
+/// use cordwood_log::{ReadOptions, Reader, verbs};
 /// let file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo".repeat(2);
 /// let stat = verbs::stat(&mut Reader::from_slice(&file, ReadOptions::default()))?;
 /// assert_eq!((stat.record_count, stat.full_count, stat.payload_len), (2, 2, 6));
 /// assert_eq!((stat.record_len_mean(), stat.block_count()), (Some(3.0), Some(1)));
-/// # Ok::<(), cordwood::Error>(())
+/// # Ok::<(), cordwood_log::Error>(())
 /// ```
 ///
 /// # Errors
@@ -216,12 +216,12 @@ fn count<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
 ///
 /// ```
 /// use std::num::NonZeroUsize;
-/// use cordwood::{ReadOptions, Reader, verbs};
+/// use cordwood_log::{ReadOptions, Reader, verbs};
 /// let file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo".repeat(10_000);
 /// let parts = verbs::split_ranges(&ReadOptions::default(), Some(100_000), NonZeroUsize::new(2).unwrap());
 /// let stat = verbs::stat_ranges(parts.into_iter().map(|part| Reader::from_slice(&file, part)).collect())?;
 /// assert_eq!(stat.block_count(), Some(4));
-/// # Ok::<(), cordwood::Error>(())
+/// # Ok::<(), cordwood_log::Error>(())
 /// ```
 ///
 /// # Errors

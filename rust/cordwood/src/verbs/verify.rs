@@ -90,7 +90,7 @@ impl Report {
 /// Damage is no error here: [`OnCorruption::Raise`](crate::OnCorruption::Raise) does what [`OnCorruption::Skip`](crate::OnCorruption::Skip) does.
 ///
 /// ```
-/// use cordwood::{FragmentPart, ReadOptions, Reader, verbs};
+/// use cordwood_log::{FragmentPart, ReadOptions, Reader, verbs};
 ///
 /// let mut file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo".repeat(2);
 /// let report = verbs::verify(&mut Reader::from_slice(&file, ReadOptions::default()))?;
@@ -103,7 +103,7 @@ impl Report {
 /// assert_eq!((report.record_count, report.findings.len_by("checksum_mismatch")), (1, 10));
 /// let flip = report.findings.listed()[0].bit_flip.unwrap();
 /// assert_eq!((flip.offset, flip.bit, flip.part), (12, 4, FragmentPart::Checksum));
-/// # Ok::<(), cordwood::Error>(())
+/// # Ok::<(), cordwood_log::Error>(())
 /// ```
 ///
 /// # Errors
@@ -153,7 +153,7 @@ pub(super) fn report<S: Source>(
 ///
 /// ```
 /// use std::num::NonZeroUsize;
-/// use cordwood::{ReadOptions, verbs};
+/// use cordwood_log::{ReadOptions, verbs};
 /// # let folder = tempfile::tempdir()?;
 /// # let path = folder.path().join("example.log");
 /// # std::fs::write(&path, b"\xdd\x5f\xb3\x7a\x03\x00\x01foo")?;
@@ -182,11 +182,11 @@ pub fn verify_file(path: impl AsRef<Path>, options: &ReadOptions, threads: NonZe
 ///
 /// ```
 /// use std::num::NonZeroUsize;
-/// use cordwood::{ReadOptions, verbs};
+/// use cordwood_log::{ReadOptions, verbs};
 /// let file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo";
 /// let report = verbs::verify_slice(file, &ReadOptions::default(), NonZeroUsize::MIN)?;
-/// assert_eq!((report.record_count, report.dialect), (1, cordwood::Dialect::LEVELDB));
-/// # Ok::<(), cordwood::Error>(())
+/// assert_eq!((report.record_count, report.dialect), (1, cordwood_log::Dialect::LEVELDB));
+/// # Ok::<(), cordwood_log::Error>(())
 /// ```
 ///
 /// # Errors
@@ -208,12 +208,12 @@ pub fn verify_slice(file: &[u8], options: &ReadOptions, threads: NonZeroUsize) -
 ///
 /// ```
 /// use std::num::NonZeroUsize;
-/// use cordwood::{ReadOptions, Reader, verbs};
+/// use cordwood_log::{ReadOptions, Reader, verbs};
 /// let file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo".repeat(10_000);
 /// let parts = verbs::split_ranges(&ReadOptions::default(), Some(100_000), NonZeroUsize::new(2).unwrap());
 /// let report = verbs::verify_ranges(parts.into_iter().map(|part| Reader::from_slice(&file, part)).collect())?;
 /// assert_eq!(report.file_len, Some(100_000));
-/// # Ok::<(), cordwood::Error>(())
+/// # Ok::<(), cordwood_log::Error>(())
 /// ```
 ///
 /// # Errors

@@ -62,7 +62,7 @@ use crate::format::{BLOCK_LEN, encoded_len};
 /// A panic while a record is appended, such as one of an iterator that [`extend`](LogFile::extend) reads, makes every later call fail, too.
 ///
 /// ```
-/// use cordwood::{LogFile, LogFileOptions, SyncPolicy};
+/// use cordwood_log::{LogFile, LogFileOptions, SyncPolicy};
 /// # let folder = tempfile::tempdir()?;
 /// # let path = folder.path().join("example.log");
 /// let log = LogFile::create_new(&path, LogFileOptions::default())?;
@@ -254,7 +254,7 @@ impl LogFile {
     /// * [`Error::Corruption`] if it is damaged, unless the choice is to pad.
     ///
     /// ```
-    /// use cordwood::{Error, LogFile, LogFileOptions, OnTornTail};
+    /// use cordwood_log::{Error, LogFile, LogFileOptions, OnTornTail};
     /// # let folder = tempfile::tempdir()?;
     /// # let path = folder.path().join("example.log");
     /// let log = LogFile::create(&path, LogFileOptions::default())?;
@@ -401,7 +401,7 @@ impl LogFile {
     /// How far the log is. While another thread writes, it is waited for; not while it syncs.
     ///
     /// ```
-    /// use cordwood::{LogFile, LogFileOptions};
+    /// use cordwood_log::{LogFile, LogFileOptions};
     /// # let folder = tempfile::tempdir()?;
     /// # let path = folder.path().join("example.log");
     /// let log = LogFile::create(&path, LogFileOptions::default())?;
@@ -451,7 +451,7 @@ impl LogFile {
     /// As [`append`](Self::append).
     ///
     /// ```
-    /// use cordwood::{LogFile, LogFileOptions};
+    /// use cordwood_log::{LogFile, LogFileOptions};
     /// # let folder = tempfile::tempdir()?;
     /// # let path = folder.path().join("example.log");
     /// let log = LogFile::create(&path, LogFileOptions::default())?;
@@ -580,7 +580,7 @@ impl LogFile {
     /// [`Error::Write`]: records after [`durable_offset`](Self::durable_offset) may be lost. It is closed nevertheless.
     ///
     /// ```
-    /// use cordwood::{Error, LogFile, LogFileOptions};
+    /// use cordwood_log::{Error, LogFile, LogFileOptions};
     /// # let folder = tempfile::tempdir()?;
     /// # let path = folder.path().join("example.log");
     /// let log = LogFile::create(&path, LogFileOptions::default())?;

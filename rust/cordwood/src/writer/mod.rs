@@ -32,7 +32,7 @@ const BUFFER_LEN: usize = 1 << 20;
 /// After a failed write nobody knows how much of the buffer arrived, so every later call fails too.
 ///
 /// ```
-/// use cordwood::Writer;
+/// use cordwood_log::Writer;
 /// let mut writer = Writer::new(Vec::new());
 /// writer.append(b"hello")?;
 /// assert_eq!(writer.offset(), 7 + 5);
@@ -64,7 +64,7 @@ impl<W: Write> Writer<W> {
     /// A writer in another dialect: see [`Encoder::with_dialect`]. `file_len` is 0 for a new file.
     ///
     /// ```
-    /// use cordwood::{Dialect, Writer};
+    /// use cordwood_log::{Dialect, Writer};
     /// let writer = Writer::with_dialect(Vec::new(), 0, Dialect::WANDB);
     /// assert_eq!(writer.into_inner()?, b":W&B\xe1\xbe\x00");
     /// # Ok::<(), std::io::Error>(())
@@ -89,7 +89,7 @@ impl<W: Write> Writer<W> {
     /// The same writer for records of at most so many bytes, as [`LogFileOptions::record_len_max`].
     ///
     /// ```
-    /// use cordwood::{Error, Writer};
+    /// use cordwood_log::{Error, Writer};
     /// let mut writer = Writer::new(Vec::new()).with_record_len_max(3);
     /// writer.append(b"one")?;
     /// let refused = writer.append(b"three").unwrap_err();
@@ -157,7 +157,7 @@ impl<W: Write> Writer<W> {
     ///
     /// ```
     /// # let mut file = tempfile::tempfile()?;
-    /// let mut writer = cordwood::Writer::new(file);
+    /// let mut writer = cordwood_log::Writer::new(file);
     /// writer.append(b"one")?;
     /// writer.sync_with(|file| file.sync_data())?;
     /// # Ok::<(), std::io::Error>(())
@@ -187,7 +187,7 @@ impl<W: Write> Writer<W> {
     /// Closes the log with the trailer that its dialect has, if any, and flushes. Nothing may be appended after that.
     ///
     /// ```
-    /// use cordwood::{Dialect, Writer};
+    /// use cordwood_log::{Dialect, Writer};
     /// let mut writer = Writer::with_dialect(Vec::new(), 0, Dialect::PEBBLE.with_log_number(1));
     /// writer.finish()?;
     /// assert_eq!(writer.into_inner()?, b"\x00\x00\x00\x00\x00\x00\x05\x02\x00\x00\x00");

@@ -1,7 +1,7 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 //! What several test files need: fragments of any type, and all events of a file as values that outlive the reader.
 
-use cordwood::{End, Error, Event, HEADER_LEN, Header, Reader, SkippedRegion, Source, crc32c, extend, mask};
+use cordwood_log::{End, Error, Event, HEADER_LEN, Header, Reader, SkippedRegion, Source, crc32c, extend, mask};
 
 /// An [`Event`] that owns its bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! App Engine's `records_test.py` and `LevelDbTest.java`. Upstream the block is patched to 20 bytes; here it is 32 KiB, so lengths differ.
 //! Datastore and Firestore write the same. Its fragments are LevelDB's; what differs is the zeros.
 
-use cordwood::Dialect;
+use cordwood_log::Dialect;
 
 use super::wire::Wire;
 use super::{B, NONE, big, read, write};

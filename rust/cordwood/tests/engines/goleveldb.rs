@@ -1,6 +1,6 @@
 //! goleveldb `leveldb/journal/journal_test.go`. Its fragments are LevelDB's.
 
-use cordwood::Dialect;
+use cordwood_log::Dialect;
 
 use super::{B, NONE, big, noise, read, write};
 

@@ -11,7 +11,7 @@ mod wandb;
 #[path = "../common/wire.rs"]
 mod wire;
 
-use cordwood::{Dialect, Encoder, End, Event, OnCorruption, ReadOptions, Reader};
+use cordwood_log::{Dialect, Encoder, End, Event, OnCorruption, ReadOptions, Reader};
 
 /// A block, in bytes.
 const B: usize = 32_768;

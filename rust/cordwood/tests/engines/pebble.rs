@@ -1,6 +1,6 @@
 //! Pebble `record/record_test.go`, `record/log_writer_test.go`, `record/testdata/walSync`.
 
-use cordwood::{Dialect, Encoder, ReadOptions, Reader, Writer};
+use cordwood_log::{Dialect, Encoder, ReadOptions, Reader, Writer};
 
 use super::wire::Wire;
 use super::{B, NONE, big, noise, read, write};
@@ -437,11 +437,11 @@ fn doubts_do_not_depend_on_windows() {
             let (file, _) = sync_log(bad, &[], &behind);
             let options = ReadOptions::default()
                 .with_dialect(LOG)
-                .with_on_corruption(cordwood::OnCorruption::Skip);
+                .with_on_corruption(cordwood_log::OnCorruption::Skip);
             let mut reader = Reader::new(Slow(&file), options);
             let mut events = Vec::new();
             while let Some(event) = reader.next_event().unwrap() {
-                if let cordwood::Event::Skipped(region) = event {
+                if let cordwood_log::Event::Skipped(region) = event {
                     events.push((region.begin, region.end, region.reason.as_str()));
                 }
             }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::time::Duration;
 
-use cordwood::{Dialect, Error, FollowOptions, Follower, Poll, ReadOptions, Reader};
+use cordwood_log::{Dialect, Error, FollowOptions, Follower, Poll, ReadOptions, Reader};
 
 use super::wire::Wire;
 use super::{B, NONE, big, noise, read, write};
@@ -327,7 +327,8 @@ fn read_write_with_timestamp_size() {
         ]
         .concat();
         let mut reader = Reader::from_slice(&file, ReadOptions::default().with_dialect(dialect));
-        let sizes = |reader: &Reader<cordwood::SliceSource<'_>>| Vec::from_iter(reader.info().timestamp_lens.clone());
+        let sizes =
+            |reader: &Reader<cordwood_log::SliceSource<'_>>| Vec::from_iter(reader.info().timestamp_lens.clone());
         assert_eq!(reader.next_record().unwrap().unwrap().data, b"foo");
         assert_eq!(sizes(&reader), [(1, 8)]);
         assert_eq!(reader.next_record().unwrap().unwrap().data, b"bar");
@@ -486,7 +487,7 @@ fn type_1_flipped_to_5() {
         let reading = read(Dialect::ROCKSDB, &file);
         assert_eq!(reading.skipped[0].2, "checksum_mismatch");
         assert_eq!(reading.records.len(), at);
-        assert!(matches!(reading.end, cordwood::End::Clean { .. }));
+        assert!(matches!(reading.end, cordwood_log::End::Clean { .. }));
     }
 }
 
@@ -528,7 +529,7 @@ mod compression {
     fn empty() {
         for (dialect, _) in ZSTD {
             let mut file = Vec::new();
-            cordwood::Encoder::with_dialect(0, dialect).begin(&mut file);
+            cordwood_log::Encoder::with_dialect(0, dialect).begin(&mut file);
             assert_eq!(file.len(), 11);
             read(dialect, &file)
                 .records(NONE)

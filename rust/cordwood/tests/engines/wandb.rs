@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::Write;
 use std::time::Duration;
 
-use cordwood::{Dialect, Encoder, FollowOptions, Follower, NotYet, Poll, ReadOptions, Reader, WaitReason};
+use cordwood_log::{Dialect, Encoder, FollowOptions, Follower, NotYet, Poll, ReadOptions, Reader, WaitReason};
 
 use super::wire::Wire;
 use super::{B, NONE, big, noise, read, read_with, write};
@@ -149,7 +149,7 @@ fn truncation_eof() {
         (B, false),
     ] {
         let reading = read(LOG, &file[..len]);
-        let is_torn = matches!(reading.end, cordwood::End::TornTail { .. });
+        let is_torn = matches!(reading.end, cordwood_log::End::TornTail { .. });
         // Exception: the file header cut short is torn. wandb calls it a clean end.
         assert_eq!(is_torn, !ends_between, "{len}");
         assert!(

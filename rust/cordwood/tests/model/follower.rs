@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use cordwood::{FollowOptions, Follower, OnCorruption, Poll};
+use cordwood_log::{FollowOptions, Follower, OnCorruption, Poll};
 use tempfile::TempDir;
 
 use crate::reader::Found;

@@ -6,7 +6,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use cordwood::{
+use cordwood_log::{
     Dialect, Error, Event, FlushPolicy, LogFile, LogFileOptions, OnCorruption, OnTornTail, ReadOptions, Reader,
     SyncPolicy,
 };
