@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import reference
 
 import cordwood
 from cordwood import Dialect, Reason, Severity
@@ -121,3 +122,32 @@ def test_a_compressed_log_whose_first_fragment_is_damaged(tmp_path: Path) -> Non
         damaged = bytearray(whole)
         damaged[bit // 8] ^= 1 << bit % 8
         assert list(cordwood.Reader(bytes(damaged), on_corruption="salvage")) == records
+
+
+@pytest.mark.parametrize("policy", ["skip", "stop", "salvage", "raise"])
+@pytest.mark.parametrize("older", ["whole fragments", "the middle of a record", "without numbers"])
+def test_an_end_at_or_after_that_of_the_file_changes_nothing(tmp_path: Path, policy: str, older: str) -> None:
+    new = write(tmp_path / "new", 7, [b"n" * 100] * 400)
+    old = {
+        "whole fragments": write(tmp_path / "old", 6, [b"o" * 100] * 2_000),
+        "the middle of a record": b"o" * 50 + write(tmp_path / "old", 6, [b"o" * 100] * 2_000),
+        "without numbers": reference.encode([b"o" * 100] * 2_000),
+    }[older]
+    whole = new + b"\x01" * 40 + old[len(new) + 40 :]
+    for file in whole, whole[: 5 * BLOCK_LEN], whole[:-5], new + old[len(new) :]:
+        path = tmp_path / "000007.log"
+        path.write_bytes(file)
+        answers = []
+        for end in None, len(file), len(file) + 1, 1 << 40:
+            reader = cordwood.Reader(path, dialect="rocksdb", on_corruption=policy, end=end)
+            records = []
+            while True:
+                try:
+                    records.append(next(reader))
+                except StopIteration:
+                    break
+                except cordwood.CorruptionError as error:
+                    records.append(str(error).encode())
+            answers.append((records, reader.skipped, reader.end))
+        assert answers[1:] == answers[:1] * 3
+        assert b"".join(answers[0][0][:400]) == b"n" * 40_000
