@@ -77,8 +77,7 @@ types: $(VENV)/test.stamp install  ## Check the stubs against the module, and th
 	$(PYRIGHT) --verifytypes cordwood --ignoreexternal
 	$(PYRIGHT) --warnings
 
-# For Pythons that have no wheel of their own: one wheel for all from 3.11 on. It is slower record by record:
-# `make bench-abi3` says how much.
+# For Pythons that have no wheel of their own: one wheel for all from 3.11 on. `make bench-abi3` compares the two.
 wheel-abi3: $(VENV)/demo.stamp LICENSE-THIRD-PARTY  ## Build the wheel for the stable ABI into target/wheels-abi3
 	rm -rf $(WHEELS)-abi3
 	$(BIN)/maturin build --release --locked --features abi3 --interpreter $(BIN)/python --out $(WHEELS)-abi3
@@ -89,7 +88,7 @@ test-abi3: $(VENV)/test.stamp install wheel-abi3  ## Run the tests of the classe
 	$(BIN)/pip install --quiet --no-deps --no-index --target target/abi3 $(WHEELS)-abi3/cordwood-*.whl
 	PYTHONPATH=target/abi3 $(BIN)/pytest --quiet tests/test_golden.py tests/test_reader.py tests/test_writer.py \
 		tests/test_packs.py tests/test_sources.py tests/test_threads.py tests/test_salvage.py tests/test_follow.py \
-		tests/test_quick_ways.py
+		tests/test_fast_calls.py
 
 bench-abi3: test-abi3  ## Time that wheel beside the one for this Python
 	$(BIN)/python benches/python/abi3.py target/abi3

@@ -10,6 +10,7 @@ mod entity;
 mod error;
 mod event;
 mod exclusive;
+mod fast_call;
 mod follow;
 mod fragments;
 mod operation;
@@ -26,6 +27,7 @@ use pyo3::prelude::*;
 #[pymodule(name = "_native")]
 mod native {
     use super::*;
+    use crate::writer::Writer;
 
     #[pymodule_export]
     use crate::checksum::{crc32c, mask, unmask};
@@ -44,15 +46,11 @@ mod native {
     #[pymodule_export]
     use crate::pack::Pack;
     #[pymodule_export]
-    use crate::reader::Reader;
-    #[pymodule_export]
     use crate::verbs::{BitFlip, Report, Stat, salvage, stat, verify};
     #[pymodule_export]
     use crate::version_edit::VersionEdit;
     #[pymodule_export]
     use crate::write_batch::WriteBatch;
-    #[pymodule_export]
-    use crate::writer::Writer;
     #[pymodule_export]
     #[expect(non_upper_case_globals, reason = "the Python name")]
     const __version__: &str = env!("CARGO_PKG_VERSION");
@@ -62,6 +60,7 @@ mod native {
         // The garbage collector looks for `__del__` in a slot of the class, which Python fills when the method is assigned.
         let writer = module.py().get_type::<Writer>();
         writer.setattr("__del__", writer.getattr("__del__")?)?;
-        crate::bytes::install_quick_ways(module.py())
+        module.add("Reader", crate::fast_call::reader_class(module.py()))?;
+        module.add("Writer", crate::fast_call::writer_class(module.py()))
     }
 }

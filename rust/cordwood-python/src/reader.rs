@@ -457,7 +457,7 @@ pub(crate) fn is_interrupt_of_source(py: Python<'_>, error: &std::io::Error) -> 
 }
 
 /// Reads the records of a log.
-#[pyclass(frozen, weakref, module = "cordwood")]
+#[pyclass(frozen, weakref, subclass, module = "cordwood")]
 pub(crate) struct Reader {
     state: Exclusive<State>,
     path: Option<PathBuf>,
@@ -672,7 +672,6 @@ impl Reader {
     }
 
     /// The next record, if it has been found already and nobody else uses the reader.
-    #[cfg(not(feature = "abi3"))]
     #[inline]
     pub(crate) fn next_found(&self, py: Python<'_>) -> Option<Py<PyBytes>> {
         match &mut *self.state.try_lock()? {
@@ -680,7 +679,7 @@ impl Reader {
                 let span = state.next_found()?;
                 let found = state.take(py, span);
                 if found.is_none() {
-                    // PyO3's function tries once more, and raises if it has to.
+                    // The method `__next__` tries once more, and raises if it has to.
                     drop(PyErr::fetch(py));
                 }
                 found

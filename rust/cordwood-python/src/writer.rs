@@ -75,7 +75,7 @@ impl Object {
 }
 
 /// Writes records to a log.
-#[pyclass(frozen, weakref, module = "cordwood")]
+#[pyclass(frozen, weakref, subclass, module = "cordwood")]
 pub(crate) struct Writer {
     sink: Sink,
     path: Option<PathBuf>,
@@ -129,7 +129,7 @@ impl Writer {
     }
 
     #[pyo3(signature = (record, /, *, sync = false))]
-    fn append<'py>(&self, record: &Bound<'py, PyAny>, sync: bool) -> PyResult<Bound<'py, PyAny>> {
+    pub(crate) fn append<'py>(&self, record: &Bound<'py, PyAny>, sync: bool) -> PyResult<Bound<'py, PyAny>> {
         let py = record.py();
         let offset = match record.cast::<PyBytes>() {
             Ok(bytes) => self.append_bytes(py, bytes.as_bytes(), sync)?,

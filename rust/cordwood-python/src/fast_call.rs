@@ -1,0 +1,312 @@
+//! Fast paths of the two functions that are called once a record, `Reader.__next__` and
+//! `Writer.append`.
+//!
+//! PyO3's functions parse the arguments, count the nested calls of the thread and pass the result
+//! on in memory. For short records that is a good part of the time. So the module exports a final
+//! subclass of each of the two PyO3 classes, made with `PyType_FromSpecWithBases`, that adds one
+//! function. It does at once what needs no waiting and raises nothing, and calls the base's
+//! function for what it cannot do. All of it is in the stable ABI.
+//!
+//! The subclass has its base's name, documentation, constructor and attributes. Objects of it are
+//! made as everywhere in Python, by calling the class; Rust code makes none.
+
+#![expect(
+    unsafe_code,
+    reason = "a class with functions that Python calls directly is made with C functions"
+)]
+
+use std::any::Any;
+use std::ffi::{CString, c_int, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::null_mut;
+use std::sync::OnceLock;
+
+use pyo3::exceptions::PySystemError;
+use pyo3::panic::PanicException;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyString, PyType};
+use pyo3::{Borrowed, PyTypeInfo, ffi};
+
+use crate::reader::Reader;
+use crate::writer::Writer;
+
+/// `Reader.__next__` of the base.
+static BASE_NEXT: OnceLock<ffi::iternextfunc> = OnceLock::new();
+
+/// `Writer.append` of the base: a method descriptor.
+static BASE_APPEND: OnceLock<Py<PyAny>> = OnceLock::new();
+
+/// The class `Reader` of the module.
+pub(crate) fn reader_class(py: Python<'_>) -> &Bound<'_, PyType> {
+    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    class::<Reader>(py, &CLASS, |base| {
+        // SAFETY: `PyType_GetSlot` returns null, or the function of this slot, which has this type.
+        let next = unsafe {
+            let slot = ffi::PyType_GetSlot(base.as_type_ptr(), ffi::Py_tp_iternext);
+            std::mem::transmute::<*mut c_void, Option<ffi::iternextfunc>>(slot)
+        };
+        let next = next.ok_or_else(|| PySystemError::new_err("the class has no `__next__`"))?;
+        BASE_NEXT.get_or_init(|| next);
+        Ok(ffi::PyType_Slot {
+            slot: ffi::Py_tp_iternext,
+            pfunc: fast_next as *mut c_void,
+        })
+    })
+}
+
+/// The class `Writer` of the module.
+pub(crate) fn writer_class(py: Python<'_>) -> &Bound<'_, PyType> {
+    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    class::<Writer>(py, &CLASS, |base| {
+        let append = base.getattr("append")?;
+        let signature: String = append.getattr("__text_signature__")?.extract()?;
+        let doc: Option<String> = append.getattr("__doc__")?.extract()?;
+        let doc = CString::new(format!("append{signature}\n--\n\n{}", doc.unwrap_or_default()))?;
+        BASE_APPEND.get_or_init(|| append.unbind());
+        // Python keeps pointers to both for as long as the class lives, which is for ever.
+        let methods = Box::leak(Box::new([
+            ffi::PyMethodDef {
+                ml_name: c"append".as_ptr(),
+                ml_meth: ffi::PyMethodDefPointer {
+                    PyCFunctionFastWithKeywords: fast_append,
+                },
+                ml_flags: ffi::METH_FASTCALL | ffi::METH_KEYWORDS,
+                ml_doc: doc.into_raw(),
+            },
+            ffi::PyMethodDef::zeroed(),
+        ]));
+        Ok(ffi::PyType_Slot {
+            slot: ffi::Py_tp_methods,
+            pfunc: methods.as_mut_ptr().cast(),
+        })
+    })
+}
+
+/// The final subclass of `T` with the slot that `fast` makes, or `T` itself if it cannot be made:
+/// then all works, more slowly, and `tests/test_fast_calls.py` fails. It is made once in a process,
+/// and stays the same when the module is imported anew.
+fn class<'py, T: PyTypeInfo>(
+    py: Python<'py>,
+    class: &'static PyOnceLock<Py<PyType>>,
+    fast: impl FnOnce(&Bound<'py, PyType>) -> PyResult<ffi::PyType_Slot>,
+) -> &'py Bound<'py, PyType> {
+    let base = py.get_type::<T>();
+    class
+        .get_or_init(py, || {
+            let class = fast(&base).and_then(|slot| final_class(&base, slot));
+            class.unwrap_or(base).unbind()
+        })
+        .bind(py)
+}
+
+/// A final subclass with the name, the documentation and the attributes of `base`, and one slot
+/// more.
+fn final_class<'py>(base: &Bound<'py, PyType>, fast: ffi::PyType_Slot) -> PyResult<Bound<'py, PyType>> {
+    let name = CString::new(base.fully_qualified_name()?.to_str()?)?;
+    let inherited = |slot: c_int| ffi::PyType_Slot {
+        slot,
+        // SAFETY: Each of these slots can be asked for of any class; what is returned fits the same
+        // slot.
+        pfunc: unsafe { ffi::PyType_GetSlot(base.as_type_ptr(), slot) },
+    };
+    let mut slots = [
+        inherited(ffi::Py_tp_doc),
+        inherited(ffi::Py_tp_new),
+        // It frees an object of any subclass, and releases the class that the object has. Python's
+        // own function for subclasses calls it, too, but `__del__` first, which is for the garbage
+        // collector.
+        inherited(ffi::Py_tp_dealloc),
+        fast,
+        ffi::PyType_Slot {
+            slot: 0,
+            pfunc: null_mut(),
+        },
+    ];
+    if slots[..4].iter().any(|slot| slot.pfunc.is_null()) {
+        return Err(PySystemError::new_err(
+            "the class has no constructor, or no documentation",
+        ));
+    }
+    let mut spec = ffi::PyType_Spec {
+        name: name.as_ptr(),
+        // As large as those of the base.
+        basicsize: 0,
+        itemsize: 0,
+        // Without `Py_TPFLAGS_BASETYPE` nobody can derive from it. What the garbage collector calls
+        // is inherited.
+        flags: ffi::Py_TPFLAGS_DEFAULT as _,
+        slots: slots.as_mut_ptr(),
+    };
+    // SAFETY:
+    // - `spec` and `slots` are whole, end with a zero slot, and live as long as the call. From
+    //   Python 3.11 on the name and the documentation are copied. A table of methods, which is not,
+    //   is never freed.
+    // - `base` is a class that allows subclasses.
+    // - What is returned is a new reference to a class, or null with an exception set.
+    let class = unsafe {
+        let class = ffi::PyType_FromSpecWithBases(&mut spec, base.as_ptr());
+        Bound::from_owned_ptr_or_err(base.py(), class)?.cast_into_unchecked::<PyType>()
+    };
+    // So that `vars`, `help` and what else looks at a class find in this one what they would find
+    // in the base.
+    let own = class.getattr("__dict__")?;
+    for item in base.getattr("__dict__")?.call_method0("items")?.try_iter()? {
+        let (name, value): (Bound<'py, PyString>, Bound<'py, PyAny>) = item?.extract()?;
+        if !own.contains(&name)? {
+            class.setattr(name, value)?;
+        }
+    }
+    Ok(class)
+}
+
+/// # Safety
+///
+/// Python calls it, attached, with an object of the final class: Python compares the class of the
+/// object first.
+unsafe extern "C" fn fast_next(reader: *mut ffi::PyObject) -> *mut ffi::PyObject {
+    let fast = || {
+        // SAFETY: As the caller promises; the object lives as long as the call, and is a `Reader`,
+        // whose subclass has the same layout.
+        let reader = unsafe { Borrowed::from_ptr(Python::assume_attached(), reader).cast_unchecked::<Reader>() };
+        reader.get().next_found(reader.py()).map(Py::into_ptr)
+    };
+    match catch_unwind(AssertUnwindSafe(fast)) {
+        Ok(Some(bytes)) => bytes,
+        // SAFETY: The same promises, handed on: the object is one of the base, too.
+        Ok(None) => unsafe { (BASE_NEXT.wait())(reader) },
+        Err(panic) => raised(panic),
+    }
+}
+
+/// # Safety
+///
+/// Python calls it, attached, with an object of the final class, which the descriptor of the method
+/// makes sure of, with `arg_count` objects at `args` and, if there are keywords, as many more after
+/// them as the tuple `names` has.
+unsafe extern "C" fn fast_append(
+    writer: *mut ffi::PyObject,
+    args: *const *mut ffi::PyObject,
+    arg_count: ffi::Py_ssize_t,
+    names: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    let fast = || {
+        if arg_count != 1 {
+            return None;
+        }
+        // SAFETY: As the caller promises; the objects live as long as the call, and the first is a
+        // `Writer`, whose subclass has the same layout.
+        let (writer, record) = unsafe {
+            let py = Python::assume_attached();
+            (
+                Borrowed::from_ptr(py, writer).cast_unchecked::<Writer>(),
+                Borrowed::from_ptr(py, *args),
+            )
+        };
+        let sync = if names.is_null() {
+            if let Ok(bytes) = record.cast_exact::<PyBytes>()
+                && let Some(offset) = writer.get().append_now(bytes.as_bytes())
+            {
+                // SAFETY: We are attached. If there is not memory enough for the number, this is
+                // null, with the exception that is raised then. The record is in the log all the
+                // same, as the documentation says.
+                return Some(unsafe { ffi::PyLong_FromUnsignedLongLong(offset) });
+            }
+            false
+        } else {
+            // SAFETY: As the caller promises, there are names, and their values come after the
+            // record.
+            unsafe { sync_of(names, args.offset(1))? }
+        };
+        // Now attached by PyO3, so that it may wait and raise. If the interpreter is shutting down,
+        // that is refused, and the base's function does it.
+        Python::try_attach(|py| match writer.get().append(&record, sync) {
+            Ok(offset) => offset.into_ptr(),
+            Err(error) => {
+                error.restore(py);
+                null_mut()
+            }
+        })
+    };
+    match catch_unwind(AssertUnwindSafe(fast)) {
+        Ok(Some(offset)) => offset,
+        // SAFETY: The same promises, handed on.
+        Ok(None) => unsafe { base_append(writer, args, arg_count, names) }.map_or(null_mut(), Bound::into_ptr),
+        Err(panic) => raised(panic),
+    }
+}
+
+/// The keyword `sync`, if it is the only one and its value a `bool`.
+///
+/// # Safety
+///
+/// `names` is a tuple of `str`, and as many objects are at `values`; the thread is attached.
+unsafe fn sync_of(names: *mut ffi::PyObject, values: *const *mut ffi::PyObject) -> Option<bool> {
+    // SAFETY: As the caller promises; an item of the tuple is borrowed, and the functions set no
+    // exception.
+    unsafe {
+        if ffi::PyTuple_Size(names) != 1
+            || ffi::PyUnicode_CompareWithASCIIString(ffi::PyTuple_GetItem(names, 0), c"sync".as_ptr()) != 0
+        {
+            return None;
+        }
+        match *values {
+            value if value == ffi::Py_True() => Some(true),
+            value if value == ffi::Py_False() => Some(false),
+            _ => None,
+        }
+    }
+}
+
+/// Calls the base's function, which says what is wrong with the arguments. They are passed in a
+/// tuple and a dictionary, since the stable ABI has no vectorcall before Python 3.12. `None`: an
+/// exception is set.
+///
+/// # Safety
+///
+/// That of [`fast_append`].
+#[cold]
+unsafe fn base_append<'py>(
+    writer: *mut ffi::PyObject,
+    args: *const *mut ffi::PyObject,
+    arg_count: ffi::Py_ssize_t,
+    names: *mut ffi::PyObject,
+) -> Option<Bound<'py, PyAny>> {
+    // SAFETY:
+    // - As the caller promises, we are attached, and the objects live as long as the call.
+    // - Each function returns a new reference, or null or -1 with an exception set, which is
+    //   checked; `PyTuple_GetItem` returns a borrowed one, as each index is within the tuple.
+    // - The tuple is ours alone, and has room at each index; the references that are handed over to
+    //   it are new.
+    unsafe {
+        let py = Python::assume_attached();
+        let positional = Bound::from_owned_ptr_or_opt(py, ffi::PyTuple_New(arg_count + 1))?;
+        ffi::PyTuple_SetItem(positional.as_ptr(), 0, ffi::Py_NewRef(writer));
+        for index in 0..arg_count {
+            let arg = ffi::Py_NewRef(*args.offset(index));
+            ffi::PyTuple_SetItem(positional.as_ptr(), index + 1, arg);
+        }
+        let keywords = Bound::from_owned_ptr_or_opt(py, ffi::PyDict_New())?;
+        let name_count = if names.is_null() { 0 } else { ffi::PyTuple_Size(names) };
+        for index in 0..name_count {
+            let name = ffi::PyTuple_GetItem(names, index);
+            if ffi::PyDict_SetItem(keywords.as_ptr(), name, *args.offset(arg_count + index)) != 0 {
+                return None;
+            }
+        }
+        let append = BASE_APPEND.wait().as_ptr();
+        Bound::from_owned_ptr_or_opt(py, ffi::PyObject_Call(append, positional.as_ptr(), keywords.as_ptr()))
+    }
+}
+
+/// The exception that PyO3 makes of a panic.
+#[cold]
+fn raised(panic: Box<dyn Any + Send>) -> *mut ffi::PyObject {
+    let text = match panic.downcast_ref::<String>() {
+        Some(text) => text,
+        None => *panic.downcast_ref::<&str>().unwrap_or(&"panic from Rust code"),
+    };
+    // SAFETY: Only functions that Python calls, attached, call this.
+    PanicException::new_err(text.to_owned()).restore(unsafe { Python::assume_attached() });
+    null_mut()
+}

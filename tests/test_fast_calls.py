@@ -1,0 +1,258 @@
+"""The fast paths of `Reader.__next__` and `Writer.append` return what PyO3's own functions return.
+
+They are in the binding's `fast_call.rs`: functions of a final class, whose base has PyO3's functions.
+"""
+
+import gc
+import inspect
+import io
+import pickle
+import subprocess
+import sys
+
+import pytest
+import reference
+from reference import BLOCK_LEN, fragment
+from support import PAYLOAD
+
+import cordwood
+
+# Around the pieces of a copy, the end of a block, and more than the writer's buffer.
+LENGTHS = [0, 1, 16, 2047, 2048, 2049, 30_000, 70_000, 0, 5, BLOCK_LEN - 14, 3, (1 << 20) + 7, 100, *range(300)]
+RECORDS = [PAYLOAD[:length] if length <= len(PAYLOAD) else bytes(length) for length in LENGTHS]
+FILE = reference.encode(RECORDS)
+
+DAMAGE = [
+    FILE,
+    FILE[:-1],
+    FILE[:50_000] + b"\xff" + FILE[50_001:],
+    fragment(9, b"unknown") + FILE,
+    FILE + b"\0" * 100,
+    b"",
+]
+
+
+CLASSES = [cordwood.Reader, cordwood.Writer]
+BASE_READER, BASE_WRITER = (final.__base__ for final in CLASSES)
+
+
+# The classes -----------------------------------------------------------------------------------
+
+
+def test_the_fast_paths_are_there():
+    """If the final classes cannot be made, the module exports their bases, and works more slowly."""
+    for final, name in zip(CLASSES, ("__next__", "append"), strict=True):
+        assert [vars(base).get("__module__") for base in final.__mro__] == ["cordwood", "cordwood", None]
+        assert vars(final)[name] is not vars(final.__base__)[name]
+        assert vars(final)[name].__objclass__ is final
+
+
+def test_objects_are_of_the_final_classes(tmp_path):
+    with cordwood.open(FILE) as reader, cordwood.open(tmp_path / "some.log", "x") as writer:
+        assert type(reader) is type(iter(reader)) is type(cordwood.Reader(FILE)) is cordwood.Reader
+        assert type(writer) is cordwood.Writer
+    with cordwood.Writer(io.BytesIO()) as writer:
+        assert type(writer) is cordwood.Writer
+
+
+@pytest.mark.parametrize("final", CLASSES)
+def test_the_final_class_looks_like_its_base(final):
+    base = final.__base__
+    for name in ("__name__", "__qualname__", "__module__", "__doc__", "__text_signature__", "__basicsize__"):
+        assert getattr(final, name) == getattr(base, name) is not None, name
+    assert repr(final) == repr(base) == f"<class 'cordwood.{final.__name__}'>"
+    assert inspect.signature(final) == inspect.signature(base)
+    # All but being a base, and what Python may have cached.
+    assert vars(final).keys() >= vars(base).keys()
+    assert vars(final).keys() - vars(base).keys() <= {"__slotnames__"}
+    for name, own in vars(final).items():
+        if callable(own) and name != "__new__":
+            assert inspect.signature(own) == inspect.signature(vars(base)[name]), name
+            assert own.__doc__ == vars(base)[name].__doc__, name
+            assert own.__qualname__ == f"{final.__name__}.{name}"
+    assert final.__new__.__self__ is final
+
+
+@pytest.mark.parametrize("final", CLASSES)
+def test_nobody_can_derive_from_the_final_class(final):
+    with pytest.raises(TypeError, match=f"type 'cordwood.{final.__name__}' is not an acceptable base type"):
+        type("Derived", (final,), {})
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_a_class_can_be_pickled_and_an_object_cannot(protocol):
+    for final, value in zip(CLASSES, (cordwood.Reader(FILE), cordwood.Writer(io.BytesIO())), strict=True):
+        assert pickle.loads(pickle.dumps(final, protocol)) is final  # noqa: S301 - our own
+        with pytest.raises(TypeError, match=rf"cannot pickle '(cordwood\.)?{final.__name__}' object"):
+            pickle.dumps(value, protocol)
+        value.close()
+
+
+@pytest.mark.parametrize("final", CLASSES)
+def test_objects_keep_their_class_and_release_it(final):
+    def make():
+        value = final(io.BytesIO())
+        assert gc.is_tracked(value)
+        assert final in gc.get_referents(value)
+        value.close()
+
+    make()
+    gc.collect()
+    before = [sys.getrefcount(counted) for counted in (final, final.__base__)]
+    for _ in range(100):
+        make()
+    gc.collect()
+    after = [sys.getrefcount(counted) for counted in (final, final.__base__)]
+    # Other objects of the classes may have been freed meanwhile.
+    assert all(new <= old for new, old in zip(after, before, strict=True))
+
+
+# Reading ---------------------------------------------------------------------------------------
+
+
+def steps_of(step, reader):
+    """Each record with the position after it, then how it ended."""
+    records = []
+    while True:
+        try:
+            record = step(reader)
+        except StopIteration:
+            return records, reader.end, list(reader.skipped)
+        except cordwood.CorruptionError as error:
+            return records, str(error), error.offset
+        records.append((record, reader.tell()))
+
+
+@pytest.mark.parametrize("on_corruption", ["raise", "skip", "salvage", "stop"])
+@pytest.mark.parametrize("file", DAMAGE)
+def test_next(file, on_corruption):
+    fast, named, slow = (cordwood.open(file, on_corruption=on_corruption) for _ in range(3))
+    # Not in one line: pytest would take minutes to show how they differ.
+    expected = steps_of(BASE_READER.__next__, slow)
+    is_same = steps_of(next, fast) == steps_of(cordwood.Reader.__next__, named) == expected
+    assert is_same
+
+
+def test_both_functions_share_one_position():
+    with cordwood.open(FILE) as reader:
+        both = [next, BASE_READER.__next__]
+        is_same = [both[number % 2](reader) for number in range(len(RECORDS))] == RECORDS
+    assert is_same
+
+
+def test_next_of_a_reader_that_is_closed():
+    reader = cordwood.open(FILE)
+    assert next(reader) == RECORDS[0]
+    reader.close()
+    for step in (next, cordwood.Reader.__next__, BASE_READER.__next__):
+        with pytest.raises(ValueError, match="the reader is closed"):
+            step(reader)
+
+
+# Writing ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("flush", ["append", "close"])
+def test_append(tmp_path, flush):
+    expected = reference.record_offsets(RECORDS)
+    for number, append in enumerate(
+        [
+            cordwood.Writer.append,
+            BASE_WRITER.append,
+            lambda writer, record: writer.append(record),
+            lambda writer, record: writer.append(record, sync=False),
+            lambda writer, record: cordwood.Writer.append(writer, record, sync=False),
+        ],
+    ):
+        path = tmp_path / f"{number}.log"
+        with cordwood.open(path, "x", flush=flush) as writer:
+            offsets = [append(writer, record) for record in RECORDS]
+        is_same = (offsets, path.read_bytes()) == (expected, FILE)
+        assert is_same, number
+
+
+def test_append_of_other_bytes_and_to_an_object(tmp_path):
+    class Bytes(bytes):
+        pass
+
+    with cordwood.open(tmp_path / "some.log", "x") as writer:
+        for record in (b"abc", Bytes(b"abc"), bytearray(b"abc"), memoryview(b"abc")):
+            writer.append(record)
+    assert (tmp_path / "some.log").read_bytes() == reference.encode([b"abc"] * 4)
+    with (tmp_path / "other.log").open("xb") as file, cordwood.Writer(file) as writer:
+        assert [writer.append(b"abc") for _ in range(3)] == [0, 10, 20]
+    assert (tmp_path / "other.log").read_bytes() == reference.encode([b"abc"] * 3)
+
+
+def test_append_syncs_when_asked(tmp_path):
+    with cordwood.open(tmp_path / "some.log", "x") as writer:
+        writer.append(b"abc")
+        assert writer.durable_offset == 0
+        writer.append(b"abc", sync=True)
+        assert writer.durable_offset == 20
+    with cordwood.open(tmp_path / "other.log", "x", sync="append") as writer:
+        writer.append(b"abc")
+        assert writer.durable_offset == 10
+
+
+def raised(call, *arguments, **keywords):
+    with pytest.raises((TypeError, ValueError)) as info:
+        call(*arguments, **keywords)
+    return info.type, str(info.value)
+
+
+def test_append_refuses_what_its_base_refuses(tmp_path):
+    writer = cordwood.open(tmp_path / "some.log", "x")
+    for arguments, keywords in [
+        ((), {}),
+        ((b"a", b"b"), {}),
+        ((b"a",), {"none": 1}),
+        ((b"a",), {"sync": 3}),
+        ((b"a", b"b", b"c"), {"sync": True, "none": 1}),
+        ((), {"record": b"a"}),
+        (("a",), {}),
+        ((None,), {}),
+    ]:
+        error = raised(BASE_WRITER.append, writer, *arguments, **keywords)
+        assert raised(writer.append, *arguments, **keywords) == error
+        assert error[0] is TypeError
+    assert writer.tell() == 0
+    writer.close()
+    for keywords in ({}, {"sync": False}):
+        assert raised(writer.append, b"a", **keywords) == (ValueError, "the writer is closed")
+
+
+# What both rely on -----------------------------------------------------------------------------
+
+
+def test_neither_takes_what_is_not_its_own(tmp_path):
+    """The fast paths look at the object's memory without asking what it is: Python has to make sure."""
+    base_writer, base_reader = BASE_WRITER(tmp_path / "base.log"), BASE_READER(FILE)
+    with cordwood.open(tmp_path / "some.log", "x") as writer, cordwood.open(FILE) as reader:
+        for wrong in (object(), b"abc", reader, base_writer):
+            with pytest.raises(TypeError):
+                cordwood.Writer.append(wrong, b"abc")
+        for wrong in (object(), b"abc", writer, base_reader):
+            with pytest.raises(TypeError):
+                cordwood.Reader.__next__(wrong)
+        derived = type("Derived", (BASE_READER,), {"__next__": cordwood.Reader.__next__})
+        with pytest.raises(TypeError):
+            next(derived(FILE))
+    assert (base_writer.tell(), next(base_reader)) == (0, RECORDS[0])
+    base_writer.close()
+
+
+def test_the_module_can_be_imported_anew(tmp_path):
+    code = f"""
+import sys, cordwood
+first = cordwood.open({str(tmp_path / "some.log")!r}, "x")
+for name in [name for name in sys.modules if name.startswith("cordwood")]:
+    del sys.modules[name]
+import cordwood
+first.append(b"one")
+first.append(b"two", sync=True)
+first.close()
+print(list(cordwood.open({str(tmp_path / "some.log")!r})))
+"""
+    result = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=60)
+    assert (result.stdout, result.stderr) == ("[b'one', b'two']\n", "")
