@@ -15,10 +15,9 @@ Errors of the operating system stay `OSError`; a wrong argument is a `TypeError`
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from cordwood.types import PayloadReason, Reason
+from cordwood.types import PayloadReason, Reason
 
 
 class CordwoodError(Exception):

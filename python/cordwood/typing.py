@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 else:
     ReadableBuffer = bytes | bytearray | memoryview
 
-__all__ = ["Readable", "Sink", "Source", "Writable"]
+__all__ = ["Readable", "ReadableBuffer", "Sink", "Source", "Writable"]
 
 
 class Readable(Protocol):
