@@ -10,14 +10,17 @@ BLOCK_LEN = 1 << 15
 
 
 class Split(NamedTuple):
-    """The bytes `[start, end)` of a log: `cordwood.open(path, start=start, end=end)` gives what begins there."""
+    """The bytes `[start, end)` of a log: `cordwood.open(path, start=start, end=end)` gives what begins there.
+
+    Attributes:
+        path: The file.
+        start: File offset of the first byte, in bytes; the beginning of a block.
+        end: File offset after the last byte, in bytes. A record that begins before it is finished after it.
+    """
 
     path: str
-    """The file."""
     start: int
-    """File offset of the first byte, in bytes; the begin of a block."""
     end: int
-    """File offset behind the last byte. A record that begins before it is finished behind it."""
 
 
 def plan_splits(sources: Iterable[str | PathLike[str]], split_len: int) -> list[Split]:

@@ -25,32 +25,47 @@ __all__ = ["Entity", "GeoPoint", "Key", "OtherField", "User", "Value", "decode",
 
 
 class Key(NamedTuple):
-    """The key of an entity: where it is to be found."""
+    """The key of an entity: where it is to be found.
+
+    Attributes:
+        app: The application: a project after its partition, such as `s~project`, or `dev~project` by an
+            emulator. It is empty in Firestore's maps.
+        path: From the root to the entity, the kind of each and its number or name. `None` if an entity is still to get
+            one.
+        namespace: The namespace, if it is not the default one.
+        database: The database, if it is not the default one.
+    """
 
     app: str
-    """The application: a project with the partition in front, such as `s~project`, or `dev~project` by an emulator.
-
-    It is empty in Firestore's maps.
-    """
     path: tuple[tuple[str, int | str | None], ...]
-    """From the root to the entity, the kind of each and its number or name. `None` if an entity is still to get one."""
     namespace: str | None = None
-    """The namespace, if it is not the default one."""
     database: str | None = None
-    """The database, if it is not the default one."""
 
 
 class GeoPoint(NamedTuple):
-    """A place on earth."""
+    """A place on earth.
+
+    Attributes:
+        latitude: Degrees north of the equator.
+        longitude: Degrees east of Greenwich.
+    """
 
     latitude: float
-    """Degrees north of the equator."""
     longitude: float
-    """Degrees east of Greenwich."""
 
 
 class User(NamedTuple):
-    """A user account, as App Engine's Users service has them."""
+    """A user account, as App Engine's Users service has them.
+
+    Attributes:
+        email: The address of the account.
+        auth_domain: The domain that it was authenticated in.
+        nickname: The name to show, if it has one.
+        gaia_id: The number of the Google account.
+        obfuscated_gaia_id: The same, obfuscated, if it is stated.
+        federated_identity: The OpenID identity, if it is one.
+        federated_provider: Who provides that, if it is one.
+    """
 
     email: str
     auth_domain: str
@@ -62,34 +77,39 @@ class User(NamedTuple):
 
 
 class OtherField(NamedTuple):
-    """A field that is kept as it stands in the record."""
+    """A field that is kept as it stands in the record.
+
+    Attributes:
+        message: The message of `storage_onestore_v3` that it is a field of: `"EntityProto"`, `"Property"`, ...
+        number: Its number.
+        offset: Where it begins in the record, in bytes.
+        data: All of it: tag and content.
+    """
 
     message: str
-    """The message of `storage_onestore_v3` that it is a field of: `"EntityProto"`, `"Property"`, ..."""
     number: int
-    """Its number."""
     offset: int
-    """Where it begins in the record, in bytes."""
     data: bytes
-    """All of it: tag and content."""
 
 
 class Entity(NamedTuple):
-    """An entity, or a document, or a map in one."""
+    """An entity, or a document, or a map in one.
+
+    Attributes:
+        key: Its key. An entity in another one need not have any.
+        properties: The values by their names, in the order of the record.
+        meanings: What values stand for (`Property.Meaning`), where that is stated: 2 is a link, 15 a long text. One for
+            each value: several for an array.
+        unindexed: The names of properties of which not all values stand in the index. Firestore's are all of that kind.
+        other_fields: What is not interpreted: fields that Google's own reader passes over, and any that are younger
+            than cordwood.
+    """
 
     key: Key | None
-    """Its key. An entity in another one need not have any."""
     properties: Mapping[str, Value]
-    """The values by their names, in the order of the record."""
     meanings: Mapping[str, tuple[int | None, ...]]
-    """What values stand for (`Property.Meaning`), where that is stated: 2 is a link, 15 a long text.
-
-    One for each value: several for an array.
-    """
     unindexed: frozenset[str]
-    """The names of properties of which not all values stand in the index. Firestore's are all of that kind."""
     other_fields: tuple[OtherField, ...]
-    """What is not interpreted: fields that Google's own reader passes over, and any that are younger than cordwood."""
 
 
 Value: TypeAlias = bool | int | float | str | bytes | datetime | GeoPoint | Key | User | Entity | list["Value"] | None
