@@ -146,16 +146,37 @@ def test_help(name):
     assert text.splitlines()[0] in pydoc.render_doc(PUBLIC[name], renderer=pydoc.plaintext)
 
 
+OWN = {name: item for name, item in PUBLIC.items() if callable(item) and "cordwood.compat" not in name}
+
+
+@pytest.mark.parametrize("name", [name for name, item in OWN.items() if not isinstance(item, type)])
+def test_a_function_explains_its_parameters(name):
+    """The drop-ins leave that to their originals."""
+    parameters = [parameter for parameter in inspect.signature(OWN[name]).parameters if parameter != "self"]
+    assert explained(OWN[name], "Args") == parameters
+
+
+@pytest.mark.parametrize("name", [f"cordwood.{path.removesuffix('.__new__')}" for path in SIGNED if "__new__" in path])
+def test_a_class_explains_the_parameters_of_its_constructor(name):
+    item = found(name.removeprefix("cordwood."))
+    assert explained(item, "Args") == list(inspect.signature(item).parameters)
+
+
+def explained(item, section):
+    """The names that a section of its documentation explains."""
+    text = inspect.getdoc(item).partition(f"{section}:\n")[2].partition("\n\n")[0]
+    names = re.findall(r"^ {4}(\w+(?:, \w+)*): .", text, re.MULTILINE)
+    return ", ".join(names).split(", ") if names else []
+
+
 @pytest.mark.parametrize("name", [name for name, item in PUBLIC.items() if isinstance(item, type)])
 def test_a_class_explains_its_members(name):
     """`help` shows no text of their own for members of enums and fields of tuples."""
     item = PUBLIC[name]
     members = list(item.__members__) if issubclass(item, enum.StrEnum) else []
     members += [name for name, member in vars(item).items() if is_field(member)]
-    attributes = inspect.getdoc(item).partition("Attributes:\n")[2]
-    explained = re.findall(r"^ {4}(\w+(?:, \w+)*): .", attributes, re.MULTILINE)
     if members:
-        assert ", ".join(explained).split(", ") == members
+        assert explained(item, "Attributes") == members
 
 
 @pytest.mark.parametrize("name", [name for name, item in PUBLIC.items() if callable(item)])

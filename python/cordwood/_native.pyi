@@ -444,7 +444,15 @@ class Reader:
     def closed(self) -> bool:
         """Whether `close` has been called."""
     def close(self) -> None:
-        """Releases the source. A file object that was passed in stays open. Closing twice is no error."""
+        """Releases the source. A file object that was passed in stays open. Closing twice is no error.
+
+        >>> with cordwood.open("example.log", "w") as writer:
+        ...     _ = writer.append(b"one")
+        >>> reader = cordwood.open("example.log")
+        >>> reader.close()
+        >>> reader.closed, reader.skipped
+        (True, [])
+        """
     def __enter__(self) -> Self: ...
     def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None, /
@@ -637,6 +645,12 @@ class Follower:
 
         Raises:
             ValueError: The follower is closed.
+
+        >>> with cordwood.open("live.log", "w") as writer:
+        ...     _ = writer.append(b"one")
+        >>> with cordwood.follow("live.log", timeout=0) as follower:
+        ...     list(follower), follower.tell()
+        ([b'one'], 10)
         """
     @property
     def waiting(self) -> NotYet | None:
@@ -848,6 +862,12 @@ class Writer:
         Raises:
             OSError: As for `append`.
             ValueError: The writer is closed.
+
+        >>> with cordwood.open("example.log", "w", flush="close") as writer:
+        ...     _ = writer.append(b"one")
+        ...     writer.flush()
+        ...     list(cordwood.open("example.log"))
+        [b'one']
         """
     def sync(self) -> None:
         """Flushes, and waits until the records are on the disk.
@@ -894,6 +914,13 @@ class Writer:
 
         Raises:
             OSError: A write or a sync failed. The writer is closed all the same.
+
+        >>> writer = cordwood.open("example.log", "w")
+        >>> writer.append(b"one")
+        0
+        >>> writer.close()
+        >>> list(cordwood.open("example.log"))
+        [b'one']
         """
     def __enter__(self) -> Self: ...
     def __del__(self) -> None: ...

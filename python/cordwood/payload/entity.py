@@ -136,8 +136,12 @@ def decode(record: bytes) -> Entity:
     Args:
         record: The record of an export.
 
+    Returns:
+        The entity.
+
     Raises:
         PayloadError: The record is no entity. A reader that is less strict might take the last of two keys, say.
+        TypeError: `record` is not bytes-like.
     """
     return decode_entity(record)
 
@@ -162,7 +166,14 @@ def to_dict(record: bytes) -> dict[str, object]:
 
 
 def other_fields(entity: Entity) -> list[dict[str, object]]:
-    """What is not interpreted of an entity and of all entities in it, as JSON has it: `other_fields` of `to_dict`."""
+    """What is not interpreted of an entity and of all entities in it, as JSON has it: `other_fields` of `to_dict`.
+
+    Args:
+        entity: What `decode` returned.
+
+    Returns:
+        For each field the message, its number, its offset in the record in bytes, and its bytes.
+    """
     return list(_other_fields(entity))
 
 
@@ -173,6 +184,12 @@ def to_json(value: Value) -> object:  # noqa: PLR0911 - one for each type
     a key an object with its `path` in one list; a user an object; an entity an object of its properties, with the key
     as `__key__` if it has one: no property has such a name. Numbers that JSON does not have become `"NaN"`,
     `"Infinity"` and `"-Infinity"`, as in the JSON of protocol buffers.
+
+    Args:
+        value: A value of `Entity.properties`.
+
+    Returns:
+        What `json.dumps` takes.
 
     >>> from cordwood.payload import entity
     >>> entity.to_json(b"one"), entity.to_json(entity.Key("s~app", (("List", 7), ("Task", "x"))))

@@ -72,10 +72,15 @@ def to_dict(record: bytes, *, engine: str = "rocksdb") -> dict[str, object]:
 
     Args:
         record: The record of a log.
-        engine: As for `WriteBatch`.
+        engine: As for `WriteBatch`. Default: `"rocksdb"`.
+
+    Returns:
+        `sequence`, `count`, and `operations` with the attributes that each has.
 
     Raises:
         PayloadError: The record is no write batch.
+        TypeError: `record` is not bytes-like.
+        ValueError: There is no such engine.
 
     >>> from cordwood.payload import write_batch
     >>> write_batch.to_dict(bytes.fromhex("0700000000000000 01000000 01036b6579 02fffe"))

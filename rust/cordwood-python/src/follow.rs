@@ -275,6 +275,12 @@ impl Follower {
     ///
     /// Raises:
     ///     ValueError: The follower is closed.
+    ///
+    /// >>> with cordwood.open("live.log", "w") as writer:
+    /// ...     _ = writer.append(b"one")
+    /// >>> with cordwood.follow("live.log", timeout=0) as follower:
+    /// ...     list(follower), follower.tell()
+    /// ([b'one'], 10)
     fn tell(&self, py: Python<'_>) -> PyResult<u64> {
         self.with_state(py, |state| state.follower.offset())
     }

@@ -773,6 +773,13 @@ impl Reader {
     }
 
     /// Releases the source. A file object that was passed in stays open. Closing twice is no error.
+    ///
+    /// >>> with cordwood.open("example.log", "w") as writer:
+    /// ...     _ = writer.append(b"one")
+    /// >>> reader = cordwood.open("example.log")
+    /// >>> reader.close()
+    /// >>> reader.closed, reader.skipped
+    /// (True, [])
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let mut state = self.state.lock(py)?;
         let open = state.close();

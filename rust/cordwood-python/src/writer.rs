@@ -296,6 +296,12 @@ impl Writer {
     /// Raises:
     ///     OSError: As for `append`.
     ///     ValueError: The writer is closed.
+    ///
+    /// >>> with cordwood.open("example.log", "w", flush="close") as writer:
+    /// ...     _ = writer.append(b"one")
+    /// ...     writer.flush()
+    /// ...     list(cordwood.open("example.log"))
+    /// [b'one']
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
         match &self.sink {
             Sink::File(log) => py.detach(|| log.flush()).map_err(|error| self.raised(py, error)),
@@ -377,6 +383,13 @@ impl Writer {
     ///
     /// Raises:
     ///     OSError: A write or a sync failed. The writer is closed all the same.
+    ///
+    /// >>> writer = cordwood.open("example.log", "w")
+    /// >>> writer.append(b"one")
+    /// 0
+    /// >>> writer.close()
+    /// >>> list(cordwood.open("example.log"))
+    /// [b'one']
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         match &self.sink {
             Sink::File(log) => py.detach(|| log.close()).map_err(|error| self.raised(py, error)),
