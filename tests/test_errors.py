@@ -80,6 +80,15 @@ def test_options_of_a_writer_are_for_writing(path):
             cordwood.open(path, **options)
 
 
+def test_options_of_a_reader_are_for_reading(path):
+    for mode in ("w", "ab"):
+        for options in ({"start": 1}, {"end": 1}, {"on_corruption": "skip"}, {"verify_checksums": False}):
+            [name] = options
+            with pytest.raises(TypeError, match=f"{name} is an option for reading, and the mode is '{mode}'"):
+                cordwood.open(path, mode, **options)
+    assert not path.exists()
+
+
 @pytest.mark.parametrize("one", ["a.log", Path("a.log"), b"a.log"], ids=["str", "Path", "bytes"])
 def test_one_path_is_not_several(one):
     with pytest.raises(TypeError, match="several paths"):
@@ -167,9 +176,19 @@ def test_a_text_file_to_write_to(path):
         cordwood.open(sink, "w")
 
 
-@pytest.mark.parametrize("mode", ["rb", "wb", "r+", "", "R"])
+def test_modes_with_b_mean_the_same(path):
+    for mode, records in ("xb", [b"one"]), ("ab", [b"one", b"two"]), ("wb", [b"new"]):
+        with cordwood.open(path, mode) as writer:
+            writer.append(records[-1])
+        with cordwood.open(path, "rb") as reader:
+            assert list(reader) == records
+    with pytest.raises(FileExistsError):
+        cordwood.open(path, "xb")
+
+
+@pytest.mark.parametrize("mode", ["r+b", "br", "rbb", "rt", "r+", "b", "", "R"])
 def test_an_unknown_mode(path, mode):
-    with pytest.raises(ValueError, match="mode must be 'r', 'w', 'x' or 'a'"):
+    with pytest.raises(ValueError, match=f"mode must be 'r', 'w', 'x' or 'a' to open a log, not '{re.escape(mode)}'"):
         cordwood.open(path, mode)
     assert not path.exists()
 
@@ -187,8 +206,8 @@ def test_an_object_cannot_be_appended_to():
 def test_an_unknown_option(path):
     with pytest.raises(TypeError, match="encoding"):
         cordwood.open(FILE, encoding="utf-8")
-    with pytest.raises(TypeError, match="start"):
-        cordwood.open(path, "w", start=0)
+    with pytest.raises(TypeError, match="encoding"):
+        cordwood.open(path, "w", encoding="utf-8")
     assert not path.exists()
 
 
@@ -268,12 +287,6 @@ def test_a_value_that_an_option_does_not_have(option, tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=re.escape(message) + "'yes'"):
         use("yes")
     assert not any(tmp_path.iterdir())
-
-
-def test_an_option_for_reading_to_a_writer(tmp_path):
-    for option in ["start", "on_corruption", "end", "verify_checksums", "record_len_max"]:
-        with pytest.raises(TypeError, match=f"{option} is an option for reading, and the mode is 'w'"):
-            cordwood.open(tmp_path / "log", "w", **{option: 1})
 
 
 @pytest.mark.parametrize("record", ["text", 1, None, 1.5, [1], memoryview(b"abcd")[::2]])

@@ -49,22 +49,35 @@ __version__: str
 
 @final
 class Record:
-    """A record and where it stands in the file."""
+    """A record and where it stands in the file: what `Reader.records` and `Follower.poll` return.
+
+    A record cannot be changed. Records are equal if their offsets, data and `salvaged` are.
+
+    >>> with cordwood.open("example.log", "w") as writer:
+    ...     writer.extend([b"one", b"two"])
+    2
+    >>> with cordwood.open("example.log") as reader:
+    ...     for record in reader.records():
+    ...         record
+    Record(offset=0, end_offset=10, data=b'one')
+    Record(offset=10, end_offset=20, data=b'two')
+    """
 
     @property
     def offset(self) -> int:
         """File offset of the first fragment's header, in bytes. `Reader.seek` goes there."""
     @property
     def end_offset(self) -> int:
-        """File offset behind the last fragment's data."""
+        """File offset after the last fragment's data, in bytes."""
     @property
     def data(self) -> bytes:
         """The bytes that were written."""
     @property
     def salvaged(self) -> bool:
-        """Whether it begins behind damage in the same block, with the policy `"salvage"`.
+        """Whether it begins after damage in the same block, under the policy `"salvage"`.
 
-        Its checksums are right, but where it begins had to be found: a log inside a record's data can look like this.
+        Its checksums are right, but where it begins had to be searched for: a log inside a record's
+        data can look like this.
         """
     __match_args__ = ("offset", "end_offset", "data")
     def __eq__(self, other: object, /) -> bool: ...
@@ -72,41 +85,68 @@ class Record:
 
 @final
 class SkippedRegion:
-    """A region of a file that was not returned as a record: the bytes `[begin, end)`, and why."""
+    """A region of a file that was not returned as a record: the bytes `[begin, end)`, and why.
+
+    `Reader.skipped`, `Follower.skipped` and `Report.skipped` list them. `len(region)` is its
+    length in bytes, and `str(region)` a sentence about it.
+
+    >>> with cordwood.open("example.log", "w") as writer:
+    ...     writer.extend([b"one", b"two"])
+    2
+    >>> with open("example.log", "r+b") as file:
+    ...     _ = file.seek(7), file.write(b"X")
+    >>> region = cordwood.verify("example.log").skipped[0]
+    >>> region
+    SkippedRegion(begin=0, end=20, reason='checksum_mismatch')
+    >>> len(region), region.severity.value
+    (20, 'corruption')
+    """
 
     @property
     def begin(self) -> int:
         """File offset of the first byte."""
     @property
     def end(self) -> int:
-        """File offset behind the last byte."""
+        """File offset after the last byte."""
     @property
     def reason(self) -> Reason:
         """Why these bytes were not returned."""
     @property
     def severity(self) -> Severity:
-        """How bad that is."""
+        """How severe that is: `"info"`, `"torn_tail"` or `"corruption"`."""
     @property
     def stored(self) -> int | None:
-        """The CRC-32C that the file states, if the reason is `checksum_mismatch`."""
+        """The CRC-32C that the file states, if the reason is `checksum_mismatch`; else `None`."""
     @property
     def computed(self) -> int | None:
-        """The CRC-32C of the data, if the reason is `checksum_mismatch`."""
+        """The CRC-32C of the data, if the reason is `checksum_mismatch`; else `None`."""
     @property
     def leveldb_len(self) -> int | None:
-        """The number of bytes that LevelDB's own reader reports for this region, `None` where it is silent."""
+        """The bytes that LevelDB's own reader reports for this region; `None` where it reports none."""
     @property
     def bit_flip(self) -> BitFlip | None:
-        """The one flipped bit that explains the region, if `verify` or `salvage` found it. Nothing is repaired."""
+        """The one flipped bit that explains the region, if `verify` or `salvage` found it.
+
+        Nothing is repaired.
+        """
     __match_args__ = ("begin", "end", "reason")
-    def __len__(self) -> int:
-        """Bytes in the region."""
+    def __len__(self) -> int: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
 
 @final
 class BitFlip:
-    """The one bit that explains damage: if it is flipped back, the fragment's checksum is right."""
+    """The one bit that explains damage: flipped back, it makes the fragment's checksum right.
+
+    `SkippedRegion.bit_flip` gives it.
+
+    >>> with cordwood.open("example.log", "w") as writer:
+    ...     _ = writer.append(b"one")
+    >>> with open("example.log", "r+b") as file:
+    ...     _ = file.seek(7), file.write(b"O")
+    >>> cordwood.verify("example.log").skipped[0].bit_flip
+    BitFlip(offset=7, bit=5, part='payload')
+    """
 
     @property
     def offset(self) -> int:
@@ -125,21 +165,24 @@ class BitFlip:
 class Dialect:
     """How the bytes of a log are laid out: what the engines' logs differ in.
 
-    It says what the bytes are, not which program wrote them: RocksDB without recycling, Datastore, Firestore and App
-    Engine write `"leveldb"`, byte for byte.
+    It says what the bytes are, not which program wrote them: RocksDB without recycling,
+    Datastore, Firestore and App Engine write `"leveldb"`, byte for byte.
 
     Args:
-        name: `"leveldb"`; `"rocksdb"`: a write-ahead log with all that it may hold; `"pebble"`: the same of Pebble;
-            `"recyclable"`: what the two have in common; `"wandb"`: a run file of Weights & Biases; `"wandb_old"`: one
-            of wandb-core before 0.17.6; `"swanlab"`: a run file of SwanLab.
-        log_number: Which log it is, if `name` is `"rocksdb"`, `"pebble"` or `"recyclable"`: the number in the file's
-            name. Fragments with another number are left over from an older log. To read, it is found out if it is not
-            given. To write, it goes into each fragment. Default: `None`.
-        zstd: Each record is compressed, as by RocksDB's `wal_compression`. A reader finds that out at the beginning of
-            a file. Default: `False`.
+        name: `"leveldb"`; `"rocksdb"`: a write-ahead log with all that it may hold; `"pebble"`:
+            the same of Pebble; `"recyclable"`: what the two have in common; `"wandb"`: a run
+            file of Weights & Biases; `"wandb_old"`: one of wandb-core before 0.17.6;
+            `"swanlab"`: a run file of SwanLab.
+        log_number: Which log it is, if `name` is `"rocksdb"`, `"pebble"` or `"recyclable"`: the
+            number in the file's name. Fragments with another number are left over from an older
+            log. When reading, it is detected if it is not given. When writing, it goes into
+            each fragment. Default: `None`.
+        zstd: Each record is compressed, as by RocksDB's `wal_compression`. A reader detects
+            that at the beginning of a file. Default: `False`.
 
     Raises:
-        ValueError: There is no such dialect, or it has no log numbers or no compression.
+        ValueError: There is no such dialect, or its logs have no number or no compression.
+        OverflowError: `log_number` is not a number of 32 bits.
 
     >>> cordwood.Dialect("rocksdb", log_number=10)
     Dialect('rocksdb', log_number=10)
@@ -148,69 +191,98 @@ class Dialect:
     def __new__(cls, name: str, *, log_number: int | None = None, zstd: bool = False) -> Self: ...
     @property
     def name(self) -> str:
-        """The name."""
+        """The name, such as `"leveldb"`."""
     @property
     def log_number(self) -> int | None:
-        """The number of the log, where it is known."""
+        """The number of the log; `None` where it has none or it is not known."""
     @property
     def zstd(self) -> bool:
-        """Whether each record is compressed."""
+        """Whether each record is compressed with Zstandard."""
     __match_args__ = ("name",)
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
 
 @final
 class End:
-    """How the records of a file ended."""
+    """How the records of a file ended: `Reader.end`, `Report.end` and `Stat.end` give it.
+
+    >>> with cordwood.open("example.log", "w") as writer:
+    ...     _ = writer.append(b"one")
+    >>> cordwood.verify("example.log").end
+    End(kind='clean', offset=10)
+    """
 
     @property
     def kind(self) -> EndKind:
         """`"clean"`, `"torn_tail"` or `"stopped"`."""
     @property
     def offset(self) -> int:
-        """Where: the end of the file (or of the range), the begin of the torn tail, or the begin of the damage."""
+        """Where, as a file offset, in bytes.
+
+        The end of the file (or of the range), the beginning of the torn tail, or the beginning of
+        the damage.
+        """
     __match_args__ = ("kind", "offset")
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
 
 @final
 class Reader:
-    """Reads the records of a log.
+    """Reads the records of a log. `cordwood.open(source)` makes one, or the class itself.
 
-    Iterating gives each record as `bytes`. A torn tail, the incomplete end that a crash leaves, ends the iteration
-    quietly; `end` tells. What is not returned is listed in `skipped`: no byte of the file is unaccounted for.
+    Iterating gives each record as `bytes`. A torn tail, the incomplete end that a crash leaves,
+    ends the iteration without an error; `end` says so afterwards. What is not returned is
+    listed in `skipped`: every byte of the file is accounted for. A `with` statement closes the
+    reader.
 
-    A reader may be shared between threads; each record goes to one of them.
+    Threads may share a reader; each record goes to one of them. After a fork, both processes
+    may read on, each for itself, if the source is a path or memory.
 
-    A path is opened once, and what it named then is read to its end, by threads too: renaming, replacing or removing it
-    changes nothing, nor does a forked process that reads on. Ctrl-C and what else a signal's handler raises is raised
-    at once, and too little memory for a record or a batch is `MemoryError`: in both cases no record is lost, the next
-    step returns what comes next.
+    A path is opened once, and what it named then is read to its end, by threads too: renaming,
+    replacing or removing it changes nothing. An exception that a signal handler raises, Ctrl-C
+    among them, and `MemoryError` lose no record: the next step returns what comes next.
 
     Args:
-        source: A path (`str` or `os.PathLike`); the content of a file in memory (`bytes` or any other buffer, `mmap`
-            among them); or an object with `read(size)` that returns bytes, at whose position the log begins. If the
-            file of an `mmap` is cut while it is read, the operating system ends the process (`SIGBUS`), as it does
-            with all that reads a map: pass the path of a file that others may cut.
-        dialect: A `Dialect` or its name. Default: `None`, or `"auto"`: it is found out by what the file begins with.
-        on_corruption: What to do with damage. `"raise"`: `CorruptionError`; the next step goes on behind the damage.
-            `"skip"`: go on behind it, as LevelDB does: at the next block; the logger `cordwood` is told of the first
-            ten regions, and at the end of the log, by `seek` or by `close` how many more there were.
-            `"stop"`: take it for the end. `"salvage"`: like `"skip"`, but keep sound records behind the damage in the
-            same block; `records()` marks them. Default: `"raise"`.
-        start: Return only what begins at this file offset or behind it, in bytes. Default: 0.
-        end: Return only what begins before this file offset; the last record is finished beyond it. A record belongs
-            to the range in which its first fragment starts, so adjacent ranges give each record once. Default: `None`.
-        verify_checksums: Check each checksum. Without it, damaged data is returned as good. Default: `True`.
-        record_len_max: Refuse a longer record with `RecordTooLargeError`, in bytes. Default: 1 GiB. The records of a
-            compressed log may together have 256 MiB and 200 times the bytes read since the reader began or was last
-            sought; the one that would pass that is a `RecordTooLargeError` under every policy, and is neither skipped
-            nor consumed. A value above the default takes the place of the 256 MiB.
+        source: A path (`str` or `os.PathLike`); the content of a file in memory (`bytes` or any
+            other buffer, `mmap` among them); or an object with `read(size)` that returns bytes,
+            at whose position the log begins. If the file of an `mmap` is cut while it is read,
+            the operating system ends the process (`SIGBUS`), as it does with every program that
+            reads a map: pass the path of a file that others may cut.
+        dialect: A `Dialect` or its name. Default: `None`, or `"auto"`: it is detected from what
+            the file begins with.
+        on_corruption: What to do with damage. `"raise"`: raise `CorruptionError`; the next step
+            continues after the damage. `"skip"`: continue at the next block, as LevelDB does;
+            the logger `cordwood` gets a warning for each of the first ten regions, and the
+            number of the others at the end of the log, by `seek` or by `close`. `"stop"`: take
+            it for the end. `"salvage"`: like `"skip"`, but keep valid records after the damage
+            in the same block; `records()` marks them. Default: `"raise"`.
+        start: Return only what begins at or after this file offset, in bytes. Default: 0.
+        end: Return only what begins before this file offset, in bytes; the last record is
+            finished beyond it. A record belongs to the range in which its first fragment
+            starts, so adjacent ranges give each record once. Default: `None`, the end of the
+            file.
+        verify_checksums: Check each checksum. Without it, damaged data is returned as good.
+            Default: `True`.
+        record_len_max: Refuse a longer record with `RecordTooLargeError`, in bytes. Default: 1
+            GiB. The records of a compressed log may together have 256 MiB and 200 times the bytes
+            read since the reader began or was last sought; the one that would pass that is a
+            `RecordTooLargeError` under every policy, and is neither skipped nor consumed. A value
+            above the default takes the place of the 256 MiB.
 
     Raises:
         OSError: The file cannot be opened. A missing file is a `FileNotFoundError`.
         TypeError: `source` is none of the above, or is a text file.
         ValueError: An option has no such value.
+
+    A step of the iteration, over the reader or what `records`, `batches` and `packs` return,
+    raises:
+
+    * `CorruptionError`: damage, under the policy `"raise"`. The next step continues after it.
+    * `RecordTooLargeError`: a record longer than `record_len_max`, under the same policy.
+    * `DialectError`: the source is no log. Only the first step.
+    * `OSError`: the source cannot be read.
+    * `ValueError`: the reader is closed.
+    * `RuntimeError`: the source's own `read` uses the reader.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     writer.extend([b"one", b"two"])
@@ -236,68 +308,150 @@ class Reader:
     def __iter__(self) -> Self: ...
     def __next__(self) -> bytes: ...
     def records(self) -> Iterator[Record]:
-        """Iterates over the records with their offsets. It shares its position with the reader."""
+        """Iterates over the records with their offsets. It shares its position with the reader.
+
+        Returns:
+            An iterator of `Record`.
+
+        Raises:
+            ValueError: The reader is closed.
+
+        >>> with cordwood.open("example.log", "w") as writer:
+        ...     writer.extend([b"one", b"two"])
+        2
+        >>> with cordwood.open("example.log") as reader:
+        ...     [(record.offset, record.data) for record in reader.records()]
+        [(0, b'one'), (10, b'two')]
+        """
     def batches(self, *, len_max: int = 262144) -> Iterator[list[bytes]]:
-        """Iterates over lists of records.
+        """Iterates over lists of records. It shares its position with the reader.
 
         Args:
-            len_max: Bytes of records in a list, at most; a longer record comes alone. A list may be shorter, and has
-                at most 65,536 records. Default: 256 KiB, which stays in the processor's cache.
+            len_max: The most bytes of records in a list; a longer record comes alone. A list may be
+                shorter, and has at most 65,536 records. Default: 256 KiB, which stays in the
+                processor's cache.
+
+        Returns:
+            An iterator of lists of `bytes`, none of them empty.
+
+        Raises:
+            ValueError: The reader is closed, or `len_max` is negative or has more than 64 bits.
+
+        >>> with cordwood.open("example.log", "w") as writer:
+        ...     writer.extend([b"one", b"two"])
+        2
+        >>> with cordwood.open("example.log") as reader:
+        ...     list(reader.batches())
+        [[b'one', b'two']]
         """
     def packs(self, *, len_max: int = 4194304, threads: int = 1) -> Iterator[Pack]:
-        """Iterates over packs: many records in a few buffers, without an object for each. The fastest way to read.
+        """Iterates over packs: many records in a few buffers, without an object for each.
+
+        The fastest way to read.
 
         Args:
-            len_max: A pack is full with the record that makes it at least so many bytes; or with 65,536 records, or
-                with one for each 16 bytes of `len_max` if these are more. It ends earlier before damage that has to be
-                reported, and at the end. Default: 4 MiB.
-            threads: Read ahead in so many threads, 1 to 256, 16 MiB of the file in each, which are held in memory. The
-                records and their order are the same. An object with `read` is read by one, and so is anything with the
-                policy `"stop"`. Default: 1.
+            len_max: A pack is full with the record that makes it at least this many bytes; or with
+                65,536 records, or with one for each 16 bytes of `len_max` if these are more. It
+                ends earlier before damage that has to be reported, and at the end. Default: 4 MiB.
+            threads: Read ahead in this many threads, 1 to 256, 16 MiB of the file in each, which
+                are held in memory. The records and their order are the same. An object with `read`
+                is read by one thread, and so is anything under the policy `"stop"`. Default: 1.
+
+        Returns:
+            An iterator of `Pack`, none of them empty.
+
+        Raises:
+            ValueError: The reader is closed, or `threads` is not 1 to 256.
+
+        >>> with cordwood.open("example.log", "w") as writer:
+        ...     writer.extend([b"one", b"two"])
+        2
+        >>> with cordwood.open("example.log") as reader:
+        ...     [(len(pack), pack.end_offset) for pack in reader.packs()]
+        [(2, 20)]
         """
     @property
     def dialect(self) -> Dialect:
-        """The dialect that is read, with the log number if one is known. If it has to be found out, the source is read.
+        """The dialect that is read, with the log number if one is known.
+
+        To detect it, the source is read.
 
         Raises:
             DialectError: It is no log.
+            OSError: The source cannot be read.
+            ValueError: The reader is closed.
         """
     def tell(self) -> int:
-        """The file offset behind what has been returned or skipped so far: `seek` goes on from there.
+        """The file offset after what has been returned or skipped so far: `seek` continues from there.
 
         A torn tail is not passed: once it is whole, it can be read from there.
+
+        Returns:
+            The offset in bytes.
+
+        Raises:
+            ValueError: The reader is closed.
+
+        >>> with cordwood.open("example.log", "w") as writer:
+        ...     writer.extend([b"one", b"two"])
+        2
+        >>> with cordwood.open("example.log") as reader:
+        ...     next(reader), reader.tell()
+        (b'one', 10)
         """
     def seek(self, offset: int, /) -> None:
         """Goes to a file offset: `Record.offset`, `Record.end_offset` or what `tell` returned.
 
-        At any other offset, what is found is reported as damage. `skipped` and `end` begin anew, and the range's
-        `start` is now here.
+        At any other offset, what is found is reported as damage. `skipped` and `end` begin anew,
+        and the range's `start` is now here.
+
+        Args:
+            offset: The file offset, in bytes.
 
         Raises:
             io.UnsupportedOperation: The source cannot seek.
+            OSError: Seeking failed.
+            ValueError: The reader is closed, or `offset` is negative or has more than 64 bits.
+
+        >>> with cordwood.open("example.log", "w") as writer:
+        ...     writer.extend([b"one", b"two"])
+        2
+        >>> with cordwood.open("example.log") as reader:
+        ...     reader.seek(10)
+        ...     list(reader)
+        [b'two']
         """
     @property
     def skipped(self) -> list[SkippedRegion]:
         """What was not returned so far, in the order of the offsets: the first 100,000 regions.
 
-        Regions that touch are one, if the reason with all its details is the same.
+        Adjacent regions are one, if the reason with all its details is the same.
 
-        The list, `skipped_len` and `end` can still be read when the reader is closed.
+        Each use makes a new list. It, `skipped_len` and `end` can still be read when the reader is
+        closed.
         """
     @property
     def skipped_len(self) -> int:
         """Bytes in all regions that were not returned so far, listed or not."""
     @property
     def end(self) -> End | None:
-        """How the records ended; `None` before they have."""
+        """How the records ended; `None` until they have."""
     @property
     def path(self) -> str | None:
-        """The path, if the source is one."""
+        """The path, if the source is one; else `None`."""
     @property
     def closed(self) -> bool:
         """Whether `close` has been called."""
     def close(self) -> None:
-        """Lets go of the source. A file object that was passed in stays open. Closing twice is no error."""
+        """Releases the source. A file object that was passed in stays open. Closing twice is no error.
+
+        >>> with cordwood.open("example.log", "w") as writer:
+        ...     _ = writer.append(b"one")
+        >>> reader = cordwood.open("example.log")
+        >>> reader.close()
+        >>> reader.closed, reader.skipped
+        (True, [])
+        """
     def __enter__(self) -> Self: ...
     def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None, /
@@ -305,10 +459,15 @@ class Reader:
 
 @final
 class Pack:
-    """Records one behind the other in one buffer, and where each begins in another, as in Arrow's `LargeBinary`.
+    """Consecutive records in one buffer, and where each begins in another.
 
-    The buffers are shared, not copied; they are read-only, and stay as they are for as long as anything refers to them.
-    `pack[i]` copies one record to `bytes`.
+    The layout is that of Arrow's `LargeBinary`.
+
+    `Reader.packs` makes them. The buffers are shared, not copied; they are read-only, and stay
+    as they are for as long as anything refers to them.
+
+    `len(pack)` is the number of records. `pack[i]` copies one record to `bytes`, and raises
+    `IndexError` if there is none.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     writer.extend([b"one", b"two"])
@@ -321,60 +480,99 @@ class Pack:
 
     @property
     def data(self) -> memoryview:
-        """The bytes of all records."""
+        """The bytes of all records, one after the other."""
     @property
     def offsets(self) -> memoryview:
-        """Where each record begins in `data`, and behind them where the last one ends.
+        """Where each record begins in `data`, and then where the last one ends.
 
         One more than there are records; 64-bit signed integers in native byte order (format `"q"`).
         """
     @property
     def record_offsets(self) -> memoryview:
-        """The file offset of each record; 64-bit unsigned integers in native byte order (format `"Q"`)."""
+        """The file offset of each record.
+
+        64-bit unsigned integers in native byte order (format `"Q"`).
+        """
     @property
     def end_offset(self) -> int:
-        """The file offset behind the last record."""
-    def __len__(self) -> int:
-        """The number of records."""
-    def __getitem__(self, index: int, /) -> bytes:
-        """A record by its number. `IndexError` ends a `for` loop over the pack."""
+        """The file offset after the last record."""
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: int, /) -> bytes: ...
 
 @final
 class NotYet:
-    """There is no record yet: where, and why. It tells a writer that is idle from one that is stuck."""
+    """There is no record yet: where, and why. `Follower.waiting` gives it.
+
+    It distinguishes a writer that is idle from one that is stuck.
+
+    >>> with cordwood.open("live.log", "w") as writer:
+    ...     _ = writer.append(b"one")
+    >>> with cordwood.follow("live.log", timeout=0) as follower:
+    ...     list(follower), follower.waiting
+    ([b'one'], NotYet(reason='idle', offset=10, file_len=10))
+    """
 
     @property
     def reason(self) -> WaitReason:
         """What is waited for."""
     @property
     def offset(self) -> int:
-        """The file offset behind what has been returned or skipped."""
+        """The file offset after what has been returned or skipped."""
     @property
     def file_len(self) -> int:
         """The length of the file, in bytes."""
     @property
     def pending_len(self) -> int:
-        """Bytes of the file behind `offset`. Zeros that a writer has preallocated are among them."""
+        """Bytes of the file after `offset`. Zeros that a writer has preallocated are among them."""
     __match_args__ = ("reason", "offset", "file_len")
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
 
 @final
 class Follower:
-    """Follows a log that is being written: `cordwood.follow` makes one, and says what the options mean.
+    """Follows a log that is being written. `cordwood.follow` makes one.
 
-    Iterating gives each record as `bytes` when all of it is there, and waits for the next: `for` in this thread, where
-    Ctrl-C works and other threads go on, `async for` in the event loop. The iteration ends after `timeout` seconds
-    without a record, and a new one goes on. Incomplete records, and the zeros of a preallocated file, are waited for.
+    Iterating gives each record as `bytes` when all of it is there, and waits for the next:
+    `for` in this thread, where Ctrl-C works and other threads run on, `async for` in the event
+    loop. The iteration ends after `timeout` seconds without a record, and a new one continues.
+    Incomplete records, and the zeros of a preallocated file, are waited for. A `with` statement
+    closes the follower.
 
-    Other threads may use the follower while one waits. If one closes it, the one that waits gets a `ValueError`.
+    Threads may share a follower, also while one of them waits; if one closes it, the one that
+    waits gets a `ValueError`. After a fork, both processes may follow on, each for itself.
 
-    A step raises:
+    Args:
+        path: The file. It must exist; it may be empty.
+        start: Return only what begins at or after this file offset, in bytes: `tell` of an
+            earlier run. Default: 0.
+        timeout: A step of the iteration waits at most this long for a record, in seconds. 0
+            takes what is there and never waits. Default: `None`, for ever.
+        dialect: As for `Reader`; it is detected as soon as there is a file header or a whole
+            fragment. Default: `None`.
+        on_corruption: As for `Reader`; not `"salvage"`. Default: `"raise"`.
+        poll_interval: How long to sleep before looking at the file again, in seconds. Default:
+            0.05.
+        retry_polls: What looks damaged, with no valid block after it, is read again this many
+            times before it is reported. Default: 3.
+        retry_time: And for at least this long, in seconds. Default: 0.1.
+        record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
 
-    * `CorruptionError`, `RecordTooLargeError`: damage, if `on_corruption` is `"raise"`. The next step goes on behind.
-    * `LogTruncatedError`: the file is shorter than what has been read of it. So does every further step.
-    * `LogRotatedError`: the path names another file or none, and all of the old one has been returned.
+    Raises:
+        OSError: The file cannot be opened, or is no regular file.
+        TypeError: `path` is no path.
+        ValueError: An option has no such value.
+
+    A step of the iteration, and `poll`, raise:
+
+    * `CorruptionError`, `RecordTooLargeError`: damage, under the policy `"raise"`. The next
+      step continues after it.
+    * `DialectError`: the file is no log.
+    * `LogTruncatedError`: the file is shorter than what has been read of it. So does every
+      further step.
+    * `LogRotatedError`: the path names another file or none, and all of the old one has been
+      returned.
     * `OSError`: the file cannot be read. The next step tries again.
+    * `ValueError`: the follower is closed.
 
     >>> with cordwood.open("live.log", "w") as writer:
     ...     _ = writer.append(b"one")
@@ -402,18 +600,59 @@ class Follower:
     def __next__(self) -> bytes: ...
     def __aiter__(self) -> AsyncIterator[bytes]: ...
     def records(self) -> FollowerRecords:
-        """Iterates over the records with their offsets, also with `async for`. It shares the follower's position."""
-    def poll(self) -> Record | None:
-        """The next record if it is there, else `None`. It never waits; `waiting` then says why, `end` whether to go on.
+        """Iterates over the records with their offsets, also with `async for`.
+
+        It shares the follower's position.
+
+        Returns:
+            An iterator of `Record`, and an asynchronous one.
 
         Raises:
-            CordwoodError, OSError: As a step of the iteration.
+            ValueError: The follower is closed.
+
+        >>> with cordwood.open("live.log", "w") as writer:
+        ...     _ = writer.append(b"one")
+        >>> with cordwood.follow("live.log", timeout=0) as follower:
+        ...     [record.end_offset for record in follower.records()]
+        [10]
+        """
+    def poll(self) -> Record | None:
+        """Returns the next record if it is there. It never waits.
+
+        Returns:
+            The record, or `None`: `waiting` then says why, and `end` whether there will be more.
+
+        Raises:
+            CordwoodError: As a step of the iteration: damage, or what became of the file.
+            OSError: The file cannot be read.
+            ValueError: The follower is closed.
+
+        >>> with cordwood.open("live.log", "w") as writer:
+        ...     _ = writer.append(b"one")
+        >>> with cordwood.follow("live.log") as follower:
+        ...     follower.poll(), follower.poll()
+        (Record(offset=0, end_offset=10, data=b'one'), None)
         """
     def tell(self) -> int:
-        """The file offset behind what has been returned or skipped: as `start`, a new follower goes on from there."""
+        """The file offset after what has been returned or skipped so far.
+
+        With this offset as its `start`, a new follower continues from there.
+
+        Returns:
+            The offset in bytes.
+
+        Raises:
+            ValueError: The follower is closed.
+
+        >>> with cordwood.open("live.log", "w") as writer:
+        ...     _ = writer.append(b"one")
+        >>> with cordwood.follow("live.log", timeout=0) as follower:
+        ...     list(follower), follower.tell()
+        ([b'one'], 10)
+        """
     @property
     def waiting(self) -> NotYet | None:
-        """Where and why the last step or `poll` found no record; `None` if it did find one, or anything else."""
+        """Where and why the last step or `poll` found no record; `None` if it found one, or raised."""
     @property
     def delay(self) -> float:
         """Seconds to wait before the next `poll`, in a loop of your own.
@@ -427,17 +666,17 @@ class Follower:
     def skipped(self) -> list[SkippedRegion]:
         """What was not returned so far, in the order of the offsets: the first 100,000 regions.
 
-        Regions that touch are one, if the reason with all its details is the same.
+        Adjacent regions are one, if the reason with all its details is the same.
         """
     @property
     def skipped_len(self) -> int:
         """Bytes in all regions that were not returned so far, listed or not."""
     @property
     def end(self) -> End | None:
-        """Where damage ended the log under the policy `"stop"`; else `None`, since a live log has no end."""
+        """Where damage ended the log under the policy `"stop"`; else `None`: a live log has no end."""
     @property
     def path(self) -> str:
-        """The path."""
+        """The path of the file."""
     @property
     def closed(self) -> bool:
         """Whether `close` has been called."""
@@ -450,7 +689,7 @@ class Follower:
 
 @final
 class FollowerRecords:
-    """What `Follower.records` returns."""
+    """What `Follower.records` returns: an iterator of `Record`, also for `async for`."""
 
     def __iter__(self) -> Self: ...
     def __next__(self) -> Record: ...
@@ -460,58 +699,78 @@ class FollowerRecords:
 class Writer:
     """Writes records to a log, byte for byte as LevelDB does.
 
-    By default, a record for which `append` has returned survives if this process crashes or is killed; what has been
-    synced survives if the machine stops. A writer may be shared between threads; each record is written whole. A file
-    is locked against a second writer until it is closed, in this process and in others that ask (all that use cordwood
-    do). A writer belongs to the process that opened it: in a forked child, `append`, `extend`, `flush` and `sync` raise
-    `OSError`, and closing or dropping it changes nothing.
+    `cordwood.open(sink, "w")` makes one, or the class itself.
 
-    A write to a file that fails is undone: the file is cut back to the end of its last whole record, and the writer can
-    be used on. If it cannot be undone, or if a sync has failed, every later call fails: what is on the disk after
-    `durable_offset` is not known, and a second sync would not reveal it. Close the log and open it again with `"a"`, in
-    this process: that writes the uncertain part again. An object with `write` is not used again after it has failed.
+    By default, a record for which `append` has returned survives if this process crashes or is
+    killed; what has been synced survives if the machine stops. A `with` statement closes the
+    writer.
 
-    A writer that nobody closed writes what it has when it is dropped or its cycle is collected, and warns
-    (`ResourceWarning`); what fails then is shown (`sys.unraisablehook`), and an exception that is on its way is kept.
+    Threads may share a writer; each record is written whole. A file is locked against a second
+    writer until it is closed, in this process and in others that ask (all that use cordwood
+    do). A writer belongs to the process that opened it: in a forked child, `append`, `extend`,
+    `flush` and `sync` raise `OSError`, and closing or dropping it changes nothing.
+
+    A write to a file that fails is undone: the file is cut back to the end of its last whole
+    record, and the writer stays usable. If it cannot be undone, or if a sync has failed, every
+    later call fails: what is on the disk after `durable_offset` is not known, and a second sync
+    would not reveal it. Close the log and open it again with `"a"`, in this process: that
+    writes the uncertain part again. An object with `write` is not used again after it has
+    failed.
+
+    A writer that nobody closed writes what it has when it is dropped or its cycle is collected,
+    and warns (`ResourceWarning`); what fails then is shown (`sys.unraisablehook`), and an
+    exception that is already being raised is kept.
 
     Args:
-        sink: A path (`str` or `os.PathLike`), or an object with `write(data)`, at whose position the log begins.
-        mode: `"x"`: a new file; fails if there is one. `"w"`: a new file, in place of any that is there. `"a"`: append
-            to the file, or make a new one. An object takes `"x"` or `"w"`, which are then the same. Default: `"x"`.
-        dialect: A `Dialect` or its name. For Pebble, closing also writes the end-of-log trailer. Default: `None`: for
-            `"a"` the dialect of the file, as a `Reader` detects it; for a new file `"leveldb"`.
-        flush: For a path: when to hand records to the operating system, which keeps them if this process ends.
-            `"append"`: before each `append` returns, with one write; an `extend` makes one for each 1,024 records or
-            128 KiB.
-            `"close"`: records are gathered, up to 1 MiB, until `flush`, `sync` or `close`. An object is written to as
+        sink: A path (`str` or `os.PathLike`), or an object with `write(data)`, at whose
+            position the log begins.
+        mode: `"x"`: a new file; fails if there is one. `"w"`: a new file, in place of any that
+            is there. `"a"`: append to the file, or make a new one. An object takes `"x"` or
+            `"w"`, which are then the same. Default: `"x"`.
+        dialect: A `Dialect` or its name. For Pebble, closing also writes the end-of-log
+            trailer. Default: `None`: for `"a"` the dialect of the file, as a `Reader` detects
+            it; for a new file `"leveldb"`.
+        flush: For a path: when to hand records to the operating system, which keeps them if
+            this process ends. `"append"`: before each `append` returns, with one write; an
+            `extend` makes one for each 1,024 records or 128 KiB. `"close"`: records are
+            gathered, up to 1 MiB, until `flush`, `sync` or `close`. An object is written to as
             with `"close"`, and takes no `flush`. Default: `None`, which is `"append"`.
-        sync: When to wait until records are on the disk, besides `sync()` and `append(..., sync=True)`. `"never"`: not
-            at all; `"close"`: when the writer is closed; `"append"`: before each `append` returns. Every setting but
-            `"never"` also syncs on close, and so do the next two. Default: `"never"`.
-        sync_len: Instead of `sync`: sync within the `append` with which this many bytes have been appended since the
-            last sync.
-        sync_interval: Instead of `sync`: sync within the first `append` that comes this many seconds after the last
-            sync, or later. While nothing is appended, nothing is synced: no thread runs in the background.
-        on_torn_tail: For `"a"`, if the file does not end with a whole record. `"refuse"`: raise. `"truncate"`: cut off
-            what a crash can have left after the last whole record; damage raises, and so does what one flipped bit
-            explains, or a file without any valid fragment. `"pad"`: leave every byte, and continue in the next block,
-            damage or not; readers keep reporting the skipped bytes. Default: `"refuse"`.
-        checkpoint: For `"a"`: a file offset at which a record begins or ends and before which all is known to be on the
-            disk, such as an earlier `durable_offset`. The file is read from there on to find its end, and what follows
-            is written again before a sync may cover it. Default: `None`, the beginning, and nothing is written again
-            unless a sync of this file has failed in this process.
-        preallocate_len: Ask the file system for room this many bytes at a time (Linux only, elsewhere without effect).
-            The length of the file stays that of its records. Default: 0, not at all.
-        record_len_max: Refuse to write a longer record, with `RecordTooLargeError`, in bytes. Default: 1 GiB, as for
-            `Reader`: what is longer can be read only with the option of the same name.
+        sync: When to wait until records are on the disk, besides `sync()` and `append(...,
+            sync=True)`. `"never"`: not at all; `"close"`: when the writer is closed;
+            `"append"`: before each `append` returns. Every setting but `"never"` also syncs on
+            close, and so do the next two. Default: `"never"`.
+        sync_len: Instead of `sync`: sync within the `append` with which this many bytes have
+            been appended since the last sync. Default: `None`.
+        sync_interval: Instead of `sync`: sync within the first `append` that comes this many
+            seconds after the last sync, or later. While nothing is appended, nothing is synced:
+            no thread runs in the background. Default: `None`.
+        on_torn_tail: For `"a"`, if the file does not end with a whole record. `"refuse"`:
+            raise. `"truncate"`: cut off what a crash can have left after the last whole record;
+            damage raises, and so does what one flipped bit explains, or a file without any
+            valid fragment. `"pad"`: leave every byte, and continue in the next block, damage or
+            not; readers keep reporting the skipped bytes. Default: `"refuse"`.
+        checkpoint: For `"a"`: a file offset at which a record begins or ends and before which
+            all is known to be on the disk, such as an earlier `durable_offset`. The file is
+            read from there on to find its end, and what follows is written again before a sync
+            may cover it. Default: `None`, the beginning, and nothing is written again unless a
+            sync of this file has failed in this process.
+        preallocate_len: Ask the file system for room this many bytes at a time (Linux only,
+            elsewhere without effect). The length of the file stays that of its records.
+            Default: 0, not at all.
+        record_len_max: Refuse to write a longer record, with `RecordTooLargeError`, in bytes.
+            Default: 1 GiB, as for `Reader`: what is longer can be read only with the option of the
+            same name.
 
     Raises:
         OSError: The file cannot be opened. For `"x"` an existing file is a `FileExistsError`.
         BlockingIOError: Another writer has the file open.
-        TornTailError: For `"a"`, the file ends in an incomplete record or in zeros, and the choice is to refuse.
+        TornTailError: For `"a"`, the file ends in an incomplete record or in zeros, and the
+            choice is to refuse.
         CorruptionError: For `"a"`, the file is damaged, and the choice is not to pad.
-        DialectError: For `"a"`, the file is in another dialect than the one that is named, or is no log; or its
-            dialect is one whose logs are never appended to: those with a log number, and compressed ones.
+        DialectError: For `"a"`, the file is in another dialect than the one that is named, or
+            is no log; or its dialect is one whose logs are never appended to: those with a log
+            number, and compressed ones.
+        TypeError: `sink` is no path and has no `write`, or is a text file.
         ValueError: An option has no such value, or makes no sense here.
 
     >>> with cordwood.Writer("example.log", "w") as writer:
@@ -540,35 +799,94 @@ class Writer:
         record_len_max: int = 1073741824,
     ) -> Self: ...
     def append(self, record: ReadableBuffer, /, *, sync: bool = False) -> int:
-        """Appends a record and returns its file offset: that of its first fragment's header.
+        """Appends a record.
 
         Args:
             record: `bytes` or any other buffer.
-            sync: Return when it and all before it are on the disk. Threads that wait for this share one sync.
-                Default: `False`.
+            sync: Return when it and all before it are on the disk. Threads that wait for this share
+                one sync. Default: `False`.
+
+        Returns:
+            The file offset of its first fragment's header, in bytes.
 
         Raises:
-            OSError: A write or a sync failed. The message says what is on the disk and whether the writer can be used
-                on. The record is not in the log if the write was undone; if only the sync failed, it may be.
+            OSError: A write or a sync failed. The message says what is on the disk and whether the
+                writer can still be used. The record is not in the log if the write was undone; if
+                only the sync failed, it may be.
+            TypeError: `record` is not bytes-like.
+            ValueError: The writer is closed.
             RecordTooLargeError: The record is longer than `record_len_max`. It is not in the log.
-            MemoryError: There is no memory for the record, and it is not in the log. Or only the offset that is
-                returned cannot be allocated: then the record is in the log, and `tell()` is after it.
+            MemoryError: There is no memory for the record, and it is not in the log. Or only the
+                offset that is returned cannot be allocated: then the record is in the log, and
+                `tell()` is after it.
+
+        >>> with cordwood.open("example.log", "w") as writer:
+        ...     writer.append(b"one"), writer.append(b"two", sync=True)
+        (0, 10)
         """
     def extend(self, records: Iterable[ReadableBuffer], /) -> int:
-        """Appends all records of an iterable and returns how many there were. If it raises, those before are there."""
+        """Appends all records of an iterable. If it raises, those before are in the log.
+
+        Args:
+            records: An iterable of `bytes` or other buffers.
+
+        Returns:
+            How many records there were.
+
+        Raises:
+            OSError: As for `append`.
+            TypeError: A record is not bytes-like.
+            ValueError: The writer is closed.
+            MemoryError: As for `append`.
+
+        >>> with cordwood.open("example.log", "w") as writer:
+        ...     writer.extend([b"one", b"two"])
+        2
+        """
     def tell(self) -> int:
-        """The length of the log with all records so far, in bytes, whether they are written out yet or not."""
+        """The length of the log with all records so far, whether they are written out yet or not.
+
+        Returns:
+            The length in bytes: the file offset after the last record.
+
+        Raises:
+            ValueError: The writer is closed.
+
+        >>> with cordwood.open("example.log", "w") as writer:
+        ...     writer.append(b"one"), writer.tell()
+        (0, 10)
+        """
     def flush(self) -> None:
         """Hands all records so far to the operating system, or to the sink.
 
         They then survive the end of this process, not that of the machine.
-        """
-    def sync(self) -> None:
-        """Flushes, and waits until the records are on the disk. Of a new file, its name is put there, too.
 
         Raises:
-            OSError: They may not be, and never will be: a failed sync cannot be repeated, so the writer stays unusable.
+            OSError: As for `append`.
+            ValueError: The writer is closed.
+
+        >>> with cordwood.open("example.log", "w", flush="close") as writer:
+        ...     _ = writer.append(b"one")
+        ...     writer.flush()
+        ...     list(cordwood.open("example.log"))
+        [b'one']
+        """
+    def sync(self) -> None:
+        """Flushes, and waits until the records are on the disk.
+
+        Of a new file, its name is put there, too.
+
+        Raises:
+            OSError: They may not be, and never will be: a failed sync cannot be repeated, so the
+                writer stays unusable.
             io.UnsupportedOperation: The sink has no file descriptor.
+            ValueError: The writer is closed.
+
+        >>> with cordwood.open("example.log", "w") as writer:
+        ...     _ = writer.append(b"one")
+        ...     writer.sync()
+        ...     writer.durable_offset
+        10
         """
     @property
     def durable_offset(self) -> int:
@@ -578,20 +896,33 @@ class Writer:
         """
     @property
     def recovered_tail(self) -> SkippedRegion | None:
-        """What followed the last whole record when the log was opened with `"a"`: now cut off, or left there."""
+        """What followed the last whole record when the log was opened with `"a"`; else `None`.
+
+        It is cut off now, or left there, as `on_torn_tail` says.
+        """
     @property
     def path(self) -> str | None:
-        """The path, if the sink is one."""
+        """The path, if the sink is one; else `None`."""
     @property
     def closed(self) -> bool:
         """Whether `close` has been called."""
     def close(self) -> None:
         """Flushes, syncs if `sync` says so, and closes the file. Closing twice is no error.
 
-        If other threads wait for a sync, it waits until they have it. Then another writer may open the file. In a
-        forked child it only closes the child's copy of the descriptor.
+        If other threads wait for a sync, it waits until they have it. Then another writer may open
+        the file. In a forked child it only closes the child's copy of the descriptor.
 
         An object that was passed in is only flushed.
+
+        Raises:
+            OSError: A write or a sync failed. The writer is closed all the same.
+
+        >>> writer = cordwood.open("example.log", "w")
+        >>> writer.append(b"one")
+        0
+        >>> writer.close()
+        >>> list(cordwood.open("example.log"))
+        [b'one']
         """
     def __enter__(self) -> Self: ...
     def __del__(self) -> None: ...
@@ -601,7 +932,14 @@ class Writer:
 
 @final
 class Report:
-    """What is in a log, and what is wrong with it."""
+    """What is in a log, and what is wrong with it: what `verify` and `salvage` return.
+
+    >>> with cordwood.open("example.log", "w") as writer:
+    ...     writer.extend([b"one", b"two"])
+    2
+    >>> cordwood.verify("example.log")
+    <cordwood.Report: ok=True, record_count=2, skipped=0, end=End(kind='clean', offset=20)>
+    """
 
     @property
     def dialect(self) -> Dialect:
@@ -614,7 +952,7 @@ class Report:
         """Records that were returned."""
     @property
     def salvaged_count(self) -> int:
-        """How many of these begin behind damage in the same block: only with the policy `"salvage"`."""
+        """How many of these begin after damage in the same block: only under the policy `"salvage"`."""
     @property
     def payload_len(self) -> int:
         """Bytes of data in the records, without headers and trailers."""
@@ -626,9 +964,12 @@ class Report:
         """
     @property
     def skipped(self) -> list[SkippedRegion]:
-        """What was not returned, in the order of the offsets, each with its `bit_flip`: the first 100,000 regions.
+        """What was not returned, in the order of the offsets: the first 100,000 regions.
 
-        Regions that touch are one, if the reason with all its details is the same and no flipped bit explains either.
+        Each has its `bit_flip`, if one flipped bit explains it.
+
+        Adjacent regions are one, if the reason with all its details is the same and no flipped bit
+        explains either.
         """
     @property
     def skipped_len(self) -> int:
@@ -644,26 +985,37 @@ class Report:
         """How the records ended."""
     @property
     def other_log_number(self) -> int | None:
-        """The number of another log, if all of the file belongs to that: the file's name, or `dialect`, has this log's.
+        """The number of another log, if the whole file belongs to it; else `None`.
 
-        The file was recycled and nothing has been written to this log yet, or it was renamed or copied.
+        The file's name, or `dialect`, has this log's number: the file was recycled and nothing has
+        been written to this log yet, or it was renamed or copied.
         """
     @property
     def not_kept(self) -> tuple[str, ...]:
         """What `salvage` could not give the new log; empty after `verify`.
 
-        `"synced_offsets"`: how far the file had been synced, which some records of Pebble's say. `"bad_metadata"` and
-        `"ignored_kinds"`: what the engine wrote for itself and is not as it writes it, or is not known.
-        `"compression"`: this build does not compress.
+        `"synced_offsets"`: how far the file had been synced, as some records of Pebble state.
+        `"bad_metadata"` and `"ignored_kinds"`: what the engine wrote for itself and is not as it
+        writes it, or is not known. `"compression"`: this build does not compress.
         """
     __hash__: ClassVar[None]  # type: ignore[assignment]
     def __eq__(self, other: object, /) -> bool: ...
 
 @final
 class Stat:
-    """What is in a log, in numbers.
+    """What is in a log, in numbers: what `stat` returns.
 
-    `payload_len`, seven bytes of header for each fragment, `trailer_len` and `skipped_len` add up to `file_len`.
+    In LevelDB's format, `payload_len`, seven bytes of header for each fragment, `trailer_len`
+    and `skipped_len` add up to `file_len`. In others headers can be longer.
+
+    >>> with cordwood.open("example.log", "w") as writer:
+    ...     writer.extend([b"one", b"two"])
+    2
+    >>> stat = cordwood.stat("example.log")
+    >>> stat
+    <cordwood.Stat: record_count=2, payload_len=6, end=End(kind='clean', offset=20)>
+    >>> stat.payload_len + 7 * stat.full_count == stat.file_len
+    True
     """
 
     @property
@@ -686,7 +1038,7 @@ class Stat:
         """Bytes in a record on average; `None` if there is none."""
     @property
     def full_count(self) -> int:
-        """FULL fragments of the records."""
+        """FULL fragments of the records: records in one piece."""
     @property
     def first_count(self) -> int:
         """FIRST fragments of the records."""
@@ -698,7 +1050,7 @@ class Stat:
         """LAST fragments of the records."""
     @property
     def block_count(self) -> int | None:
-        """Blocks in the file, the last one whole or not."""
+        """Blocks of 32 KiB in the file, the last one whole or not; `None` if `file_len` is."""
     @property
     def trailer_len(self) -> int:
         """Bytes of trailers: at the ends of blocks, too few for a header."""
@@ -710,30 +1062,34 @@ class Stat:
         """Bytes of these that are damage: in regions of `Severity.CORRUPTION`."""
     @property
     def file_len(self) -> int | None:
-        """Bytes of the file."""
+        """Bytes of the file; `None` if they are not known."""
     @property
     def end(self) -> End:
         """How the records ended."""
     @property
     def other_log_number(self) -> int | None:
-        """The number of another log, if all of the file belongs to that: the file's name, or `dialect`, has this log's.
+        """The number of another log, if the whole file belongs to it; else `None`.
 
-        The file was recycled and nothing has been written to this log yet, or it was renamed or copied.
+        The file's name, or `dialect`, has this log's number: the file was recycled and nothing has
+        been written to this log yet, or it was renamed or copied.
         """
     __hash__: ClassVar[None]  # type: ignore[assignment]
     def __eq__(self, other: object, /) -> bool: ...
 
 @final
 class WriteBatch:
-    """The record of a write-ahead log of LevelDB, RocksDB or Pebble: operations that take effect all together.
+    """The record of a write-ahead log of LevelDB, RocksDB or Pebble: operations that are one unit.
 
-    Iterating gives the operations. They are read as they are asked for: a batch that is damaged gives those in front
-    of the damage, then raises. What can be read can be written: `bytes` of what `build` makes of them is the record.
+    Iterating gives the operations, in order. They are decoded one by one: a batch that is
+    damaged gives those before the damage, then raises `PayloadError`, as it does if the header
+    states another count. `len(batch)` decodes all and raises the same; `bool(batch)` says
+    whether there are any; `bytes(batch)` is the record. What can be read can be written:
+    `bytes` of what `build` makes of the operations is the record.
 
     Args:
-        record: The record. Only its header is looked at yet.
-        engine: `"rocksdb"`, of which LevelDB knows the first two tags, or `"pebble"`. Five tags mean one thing in the
-            one and another in the other. Default: `"rocksdb"`.
+        record: The record. Only its header is decoded yet.
+        engine: `"rocksdb"`, of which LevelDB knows the first two tags, or `"pebble"`. Five tags
+            have one meaning in RocksDB and another in Pebble. Default: `"rocksdb"`.
 
     Raises:
         PayloadError: The record is shorter than the header of a batch.
@@ -741,7 +1097,8 @@ class WriteBatch:
         ValueError: There is no such engine.
 
     >>> from cordwood.payload import Operation, WriteBatch
-    >>> batch = WriteBatch.build(100, [Operation("put", key=b"k", value=b"v"), Operation("delete", key=b"old")])
+    >>> operations = [Operation("put", key=b"k", value=b"v"), Operation("delete", key=b"old")]
+    >>> batch = WriteBatch.build(100, operations)
     >>> bytes(batch).hex(" ", -4)
     '64000000 00000000 02000000 01016b01 7600036f 6c64'
     >>> for operation in WriteBatch(bytes(batch)):
@@ -753,16 +1110,25 @@ class WriteBatch:
     def __new__(cls, record: ReadableBuffer, *, engine: str = "rocksdb") -> Self: ...
     @staticmethod
     def build(sequence: int, operations: Iterable[Operation], *, engine: str = "rocksdb") -> WriteBatch:
-        """A batch of these operations. The count in its header is that of those that count.
+        """Makes a batch of operations. The count in its header is that of the operations that count.
 
         Args:
             sequence: The sequence number of the first operation.
-            operations: The operations, in order. Their own sequence numbers are of no account.
+            operations: The operations, in order. Their own sequence numbers are ignored.
             engine: As for the class.
+
+        Returns:
+            The batch.
 
         Raises:
             PayloadError: The engine does not know one of the operations, or something is too large.
+            TypeError: Something in `operations` is no `Operation`.
+            ValueError: There is no such engine.
             OverflowError: `sequence` is not a number of 64 bits.
+
+        >>> from cordwood.payload import Operation, WriteBatch
+        >>> WriteBatch.build(7, [Operation("put", key=b"k", value=b"v")])
+        <cordwood.payload.WriteBatch: sequence=7, count=1>
         """
     @property
     def sequence(self) -> int:
@@ -774,27 +1140,23 @@ class WriteBatch:
     def engine(self) -> str:
         """`"rocksdb"` or `"pebble"`."""
     def to_dict(self) -> dict[str, object]:
-        """The batch as JSON has it: `sequence`, `count`, and `operations` with the attributes that each has.
+        """The batch in the form that JSON can hold.
 
         Bytes become text if they are UTF-8, and `{"base64": "..."}` if they are not.
 
-        Raises:
-            PayloadError: The batch is damaged.
-        """
-    def __len__(self) -> int:
-        """How many operations there are.
+        Returns:
+            `sequence`, `count`, and `operations` with the attributes that each has.
 
         Raises:
             PayloadError: The batch is damaged.
-        """
-    def __bool__(self) -> bool:
-        """Whether there are any operations."""
-    def __iter__(self) -> Iterator[Operation]:
-        """The operations, in order.
 
-        Raises:
-            PayloadError: What stands there is no operation; or, behind the last one, the header states another count.
+        >>> from cordwood.payload import Operation, WriteBatch
+        >>> WriteBatch.build(7, [Operation("delete", key=b"k")]).to_dict()["operations"]
+        [{'kind': 'delete', 'sequence': 7, 'column_family': 0, 'key': 'k'}]
         """
+    def __len__(self) -> int: ...
+    def __bool__(self) -> bool: ...
+    def __iter__(self) -> Iterator[Operation]: ...
     def __bytes__(self) -> bytes:
         """The record."""
     def __eq__(self, other: object, /) -> bool: ...
@@ -804,22 +1166,29 @@ class WriteBatch:
 class Operation:
     """An operation of a `WriteBatch`.
 
-    An attribute is `None` if operations of this kind do not have it. Two operations are equal if they say the same,
-    whatever their sequence numbers are. One that was read from a record keeps that record in memory.
+    Iterating over one gives them; the class makes those for `WriteBatch.build`.
+
+    An attribute is `None` if operations of this kind do not have it. Two operations are equal
+    if they say the same, whatever their sequence numbers are. One that was read from a record
+    keeps that record in memory.
 
     Args:
-        kind: An `OperationKind`, or its name. It decides which of the others are to be given: all that it has.
+        kind: An `OperationKind`, or its name. It decides which of the others are to be given:
+            all that it has.
         column_family: The number of the column family. Default: 0, the default one.
-        key: See below.
-        end_key: See below.
-        value: See below.
-        xid: See below.
-        timestamp: See below.
-        write_unix_time: See below.
+        key: The key; of a range, the first one.
+        end_key: The key after the last one of a range.
+        value: The value; of log data, the data.
+        xid: The name of a transaction.
+        timestamp: The timestamp of a commit.
+        write_unix_time: When the value was written, in seconds since 1970.
 
     Raises:
-        TypeError: Something that this kind has is missing, or there is something that it has not.
+        TypeError: Something that this kind has is missing, or there is something that it has
+            not.
         ValueError: There is no such kind.
+        OverflowError: A number is negative, or has too many bits.
+        PayloadError: Something is too large.
 
     >>> from cordwood.payload import Operation
     >>> operation = Operation("delete_range", key=b"a", end_key=b"c", column_family=3)
@@ -841,13 +1210,14 @@ class Operation:
     ) -> Self: ...
     @property
     def kind(self) -> OperationKind:
-        """What it does."""
+        """What it does: an `OperationKind`."""
     @property
     def sequence(self) -> int | None:
-        """The sequence number: that of the batch, and one more for each operation before it that counts.
+        """The sequence number: the batch's, plus one for each operation before it that counts.
 
-        `None` if it does not count, or was not read from a batch. RocksDB's write policies WritePrepared and
-        WriteUnprepared give one number to all operations of a batch; the record does not say so.
+        `None` if it does not count, or was not read from a batch. RocksDB's write policies
+        WritePrepared and WriteUnprepared give one number to all operations of a batch; the record
+        does not say so.
         """
     @property
     def column_family(self) -> int | None:
@@ -857,7 +1227,7 @@ class Operation:
         """The key; of a range, the first one."""
     @property
     def end_key(self) -> bytes | None:
-        """The key behind the last one of a range."""
+        """The key after the last one of a range."""
     @property
     def value(self) -> bytes | None:
         """The value; of log data, the data. What the engine wraps in it is not unwrapped."""
@@ -871,7 +1241,10 @@ class Operation:
     def write_unix_time(self) -> int | None:
         """When the value was written, in seconds since 1970."""
     def attributes(self) -> dict[str, str | int | bytes]:
-        """All that it has, by the names of the attributes: faster than to ask for one after the other.
+        """All that it has, by the names of the attributes: faster than one attribute after the other.
+
+        Returns:
+            The attributes that are not `None`; `kind` as `str`.
 
         >>> from cordwood.payload import Operation
         >>> Operation("put", key=b"k", value=b"v").attributes()
@@ -883,13 +1256,18 @@ class Operation:
 
 @final
 class VersionEdit:
-    r"""The record of a MANIFEST of LevelDB or RocksDB: what changes from one version of the database to the next.
+    r"""The record of a MANIFEST of LevelDB or RocksDB: what changes in one version of the database.
+
+    Iterating gives the same as `fields`, one at a time: as objects, the fields of a long record
+    take many times its bytes. `bytes(edit)` encodes the fields again, which gives the record,
+    byte for byte.
 
     Args:
-        record: The record. All of it is looked at.
+        record: The record. All of it is decoded.
 
     Raises:
-        PayloadError: The record is no version edit. Tags that only Pebble knows are unknown here.
+        PayloadError: The record is no version edit. Tags that only Pebble knows are unknown
+            here.
         TypeError: `record` is not bytes-like.
 
     >>> from cordwood.payload import VersionEdit
@@ -904,13 +1282,20 @@ class VersionEdit:
     def __new__(cls, record: ReadableBuffer) -> Self: ...
     @property
     def fields(self) -> list[Field]:
-        """The fields, in the order in which they stand."""
-    def __iter__(self) -> Iterator[Field]:
-        """The same, one at a time: as objects, the fields of a long record take many times its bytes."""
+        """The fields, in the order in which they stand. Each use makes a new list."""
+    def __iter__(self) -> Iterator[Field]: ...
     def to_dict(self) -> dict[str, object]:
-        """The edit as JSON has it: `fields`, each with `kind`, `tag` and `value`.
+        r"""The edit in the form that JSON can hold.
 
-        Bytes become text if they are UTF-8, and `{"base64": "..."}` if they are not; `None` is left out.
+        Bytes become text if they are UTF-8, and `{"base64": "..."}` if they are not; `None` is left
+        out.
+
+        Returns:
+            `fields`, each with `kind`, `tag` and `value`.
+
+        >>> from cordwood.payload import VersionEdit
+        >>> VersionEdit(b"\x02\x04").to_dict()
+        {'fields': [{'kind': 'log_number', 'tag': 2, 'value': 4}]}
         """
     def __bytes__(self) -> bytes:
         """The fields, encoded again: the record, byte for byte."""
@@ -929,23 +1314,30 @@ def verify(
     record_len_max: int = 1073741824,
     progress: Callable[[int], object] | None = None,
 ) -> Report:
-    """Reads a log to its end, and reports what is in it and what is wrong with it. Damage is no error here.
+    """Reads a log to its end, and reports what is in it and what is wrong with it.
+
+    Damage is no error here.
 
     Args:
         source: What `Reader` takes.
-        threads: Read it in so many parts at a time, 1 to 256. The report is the same for any number. An object with
-            `read` is read by one, and so is anything with the policy `"stop"` and a log with log numbers. Default: 1.
-        dialect: As for `Reader`.
-        on_corruption: Go on behind damage at the next block (`"skip"`), end there (`"stop"`), or look for sound records
-            in the same block (`"salvage"`). Default: `"skip"`.
-        start: As for `Reader`.
-        end: As for `Reader`.
-        verify_checksums: As for `Reader`.
-        record_len_max: As for `Reader`.
-        progress: Called with the number of bytes of each read, up to a few MiB, by the thread that has read them. If
-            it raises, so does this function. Default: `None`.
+        threads: Read it in this many parts at a time, 1 to 256. The report is the same for any
+            number. An object with `read` is read by one thread, and so is anything under the
+            policy `"stop"` and a log with log numbers. Default: 1.
+        dialect: As for `Reader`. Default: `None`.
+        on_corruption: Continue after damage at the next block (`"skip"`), end there (`"stop"`),
+            or search for valid records in the same block (`"salvage"`). Default: `"skip"`.
+        start: As for `Reader`: a file offset in bytes. Default: 0.
+        end: As for `Reader`: a file offset in bytes. Default: `None`.
+        verify_checksums: As for `Reader`. Default: `True`.
+        record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
+        progress: Called with the number of bytes of each read, up to a few MiB, by the thread
+            that has read them. If it raises, so does this function. Default: `None`.
+
+    Returns:
+        The report. `ok` says whether there is no damage.
 
     Raises:
+        DialectError: It is no log.
         OSError: The source cannot be opened or read.
         TypeError: `source` is nothing that `Reader` takes.
         ValueError: An option has no such value.
@@ -966,28 +1358,34 @@ def salvage(
     record_len_max: int = 1073741824,
     progress: Callable[[int], object] | None = None,
 ) -> Report:
-    """Reads a log with the policy `"salvage"`, and writes all its records to a new log.
+    """Reads a log under the policy `"salvage"`, and writes all its records to a new log.
 
-    The source is not changed. The new log is written beside `destination` under another name, put on the disk, and gets
-    its name last: what has the name is complete. If anything fails, what was written is removed.
+    The source is not changed. The new log is written in the folder of `destination` under
+    another name, synced, and renamed last: what has the name is complete. If anything fails,
+    what was written is removed.
 
     Args:
         source: What `Reader` takes.
-        destination: The path of the new log. It must not exist. It is as the source is: its dialect, its log number,
-            what the engine wrote for itself. RocksDB and Pebble look for the number of a log in the name of its file.
-        dialect: As for `Reader`.
-        record_len_max: As for `Reader`.
-        progress: As for `verify`.
+        destination: The path of the new log. It must not exist. It is as the source is: its
+            dialect, its log number, what the engine wrote for itself. RocksDB and Pebble look
+            for the number of a log in the name of its file.
+        dialect: As for `Reader`. Default: `None`.
+        record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
+        progress: As for `verify`. Default: `None`.
 
     Returns:
         The report about `source`.
 
     Raises:
+        DialectError: `source` is no log.
         FileExistsError: There is something at `destination`. It is left as it is.
-        OSError: The source cannot be opened or read, the new log cannot be written, or `destination` has the name of
-            another log than the one whose number the records carry.
-        OtherLogError: All of `source` belongs to another log than its name or `dialect` says. Nothing is written.
+        OSError: The source cannot be opened or read, the new log cannot be written, or
+            `destination` has the name of another log than the one whose number the records
+            carry.
+        OtherLogError: All of `source` belongs to another log than its name or `dialect` says.
+            Nothing is written.
         TypeError: `source` is nothing that `Reader` takes, or `destination` is no path.
+        ValueError: There is no such dialect.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     writer.extend([b"one", b"two", b"three"])
@@ -1015,37 +1413,42 @@ def stat(
 
     Args:
         source: What `Reader` takes.
-        threads: As for `verify`.
-        dialect: As for `Reader`.
-        on_corruption: As for `verify`.
-        verify_checksums: As for `Reader`.
-        record_len_max: As for `Reader`.
-        progress: As for `verify`.
+        threads: As for `verify`. Default: 1.
+        dialect: As for `Reader`. Default: `None`.
+        on_corruption: As for `verify`. Default: `"skip"`.
+        verify_checksums: As for `Reader`. Default: `True`.
+        record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
+        progress: As for `verify`. Default: `None`.
+
+    Returns:
+        The numbers.
 
     Raises:
+        DialectError: It is no log.
         OSError: The source cannot be opened or read.
         TypeError: `source` is nothing that `Reader` takes.
-        ValueError: `threads` is not 1 to 256.
+        ValueError: `threads` is not 1 to 256, or there is no such dialect.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     writer.extend([b"one", b"two" * 20_000])
     2
     >>> stat = cordwood.stat("example.log")
-    >>> stat.record_count, stat.record_len_max, stat.full_count, stat.first_count, stat.block_count
-    (2, 60000, 1, 1, 2)
+    >>> stat.record_count, stat.record_len_max, stat.full_count, stat.first_count
+    (2, 60000, 1, 1)
     """
 
 def detect(source: Source, /) -> Dialect | None:
     """Says which dialect a log is in, by what it begins with.
 
     Args:
-        source: What `Reader` takes. Its first 96 KiB are looked at; if they do not show a log, and it is a longer file,
-            also its end and the beginnings of its blocks.
+        source: What `Reader` takes. Its first 96 KiB are read; if they do not show a log, and
+            it is a longer file, also its end and the beginnings of its blocks.
 
     Returns:
-        The dialect, with the log number if its logs have one: that in the name of the file, or else that of the first
-        fragment. `None` if it cannot be told: the file is empty, or its beginning holds no whole fragment with a right
-        checksum. `Reader` then reads `"leveldb"`.
+        The dialect, with the log number if its logs have one: that in the name of the file, or
+        else that of the first fragment. `None` if it cannot be detected: the file is empty, or
+        its beginning holds no whole fragment with a right checksum. `Reader` then reads
+        `"leveldb"`.
 
     Raises:
         DialectError: It is no log.
@@ -1062,15 +1465,34 @@ def crc32c(data: ReadableBuffer, crc: int = 0) -> int:
     """The CRC-32C of some bytes.
 
     Args:
-        data: The bytes.
-        crc: The CRC-32C of the bytes before them, to go on from there. Default: 0, that of none.
+        data: `bytes` or any other buffer.
+        crc: The CRC-32C of the bytes before them, to continue from there. Default: 0, that of
+            none.
+
+    Returns:
+        A number of 32 bits.
+
+    Raises:
+        TypeError: `data` is not bytes-like.
+        OverflowError: `crc` is not a number of 32 bits.
 
     >>> hex(cordwood.crc32c(b"123456789"))
+    '0xe3069283'
+    >>> hex(cordwood.crc32c(b"6789", cordwood.crc32c(b"12345")))
     '0xe3069283'
     """
 
 def mask(crc: int, /) -> int:
     """The form in which the format stores a CRC-32C: rotated right by 15 bits, plus a constant.
+
+    Args:
+        crc: The CRC-32C, a number of 32 bits.
+
+    Returns:
+        What the header of a fragment holds, a number of 32 bits.
+
+    Raises:
+        OverflowError: `crc` is not a number of 32 bits.
 
     >>> hex(cordwood.mask(cordwood.crc32c(b"foo")))
     '0xfebe8a61'
@@ -1079,30 +1501,56 @@ def mask(crc: int, /) -> int:
 def unmask(masked: int, /) -> int:
     """Undoes `mask`.
 
+    Args:
+        masked: What the header of a fragment holds, a number of 32 bits.
+
+    Returns:
+        The CRC-32C, a number of 32 bits.
+
+    Raises:
+        OverflowError: `masked` is not a number of 32 bits.
+
     >>> hex(cordwood.unmask(0xfebe8a61))
     '0xcfc4ae1d'
     """
 
 def decode_entity(record: ReadableBuffer, /) -> Entity:
-    """The entity in a record of a Datastore or Firestore export: what `cordwood.payload.entity.decode` returns.
+    """The entity in a record of a Datastore or Firestore export.
+
+    What `cordwood.payload.entity.decode` returns.
+
+    Args:
+        record: `bytes` or any other buffer.
+
+    Returns:
+        The entity.
 
     Raises:
         PayloadError: The record is no entity.
+        TypeError: `record` is not bytes-like.
     """
 
 @final
 class Fragment:
-    """A fragment, or a stretch of a block that is none. `fragments` gives them."""
+    """A fragment, or a stretch of a block that is none. `cordwood.fragments` gives them.
+
+    `len(fragment)` is the number of bytes from `offset` to `end_offset`.
+
+    >>> with cordwood.open("example.log", "w") as writer:
+    ...     _ = writer.append(b"one")
+    >>> next(cordwood.fragments("example.log"))
+    Fragment(offset=0, end_offset=10, name='full')
+    """
 
     @property
     def offset(self) -> int:
         """File offset of the first byte."""
     @property
     def end_offset(self) -> int:
-        """File offset behind the last byte. Behind damage that is where the next fragment was found."""
+        """File offset after the last byte. After damage that is where the next fragment was found."""
     @property
     def block(self) -> int:
-        """Which block it lies in, counted from 0."""
+        """The number of the block that it lies in, counted from 0."""
     @property
     def name(self) -> FragmentName:
         """What it is: `"full"`, `"first"`, `"trailer"`, ..."""
@@ -1111,34 +1559,39 @@ class Fragment:
         """The type byte; `None` where there is no header."""
     @property
     def payload_len(self) -> int | None:
-        """Bytes of payload, as the header states them, right or wrong."""
+        """Bytes of payload that the header states, right or wrong; `None` where there is no header."""
     @property
     def stored(self) -> int | None:
-        """The CRC that the header states, without the mask."""
+        """The CRC-32C that the header states, without the mask; `None` where there is no header."""
     @property
     def computed(self) -> int | None:
-        """The CRC of what it should cover; `None` where that passes the end of the block or of the file."""
+        """The CRC-32C of what it should cover; `None` where that passes the end of block or file."""
     @property
     def log_number(self) -> int | None:
-        """The number of the log, where headers of this type carry one."""
+        """The number of the log, where headers of this type carry one; else `None`."""
     @property
     def synced_offset(self) -> int | None:
-        """How far the file had been synced, where headers of this type say so."""
+        """How far the file had been synced, in bytes, where headers of this type say so; else `None`."""
     @property
     def reason(self) -> Reason | None:
-        """Why these bytes were not returned as part of a record; `None` if they were, and for trailers."""
+        """Why these bytes were not returned as part of a record.
+
+        `None` if they were, and for trailers.
+        """
     @property
     def severity(self) -> Severity | None:
-        """How bad that is."""
+        """How severe that is; `None` if there is no reason."""
     @property
     def record_offset(self) -> int | None:
-        """File offset of the record of which it is a part, if that was returned."""
+        """File offset of the record of which it is a part, if that was returned; else `None`."""
     @property
     def salvaged(self) -> bool:
-        """Whether that record begins behind damage in the same block: only the policy `"salvage"` returns it."""
+        """Whether that record begins after damage in the same block.
+
+        Only the policy `"salvage"` returns such a record.
+        """
     __match_args__ = ("offset", "end_offset", "name")
-    def __len__(self) -> int:
-        """Bytes from `offset` to `end_offset`."""
+    def __len__(self) -> int: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
 
@@ -1151,22 +1604,26 @@ class Fragments:
 
 @final
 class Runs:
-    """The iterator that `runs` returns."""
+    """The iterator that `runs` returns. A run does not cross the end of a block."""
 
     def __iter__(self) -> Self: ...
     def __next__(self) -> tuple[int, int, str, str | None, str | None, int]: ...
 
 def fragments(source: Source, *, dialect: Dialect | str | None = None) -> Iterator[Fragment]:
-    """Takes a log apart: gives every fragment, and every stretch that is none, with what is wrong with it.
+    """Gives every fragment of a log, and every stretch that is none, with what is wrong with it.
 
-    They tile the file: each begins where the one before it ends, and none crosses the end of a block. Damage is no
-    error here. What the policy `"salvage"` of `Reader` returns or skips decides: in a region that it skips, each
-    fragment carries the region's reason. Memory does not grow with the log.
+    They tile the file: each begins where the one before it ends, and none crosses the end of a
+    block. Damage is no error here. What the policy `"salvage"` of `Reader` returns or skips
+    decides: in a region that it skips, each fragment carries the region's reason. Memory does
+    not grow with the log.
 
     Args:
-        source: What `Reader` takes, if it can be read twice: a path of a file, a buffer, or an object with `read` and
-            `seek`.
-        dialect: As for `Reader`.
+        source: What `Reader` takes, if it can be read twice: a path of a file, a buffer, or an
+            object with `read` and `seek`.
+        dialect: As for `Reader`. Default: `None`.
+
+    Returns:
+        An iterator of `Fragment`.
 
     Raises:
         DialectError: It is no log, on the first step.
@@ -1178,15 +1635,24 @@ def fragments(source: Source, *, dialect: Dialect | str | None = None) -> Iterat
     >>> with cordwood.open("example.log", "w") as writer:
     ...     writer.extend([b"one", b"two"])
     2
-    >>> [(fragment.offset, fragment.name.value, fragment.reason) for fragment in cordwood.fragments("example.log")]
-    [(0, 'full', None), (10, 'full', None)]
+    >>> for fragment in cordwood.fragments("example.log"):
+    ...     print(fragment.offset, fragment.name, fragment.reason)
+    0 full None
+    10 full None
     """
 
 def runs(
     source: Source, *, dialect: Dialect | str | None = None
 ) -> Iterator[tuple[int, int, str, str | None, str | None, int]]:
-    """Gives `fragments` with neighbours of one block that have the same name and the same reason as one.
+    """Gives `fragments`, with neighbours of the same name and reason in one block as one.
 
-    For pictures of long logs. Each is the offset, the end offset, the name, the reason, its severity and the number of
-    fragments.
+    For pictures of long logs.
+
+    Args:
+        source: As for `fragments`.
+        dialect: As for `fragments`. Default: `None`.
+
+    Returns:
+        An iterator of tuples: the offset, the end offset, the name, the reason, its severity
+        and the number of fragments.
     """

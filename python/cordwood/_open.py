@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, overload
+from os import PathLike
+from typing import Any, Literal, overload
 
-from cordwood._native import Follower, Reader, Writer
-
-if TYPE_CHECKING:
-    from os import PathLike
-
-    from cordwood._native import Dialect
-    from cordwood.typing import Sink, Source
+from cordwood._native import Dialect, Follower, Reader, Writer
+from cordwood.typing import Sink, Source
 
 
 @overload
 def open(  # noqa: A001
     source: Source,
-    mode: Literal["r"] = "r",
+    mode: Literal["r", "rb"] = "r",
     *,
     dialect: Dialect | str | None = None,
     on_corruption: Literal["raise", "skip", "stop", "salvage"] = "raise",
     start: int = 0,
     end: int | None = None,
     verify_checksums: bool = True,
-    record_len_max: int = 1 << 30,
+    record_len_max: int = 1073741824,
 ) -> Reader: ...
 @overload
 def open(  # noqa: A001
     source: Sink,
-    mode: Literal["w", "x", "a"],
+    mode: Literal["w", "wb", "x", "xb", "a", "ab"],
     *,
     dialect: Dialect | str | None = None,
     flush: Literal["append", "close"] | None = None,
@@ -38,27 +34,74 @@ def open(  # noqa: A001
     on_torn_tail: Literal["refuse", "truncate", "pad"] = "refuse",
     checkpoint: int | None = None,
     preallocate_len: int = 0,
-    record_len_max: int = 1 << 30,
+    record_len_max: int = 1073741824,
 ) -> Writer: ...
-def open(source: Any, mode: str = "r", **options: Any) -> Reader | Writer:  # noqa: A001
+@overload
+def open(  # noqa: A001
+    source: Source | Sink,
+    mode: str,
+    *,
+    # The options that are for reading and for writing.
+    dialect: Dialect | str | None = None,
+    record_len_max: int = 1073741824,
+) -> Reader | Writer: ...
+def open(  # noqa: A001
+    source: Source | Sink,
+    mode: str = "r",
+    *,
+    dialect: Dialect | str | None = None,
+    record_len_max: int = 1073741824,
+    on_corruption: Literal["raise", "skip", "stop", "salvage"] = "raise",
+    start: int = 0,
+    end: int | None = None,
+    verify_checksums: bool = True,
+    flush: Literal["append", "close"] | None = None,
+    sync: Literal["never", "close", "append"] = "never",
+    sync_len: int | None = None,
+    sync_interval: float | None = None,
+    on_torn_tail: Literal["refuse", "truncate", "pad"] = "refuse",
+    checkpoint: int | None = None,
+    preallocate_len: int = 0,
+) -> Reader | Writer:
     """Opens a log to read its records or to write some.
 
     Args:
         source: To read: a path, bytes or any other buffer (`mmap` among them), or an object with `read`.
             To write: a path, or an object with `write`.
         mode: `"r"` reads. `"w"` writes a new file in place of any that is there, `"x"` writes a new file and fails if
-            one is there, `"a"` appends.
-        **options: Those of `Reader` or `Writer`.
+            one is there, `"a"` appends. `"rb"`, `"wb"`, `"xb"` and `"ab"` mean the same: a log is never text.
+            Default: `"r"`.
+        dialect: A `Dialect` or its name, as for `Reader` and `Writer`. Default: `None`: that of the file, and
+            `"leveldb"` for a new one.
+        record_len_max: Refuse a longer record, in bytes, as for `Reader` and `Writer`. Default: 1 GiB.
+        on_corruption: To read: what to do with damage, as for `Reader`. Default: `"raise"`.
+        start: To read: return only what begins at or after this file offset, in bytes. Default: 0.
+        end: To read: return only what begins before this file offset, in bytes. Default: `None`, the end of the file.
+        verify_checksums: To read: check each checksum. Default: `True`.
+        flush: To write: when to hand records to the operating system, as for `Writer`. Default: `None`, which is
+            `"append"` for a path.
+        sync: To write: when to wait until records are on the disk, as for `Writer`. Default: `"never"`.
+        sync_len: To write: sync each time that this many bytes have been appended. Default: `None`.
+        sync_interval: To write: sync with the first append this many seconds after the last sync. Default: `None`.
+        on_torn_tail: To append: what to do with a file that does not end with a whole record, as for `Writer`.
+            Default: `"refuse"`.
+        checkpoint: To append: a file offset, in bytes, from which on the file is read, as for `Writer`.
+            Default: `None`, the beginning.
+        preallocate_len: To write: ask the file system for room this many bytes at a time. Default: 0, not at all.
 
     Returns:
         A `Reader` for `"r"`, else a `Writer`. Both are context managers.
 
     Raises:
-        FileNotFoundError, PermissionError, IsADirectoryError, ...: What the operating system says, with the path.
-        FileExistsError: For `"x"`.
+        OSError: What the operating system reports, with the path: `FileNotFoundError`, `PermissionError`,
+            `IsADirectoryError`, ...
+        FileExistsError: For `"x"`, there is a file.
         BlockingIOError: Another writer has the file open.
-        TornTailError, CorruptionError: For `"a"`, if the file does not end with a whole record.
+        TornTailError: For `"a"`, if the file does not end with a whole record.
+        CorruptionError: For `"a"`, if the file is damaged.
         DialectError: For `"a"`, if the file is no log, or in another dialect than the one that is named.
+        TypeError: `source` is none of the above, or an option for writing is given for reading, or the other way round.
+        ValueError: There is no such mode, or an option has no such value.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     writer.append(b"one")
@@ -67,19 +110,38 @@ def open(source: Any, mode: str = "r", **options: Any) -> Reader | Writer:  # no
     ...     list(reader)
     [b'one']
     """
-    if mode == "r":
-        for name in _WRITER_OPTIONS.intersection(options):
-            raise TypeError(f"{name} is an option for writing, and the mode is 'r'")
-        return Reader(source, **options)
-    for name in _READER_OPTIONS.intersection(options):
-        raise TypeError(f"{name} is an option for reading, and the mode is {mode!r}")
-    return Writer(source, mode, **options)  # type: ignore[arg-type]  # Writer names the modes in its error.
+    reading: dict[str, Any] = {
+        "on_corruption": on_corruption,
+        "start": start,
+        "end": end,
+        "verify_checksums": verify_checksums,
+    }
+    writing: dict[str, Any] = {
+        "flush": flush,
+        "sync": sync,
+        "sync_len": sync_len,
+        "sync_interval": sync_interval,
+        "on_torn_tail": on_torn_tail,
+        "checkpoint": checkpoint,
+        "preallocate_len": preallocate_len,
+    }
+    if mode in {"r", "rb"}:
+        _refuse(writing, "writing", mode)
+        return Reader(source, dialect=dialect, record_len_max=record_len_max, **reading)  # type: ignore[arg-type]  # Reader names what it takes.
+    _refuse(reading, "reading", mode)
+    if mode in {"wb", "xb", "ab"}:
+        mode = mode[0]
+    return Writer(source, mode, dialect=dialect, record_len_max=record_len_max, **writing)  # type: ignore[arg-type]  # Writer names the modes.
 
 
-_READER_OPTIONS = frozenset(("end", "on_corruption", "record_len_max", "start", "verify_checksums"))
-_WRITER_OPTIONS = frozenset(
-    ("checkpoint", "on_torn_tail", "preallocate_len", "flush", "sync", "sync_interval", "sync_len"),
-)
+_DEFAULTS: dict[str, object] = open.__kwdefaults__ or {}
+
+
+def _refuse(options: dict[str, object], use: str, mode: str) -> None:
+    """An option without effect is an error."""
+    for name, value in options.items():
+        if value != _DEFAULTS[name]:
+            raise TypeError(f"{name} is an option for {use}, and the mode is {mode!r}")
 
 
 def follow(
@@ -92,29 +154,34 @@ def follow(
     poll_interval: float = 0.05,
     retry_polls: int = 3,
     retry_time: float = 0.1,
-    record_len_max: int = 1 << 30,
+    record_len_max: int = 1073741824,
 ) -> Follower:
-    """Follows a log that another process, or this one, is still writing: gives each record when all of it is there.
+    """Follows a log that is still being written: gives each record when all of it is there.
+
+    The writer may be another process, or this one.
 
     Args:
         path: The file. It must exist; it may be empty.
-        start: Return only what begins at this file offset or behind it: `Follower.tell` of a run before this one.
+        start: Return only what begins at or after this file offset, in bytes: `Follower.tell` of an earlier run.
             Default: 0.
         timeout: A step of the iteration waits at most this long for a record, in seconds; then the iteration ends, and
-            a new one over the same follower goes on. 0 takes what is there and never waits. Default: `None`, for ever.
-        dialect: As for `Reader`; it is found out as soon as there is a file header or a whole fragment.
-        on_corruption: As for `Reader`.
+            a new one over the same follower continues. 0 takes what is there and never waits. Default: `None`, for
+            ever.
+        dialect: As for `Reader`; it is detected as soon as there is a file header or a whole fragment.
+            Default: `None`.
+        on_corruption: As for `Reader`; not `"salvage"`. Default: `"raise"`.
         poll_interval: How long to sleep before looking at the file again, in seconds. Default: 0.05.
-        retry_polls: What looks damaged, with no sound block behind it, is read again this many times before it is told.
-            Default: 3.
+        retry_polls: What looks damaged, with no valid block after it, is read again this many times before it is
+            reported. Default: 3.
         retry_time: And for at least this long, in seconds. Default: 0.1.
-        record_len_max: As for `Reader`. Default: 1 GiB.
+        record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
 
     Returns:
         A `Follower`: an iterator of `bytes`, also for `async for`.
 
     Raises:
         OSError: The file cannot be opened, or is no regular file.
+        TypeError: `path` is no path.
         ValueError: An option has no such value.
 
     >>> with cordwood.open("live.log", "w") as writer:

@@ -10,14 +10,22 @@ BLOCK_LEN = 1 << 15
 
 
 class Split(NamedTuple):
-    """The bytes `[start, end)` of a log: `cordwood.open(path, start=start, end=end)` gives what begins there."""
+    """The bytes `[start, end)` of a log: `cordwood.open(path, start=start, end=end)` gives what begins there.
+
+    Attributes:
+        path: The file.
+        start: File offset of the first byte, in bytes; the beginning of a block.
+        end: File offset after the last byte, in bytes. A record that begins before it is finished after it.
+
+    >>> with cordwood.open("example.log", "w") as writer:
+    ...     _ = writer.append(b"one")
+    >>> cordwood.plan_splits(["example.log"], 32_768)
+    [Split(path='example.log', start=0, end=10)]
+    """
 
     path: str
-    """The file."""
     start: int
-    """File offset of the first byte, in bytes; the begin of a block."""
     end: int
-    """File offset behind the last byte. A record that begins before it is finished behind it."""
 
 
 def plan_splits(sources: Iterable[str | PathLike[str]], split_len: int) -> list[Split]:
@@ -33,8 +41,8 @@ def plan_splits(sources: Iterable[str | PathLike[str]], split_len: int) -> list[
         The ranges, file by file and in the order of the offsets. Those of a file cover it; an empty file has none.
 
     Raises:
-        OSError: A file is missing.
-        TypeError: `sources` is one path.
+        OSError: A file is missing, or may not be asked for its length.
+        TypeError: `sources` is one path, or something in it is none.
         ValueError: `split_len` is less than 1.
 
     >>> with cordwood.open("example.log", "w") as writer:

@@ -15,18 +15,23 @@ Errors of the operating system stay `OSError`; a wrong argument is a `TypeError`
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from cordwood.types import PayloadReason, Reason
+from cordwood.types import PayloadReason, Reason
 
 
 class CordwoodError(Exception):
-    """What is wrong with a log, and where.
+    """What is wrong with a log, and where: the base of all exceptions here.
 
     Attributes:
         path: The file, or `None` if the source has no path.
         offset: The file offset concerned, in bytes; of a region, that of its first byte.
+
+    >>> try:
+    ...     list(cordwood.open(bytes.fromhex("504b0304") + bytes(100)))
+    ... except cordwood.CordwoodError as error:
+    ...     type(error), error.path, error.offset
+    (<class 'cordwood.errors.DialectError'>, None, 0)
     """
 
     path: str | None
@@ -60,13 +65,25 @@ class _RegionError(CordwoodError):
 
 
 class CorruptionError(_RegionError):
-    """Bytes that a whole write cannot have left there. The reader stays usable: the next step goes on behind them.
+    """Bytes that a whole write cannot have left there. The reader stays usable: the next step continues after them.
 
     Attributes:
+        path: The file, or `None` if the source has no path.
+        offset: The file offset of the first byte concerned.
         length: Bytes concerned, from `offset` on.
         reason: Why, as in `SkippedRegion.reason`.
         stored: The CRC-32C that the file states, if the reason is `checksum_mismatch`; else `None`.
         computed: The CRC-32C of the data, if the reason is `checksum_mismatch`; else `None`.
+
+    >>> with cordwood.open("example.log", "w") as writer:
+    ...     _ = writer.append(b"one")
+    >>> with open("example.log", "r+b") as file:
+    ...     _ = file.seek(7), file.write(b"X")
+    >>> try:
+    ...     list(cordwood.open("example.log"))
+    ... except cordwood.CorruptionError as error:
+    ...     print(error.path, error.offset, error.length, error.reason)
+    example.log 0 10 checksum_mismatch
     """
 
     stored: int | None
@@ -89,9 +106,10 @@ class CorruptionError(_RegionError):
 
 
 class DialectError(CordwoodError):
-    """A file that is no log, or that cannot be appended to in its dialect. To read it, an explicit `dialect` will do.
+    """A file that is no log, or that cannot be appended to in its dialect. With an explicit `dialect` it is read.
 
     Attributes:
+        path: The file, or `None` if the source has no path.
         offset: 0.
         format: What it is: `"gzip"`, `"ZIP"`, `"SQLite"`, `"Parquet"`, `"LevelDB table"`, `"Git LFS pointer"`,
             `"text"`, ...; the name of its dialect, if it is a log; or `"unknown"`.
@@ -110,6 +128,7 @@ class OtherLogError(CordwoodError):
     `Dialect(name, log_number=error.other_log_number)` reads it.
 
     Attributes:
+        path: The file, or `None` if the source has no path.
         offset: 0.
         log_number: The number that is in the file's name, or was named.
         other_log_number: The number that its fragments have.
@@ -125,20 +144,55 @@ class OtherLogError(CordwoodError):
 
 
 class RecordTooLargeError(_RegionError):
-    """A record longer than `record_len_max`. The reader stays usable: the next step goes on behind it.
+    """A record longer than `record_len_max`. The reader stays usable: the next step continues after it.
 
     Or a record of a compressed log that decompresses to too much, whatever the policy: see `Reader`. Then the reader
     stays before it, every further step says the same, and the message names the `record_len_max` with which it is read.
 
     From a `Writer`: a record longer than its `record_len_max`. It is not written, and the writer stays usable; `offset`
     is the length of the log, and `length` that of the record.
+
+    Attributes:
+        path: The file, or `None` if the source has no path.
+        offset: The file offset of the record's first fragment.
+        length: Bytes concerned, from `offset` on.
+        reason: `Reason.RECORD_TOO_LARGE`.
+
+    >>> with cordwood.open("example.log", "w") as writer:
+    ...     writer.extend([b"longer", b"short"])
+    2
+    >>> reader = cordwood.open("example.log", record_len_max=5)
+    >>> try:
+    ...     next(reader)
+    ... except cordwood.RecordTooLargeError as error:
+    ...     error.offset, next(reader)
+    (0, b'short')
     """
 
 
 class TornTailError(_RegionError):
     """A log that ends in an incomplete record, or in zeros, was opened to be appended to.
 
-    Records written behind such an end would be lost to every reader up to the next block.
+    Records written after such an end would be lost to every reader up to the next block.
+
+    Attributes:
+        path: The file.
+        offset: The file offset after the last whole record.
+        length: Bytes from there to the end of the file.
+        reason: Why they are no record, as in `SkippedRegion.reason`.
+
+    >>> with cordwood.open("example.log", "w") as writer:
+    ...     _ = writer.append(b"one")
+    >>> with open("example.log", "ab") as file:
+    ...     _ = file.write(b"torn")
+    >>> try:
+    ...     cordwood.open("example.log", "a")
+    ... except cordwood.TornTailError as error:
+    ...     error.offset, error.length
+    (10, 4)
+    >>> with cordwood.open("example.log", "a", on_torn_tail="truncate") as writer:
+    ...     writer.append(b"two")
+    10
     """
 
 
@@ -150,6 +204,13 @@ class PayloadError(CordwoodError, ValueError):
         offset: Where in the record, in bytes: the beginning of what could not be read. Not a file offset.
         length: Bytes concerned, from `offset` on.
         reason: What is wrong with them.
+
+    >>> from cordwood.payload import PayloadError, WriteBatch
+    >>> try:
+    ...     WriteBatch(b"short")
+    ... except PayloadError as error:
+    ...     print(error.offset, error.length, error.reason)
+    0 5 truncated
     """
 
     length: int
@@ -175,7 +236,8 @@ class LogTruncatedError(_ChangedError):
     """A log that is followed is shorter than what has been read of it. The offset has lost its meaning.
 
     Attributes:
-        offset: The file offset behind what has been returned or skipped.
+        path: The path of the log.
+        offset: The file offset after what has been returned or skipped.
         file_len: The length of the file, in bytes.
     """
 
@@ -186,7 +248,8 @@ class LogRotatedError(_ChangedError):
     Should the old file be written on, the follower's next step returns that. The new file is for a new follower.
 
     Attributes:
-        offset: The file offset behind what has been returned or skipped, in the old file.
+        path: The path of the log.
+        offset: The file offset after what has been returned or skipped, in the old file.
         file_len: The length of the old file, in bytes.
     """
 

@@ -8,14 +8,21 @@ if TYPE_CHECKING:
 else:
     ReadableBuffer = bytes | bytearray | memoryview
 
-__all__ = ["Readable", "Sink", "Source", "Writable"]
+__all__ = ["Readable", "ReadableBuffer", "Sink", "Source", "Writable"]
 
 
 class Readable(Protocol):
-    """An object that gives the bytes of a file piece by piece."""
+    """An object that gives the bytes of a file piece by piece: an open binary file, a socket's file, a response."""
 
     def read(self, size: int, /) -> ReadableBuffer:
-        """The next bytes, at most `size`; none at the end of the file, and only there."""
+        """Reads the next bytes.
+
+        Args:
+            size: How many to read at most.
+
+        Returns:
+            The bytes: at most `size`; none at the end of the file, and only there.
+        """
         ...
 
 
@@ -23,7 +30,14 @@ class Writable(Protocol):
     """An object that takes the bytes of a file piece by piece."""
 
     def write(self, data: bytes, /) -> int | None:
-        """Takes `data`, or its first bytes, and says how many; `None` means all."""
+        """Writes bytes, or the first of them.
+
+        Args:
+            data: The bytes.
+
+        Returns:
+            How many were written; `None` means all.
+        """
         ...
 
 

@@ -78,6 +78,14 @@ with cordwood.open("example.log", "w") as writer:
 assert_type(cordwood.open("example.log", "r"), Reader)
 assert_type(cordwood.open("example.log", "a"), Writer)
 assert_type(cordwood.open("example.log", mode="x"), Writer)
+assert_type(cordwood.open("example.log", "rb"), Reader)
+assert_type(cordwood.open("example.log", "ab", sync="close"), Writer)
+
+
+def open_in(mode: str) -> Reader | Writer:
+    return assert_type(cordwood.open("example.log", mode, dialect="leveldb"), Reader | Writer)
+
+
 assert_type(
     cordwood.open("x", on_corruption="skip", start=1, end=None, verify_checksums=False, record_len_max=1), Reader
 )
@@ -119,7 +127,7 @@ cordwood.open(io.BytesIO(), "w")
 cordwood.open(Sink(), "w")
 
 # What is wrong is seen: strict checkers report an ignore that they do not need.
-cordwood.open("example.log", "q")  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
+cordwood.open("example.log", "r", flush="append")  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
 cordwood.open("example.log", "w", start=1)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
 cordwood.open("example.log", on_corruption="x")  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
 Writer(None)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

@@ -45,14 +45,10 @@ from __future__ import annotations
 import contextlib
 import io
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import cordwood
-
-if TYPE_CHECKING:
-    from _typeshed import ReadableBuffer
-
-    from cordwood.typing import Readable, Writable
+from cordwood.typing import Readable, ReadableBuffer, Writable
 
 __all__ = ["Error", "FileReader", "FileWriter", "InvalidRecordError", "RecordsReader", "RecordsWriter"]
 

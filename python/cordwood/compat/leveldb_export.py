@@ -40,7 +40,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 from cordwood.compat import appengine
 from cordwood.compat.appengine import (
@@ -56,9 +55,7 @@ from cordwood.compat.appengine import (
     InvalidRecordError,
 )
 from cordwood.payload import entity
-
-if TYPE_CHECKING:
-    from cordwood.typing import Readable
+from cordwood.typing import Readable
 
 __all__ = [
     "BLOCK_SIZE",

@@ -25,32 +25,47 @@ __all__ = ["Entity", "GeoPoint", "Key", "OtherField", "User", "Value", "decode",
 
 
 class Key(NamedTuple):
-    """The key of an entity: where it is to be found."""
+    """The key of an entity: where it is to be found.
+
+    Attributes:
+        app: The application: a project after its partition, such as `s~project`, or `dev~project` by an
+            emulator. It is empty in Firestore's maps.
+        path: From the root to the entity, the kind of each and its number or name. `None` if an entity is still to get
+            one.
+        namespace: The namespace, if it is not the default one.
+        database: The database, if it is not the default one.
+    """
 
     app: str
-    """The application: a project with the partition in front, such as `s~project`, or `dev~project` by an emulator.
-
-    It is empty in Firestore's maps.
-    """
     path: tuple[tuple[str, int | str | None], ...]
-    """From the root to the entity, the kind of each and its number or name. `None` if an entity is still to get one."""
     namespace: str | None = None
-    """The namespace, if it is not the default one."""
     database: str | None = None
-    """The database, if it is not the default one."""
 
 
 class GeoPoint(NamedTuple):
-    """A place on earth."""
+    """A place on earth.
+
+    Attributes:
+        latitude: Degrees north of the equator.
+        longitude: Degrees east of Greenwich.
+    """
 
     latitude: float
-    """Degrees north of the equator."""
     longitude: float
-    """Degrees east of Greenwich."""
 
 
 class User(NamedTuple):
-    """A user account, as App Engine's Users service has them."""
+    """A user account, as App Engine's Users service has them.
+
+    Attributes:
+        email: The address of the account.
+        auth_domain: The domain that it was authenticated in.
+        nickname: The name to show, if it has one.
+        gaia_id: The number of the Google account.
+        obfuscated_gaia_id: The same, obfuscated, if it is stated.
+        federated_identity: The OpenID identity, if it is one.
+        federated_provider: Who provides that, if it is one.
+    """
 
     email: str
     auth_domain: str
@@ -62,34 +77,39 @@ class User(NamedTuple):
 
 
 class OtherField(NamedTuple):
-    """A field that is kept as it stands in the record."""
+    """A field that is kept as it stands in the record.
+
+    Attributes:
+        message: The message of `storage_onestore_v3` that it is a field of: `"EntityProto"`, `"Property"`, ...
+        number: Its number.
+        offset: Where it begins in the record, in bytes.
+        data: All of it: tag and content.
+    """
 
     message: str
-    """The message of `storage_onestore_v3` that it is a field of: `"EntityProto"`, `"Property"`, ..."""
     number: int
-    """Its number."""
     offset: int
-    """Where it begins in the record, in bytes."""
     data: bytes
-    """All of it: tag and content."""
 
 
 class Entity(NamedTuple):
-    """An entity, or a document, or a map in one."""
+    """An entity, or a document, or a map in one.
+
+    Attributes:
+        key: Its key. An entity in another one need not have any.
+        properties: The values by their names, in the order of the record.
+        meanings: What values stand for (`Property.Meaning`), where that is stated: 2 is a link, 15 a long text. One for
+            each value: several for an array.
+        unindexed: The names of properties of which not all values stand in the index. Firestore's are all of that kind.
+        other_fields: What is not interpreted: fields that Google's own reader passes over, and any that are younger
+            than cordwood.
+    """
 
     key: Key | None
-    """Its key. An entity in another one need not have any."""
     properties: Mapping[str, Value]
-    """The values by their names, in the order of the record."""
     meanings: Mapping[str, tuple[int | None, ...]]
-    """What values stand for (`Property.Meaning`), where that is stated: 2 is a link, 15 a long text.
-
-    One for each value: several for an array.
-    """
     unindexed: frozenset[str]
-    """The names of properties of which not all values stand in the index. Firestore's are all of that kind."""
     other_fields: tuple[OtherField, ...]
-    """What is not interpreted: fields that Google's own reader passes over, and any that are younger than cordwood."""
 
 
 Value: TypeAlias = bool | int | float | str | bytes | datetime | GeoPoint | Key | User | Entity | list["Value"] | None
@@ -116,8 +136,12 @@ def decode(record: bytes) -> Entity:
     Args:
         record: The record of an export.
 
+    Returns:
+        The entity.
+
     Raises:
         PayloadError: The record is no entity. A reader that is less strict might take the last of two keys, say.
+        TypeError: `record` is not bytes-like.
     """
     return decode_entity(record)
 
@@ -142,7 +166,14 @@ def to_dict(record: bytes) -> dict[str, object]:
 
 
 def other_fields(entity: Entity) -> list[dict[str, object]]:
-    """What is not interpreted of an entity and of all entities in it, as JSON has it: `other_fields` of `to_dict`."""
+    """What is not interpreted of an entity and of all entities in it, as JSON has it: `other_fields` of `to_dict`.
+
+    Args:
+        entity: What `decode` returned.
+
+    Returns:
+        For each field the message, its number, its offset in the record in bytes, and its bytes.
+    """
     return list(_other_fields(entity))
 
 
@@ -153,6 +184,12 @@ def to_json(value: Value) -> object:  # noqa: PLR0911 - one for each type
     a key an object with its `path` in one list; a user an object; an entity an object of its properties, with the key
     as `__key__` if it has one: no property has such a name. Numbers that JSON does not have become `"NaN"`,
     `"Infinity"` and `"-Infinity"`, as in the JSON of protocol buffers.
+
+    Args:
+        value: A value of `Entity.properties`.
+
+    Returns:
+        What `json.dumps` takes.
 
     >>> from cordwood.payload import entity
     >>> entity.to_json(b"one"), entity.to_json(entity.Key("s~app", (("List", 7), ("Task", "x"))))

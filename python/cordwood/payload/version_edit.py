@@ -28,126 +28,151 @@ __all__ = [
 
 
 class FieldKind(StrEnum):
-    """What a field of a version edit says, and what its value is. `docs/payload.md` has the tags."""
+    """What a field of a version edit says, and what its value is. `docs/payload.md` has the tags.
+
+    Attributes:
+        COMPARATOR: The name of the comparator that orders the keys: `bytes`.
+        LOG_NUMBER: Logs with smaller numbers are not needed: `int`.
+        NEXT_FILE_NUMBER: The number that the next file gets: `int`.
+        LAST_SEQUENCE: The last sequence number that was given: `int`.
+        COMPACT_POINTER: Where the next compaction of a level begins: `CompactPointer`.
+        DELETED_FILE: A table is not in a level any more: `DeletedFile`.
+        NEW_FILE: A table is in a level now: `NewFile`.
+        PREV_LOG_NUMBER: One older log that is needed: `int`, always 0 since 2011.
+        MIN_LOG_NUMBER_TO_KEEP: Logs with smaller numbers are not needed by any column family: `int`.
+        COLUMN_FAMILY: Which column family the edit is about, if not the default one: `int`.
+        COLUMN_FAMILY_ADD: The column family is new, and this is its name: `bytes`.
+        COLUMN_FAMILY_DROP: The column family is dropped: `None`.
+        MAX_COLUMN_FAMILY: The largest number that a column family has had: `int`.
+        IN_ATOMIC_GROUP: The edit takes effect together with so many that follow: `int`.
+        BLOB_FILE_ADDITION: There is a new blob file: `BlobFileAddition`.
+        BLOB_FILE_GARBAGE: Some of a blob file is garbage: `BlobFileGarbage`.
+        DB_ID: What identifies the database: `bytes`.
+        WAL_ADDITION: There is a write-ahead log, or it has been synced: `WalAddition`.
+        WAL_DELETION: Write-ahead logs with smaller numbers are gone: `int`.
+        FULL_HISTORY_TS_LOW: Older user-defined timestamps than this one are not needed: `bytes`.
+        PERSIST_USER_DEFINED_TIMESTAMPS: Whether user-defined timestamps are kept in files: `bool`.
+        SUBCOMPACTION_PROGRESS: How far a compaction has come that can be taken up again: `bytes`, not decoded.
+        LAST_COMPACTED_MANIFEST_FILE_SIZE: How long the MANIFEST was when it was written anew, in bytes: `int`.
+        IGNORABLE: A field of a later RocksDB that may be passed over: `bytes`.
+    """
 
     COMPARATOR = "comparator"
-    """The name of the comparator that orders the keys: `bytes`."""
     LOG_NUMBER = "log_number"
-    """Logs with smaller numbers are not needed: `int`."""
     NEXT_FILE_NUMBER = "next_file_number"
-    """The number that the next file gets: `int`."""
     LAST_SEQUENCE = "last_sequence"
-    """The last sequence number that was given: `int`."""
     COMPACT_POINTER = "compact_pointer"
-    """Where the next compaction of a level begins: `CompactPointer`."""
     DELETED_FILE = "deleted_file"
-    """A table is not in a level any more: `DeletedFile`."""
     NEW_FILE = "new_file"
-    """A table is in a level now: `NewFile`."""
     PREV_LOG_NUMBER = "prev_log_number"
-    """One older log that is needed: `int`, always 0 since 2011."""
     MIN_LOG_NUMBER_TO_KEEP = "min_log_number_to_keep"
-    """Logs with smaller numbers are not needed by any column family: `int`."""
     COLUMN_FAMILY = "column_family"
-    """Which column family the edit is about, if not the default one: `int`."""
     COLUMN_FAMILY_ADD = "column_family_add"
-    """The column family is new, and this is its name: `bytes`."""
     COLUMN_FAMILY_DROP = "column_family_drop"
-    """The column family is dropped: `None`."""
     MAX_COLUMN_FAMILY = "max_column_family"
-    """The largest number that a column family has had: `int`."""
     IN_ATOMIC_GROUP = "in_atomic_group"
-    """The edit takes effect together with so many that follow: `int`."""
     BLOB_FILE_ADDITION = "blob_file_addition"
-    """There is a new blob file: `BlobFileAddition`."""
     BLOB_FILE_GARBAGE = "blob_file_garbage"
-    """Some of a blob file is garbage: `BlobFileGarbage`."""
     DB_ID = "db_id"
-    """What identifies the database: `bytes`."""
     WAL_ADDITION = "wal_addition"
-    """There is a write-ahead log, or it has been synced: `WalAddition`."""
     WAL_DELETION = "wal_deletion"
-    """Write-ahead logs with smaller numbers are gone: `int`."""
     FULL_HISTORY_TS_LOW = "full_history_ts_low"
-    """Older user-defined timestamps than this one are not needed: `bytes`."""
     PERSIST_USER_DEFINED_TIMESTAMPS = "persist_user_defined_timestamps"
-    """Whether user-defined timestamps are kept in files: `bool`."""
     SUBCOMPACTION_PROGRESS = "subcompaction_progress"
-    """How far a compaction has come that can be taken up again: `bytes`, not decoded."""
     LAST_COMPACTED_MANIFEST_FILE_SIZE = "last_compacted_manifest_file_size"
-    """How long the MANIFEST was when it was written anew, in bytes: `int`."""
     IGNORABLE = "ignorable"
-    """A field of a later RocksDB that may be passed over: `bytes`."""
 
 
 class CustomFieldKind(StrEnum):
-    """What a further field of a new file says, and what its value is. Spelt as in RocksDB."""
+    """What a further field of a new file says, and what its value is. Spelt as in RocksDB.
+
+    Attributes:
+        NEED_COMPACTION: The file is marked for compaction: `bool`.
+        MIN_LOG_NUMBER_TO_KEEP: Logs with smaller numbers are not needed; it concerns the database: `int`.
+        OLDEST_BLOB_FILE_NUMBER: The smallest number of a blob file that the table refers to: `int`.
+        OLDEST_ANCESTER_TIME: Unix time of the oldest data, in seconds; 0 if it is not known: `int`.
+        FILE_CREATION_TIME: Unix time, in seconds, when the file was made; 0 if it is not known: `int`.
+        FILE_CHECKSUM: The checksum of the whole file: `bytes`.
+        FILE_CHECKSUM_FUNC_NAME: The name of the function for that: `bytes`.
+        TEMPERATURE: The temperature of the storage: `int`.
+        MIN_TIMESTAMP: The smallest user-defined timestamp in the file: `bytes`.
+        MAX_TIMESTAMP: The largest one: `bytes`.
+        UNIQUE_ID: The file's unique number, 16 or 24 bytes: `bytes`.
+        EPOCH_NUMBER: The order in which files were flushed or taken in: `int`.
+        COMPENSATED_RANGE_DELETION_SIZE: Bytes that range deletions in the file cover, as estimated: `int`.
+        TAIL_SIZE: Bytes of the file after its data blocks: `int`.
+        USER_DEFINED_TIMESTAMPS_PERSISTED: Whether user-defined timestamps are kept in the file: `bool`.
+        FILE_OPEN_METADATA: What helps to open the file faster: `bytes`.
+        PATH_ID: The number of the folder among RocksDB's `db_paths`: `int`.
+        IGNORABLE: A field of a later version that may be passed over: `bytes`.
+    """
 
     NEED_COMPACTION = "need_compaction"
-    """The file is marked for compaction: `bool`."""
     MIN_LOG_NUMBER_TO_KEEP = "min_log_number_to_keep"
-    """Logs with smaller numbers are not needed; it concerns the database: `int`."""
     OLDEST_BLOB_FILE_NUMBER = "oldest_blob_file_number"
-    """The smallest number of a blob file that the table refers to: `int`."""
     OLDEST_ANCESTER_TIME = "oldest_ancester_time"
-    """Unix time of the oldest data, in seconds; 0 if it is not known: `int`."""
     FILE_CREATION_TIME = "file_creation_time"
-    """Unix time, in seconds, when the file was made; 0 if it is not known: `int`."""
     FILE_CHECKSUM = "file_checksum"
-    """The checksum of the whole file: `bytes`."""
     FILE_CHECKSUM_FUNC_NAME = "file_checksum_func_name"
-    """The name of the function for that: `bytes`."""
     TEMPERATURE = "temperature"
-    """The temperature of the storage: `int`."""
     MIN_TIMESTAMP = "min_timestamp"
-    """The smallest user-defined timestamp in the file: `bytes`."""
     MAX_TIMESTAMP = "max_timestamp"
-    """The largest one: `bytes`."""
     UNIQUE_ID = "unique_id"
-    """The file's unique number, 16 or 24 bytes: `bytes`."""
     EPOCH_NUMBER = "epoch_number"
-    """The order in which files were flushed or taken in: `int`."""
     COMPENSATED_RANGE_DELETION_SIZE = "compensated_range_deletion_size"
-    """Bytes that range deletions in the file cover, as estimated: `int`."""
     TAIL_SIZE = "tail_size"
-    """Bytes of the file behind its data blocks: `int`."""
     USER_DEFINED_TIMESTAMPS_PERSISTED = "user_defined_timestamps_persisted"
-    """Whether user-defined timestamps are kept in the file: `bool`."""
     FILE_OPEN_METADATA = "file_open_metadata"
-    """What helps to open the file faster: `bytes`."""
     PATH_ID = "path_id"
-    """The number of the folder among RocksDB's `db_paths`: `int`."""
     IGNORABLE = "ignorable"
-    """A field of a later version that may be passed over: `bytes`."""
 
 
 class InternalKey(NamedTuple):
-    """A key as the tables of a database have it."""
+    """A key as the tables of a database have it.
+
+    Attributes:
+        user_key: The key that the user of the database knows.
+        sequence: The sequence number, of 56 bits.
+        value_type: The type of the entry, an operation's tag: 0 for a delete, 1 for a put.
+    """
 
     user_key: bytes
-    """The key that the user of the database knows."""
     sequence: int
-    """The sequence number, of 56 bits."""
     value_type: int
-    """The type of the entry, an operation's tag: 0 for a delete, 1 for a put."""
 
 
 class CompactPointer(NamedTuple):
-    """Where the next compaction of a level begins."""
+    """Where the next compaction of a level begins.
+
+    Attributes:
+        level: The level, 0 for the newest.
+        key: The key at which it begins.
+    """
 
     level: int
     key: InternalKey
 
 
 class DeletedFile(NamedTuple):
-    """A table that is not in a level any more."""
+    """A table that is not in a level any more.
+
+    Attributes:
+        level: The level, 0 for the newest.
+        file_number: The number in the file's name.
+    """
 
     level: int
     file_number: int
 
 
 class CustomField(NamedTuple):
-    """A further field of a new file or of a blob file."""
+    """A further field of a new file or of a blob file.
+
+    Attributes:
+        kind: What it says.
+        tag: The number before it in the record.
+        value: Its value, of the type that the kind has.
+    """
 
     kind: CustomFieldKind
     tag: int
@@ -155,52 +180,77 @@ class CustomField(NamedTuple):
 
 
 class NewFile(NamedTuple):
-    """A table that is in a level now."""
+    """A table that is in a level now.
+
+    Attributes:
+        level: The level, 0 for the newest.
+        file_number: The number in the file's name.
+        file_len: The length of the file, in bytes.
+        smallest: The smallest key in it.
+        largest: The largest key in it.
+        smallest_sequence: The smallest sequence number in it; LevelDB does not say.
+        largest_sequence: The largest one; LevelDB does not say.
+        path_id: The number of the folder among RocksDB's `db_paths`.
+        custom_fields: What else RocksDB says of it.
+    """
 
     level: int
     file_number: int
-    """The number in the file's name."""
     file_len: int
-    """The length of the file, in bytes."""
     smallest: InternalKey
     largest: InternalKey
     smallest_sequence: int | None
-    """The smallest sequence number in it; LevelDB does not say."""
     largest_sequence: int | None
     path_id: int
-    """The number of the folder among RocksDB's `db_paths`."""
     custom_fields: tuple[CustomField, ...]
-    """What else RocksDB says of it."""
 
 
 class BlobFileAddition(NamedTuple):
-    """A blob file that RocksDB has written."""
+    """A blob file that RocksDB has written.
+
+    Attributes:
+        file_number: The number in the file's name.
+        blob_count: How many values it holds.
+        blob_len: How many bytes its values take.
+        checksum_method: The name of its checksum; empty if it has none.
+        checksum: The checksum of the whole file.
+        custom_fields: What else RocksDB says of it.
+    """
 
     file_number: int
     blob_count: int
     blob_len: int
-    """How many bytes its values take."""
     checksum_method: bytes
     checksum: bytes
     custom_fields: tuple[CustomField, ...]
 
 
 class BlobFileGarbage(NamedTuple):
-    """Values of a blob file that nothing refers to any more."""
+    """Values of a blob file that nothing refers to any more.
+
+    Attributes:
+        file_number: The number in the file's name.
+        blob_count: How many values.
+        blob_len: How many bytes they take.
+        custom_fields: What else RocksDB says of it.
+    """
 
     file_number: int
     blob_count: int
     blob_len: int
-    """How many bytes they take."""
     custom_fields: tuple[CustomField, ...]
 
 
 class WalAddition(NamedTuple):
-    """A write-ahead log that RocksDB keeps track of."""
+    """A write-ahead log that RocksDB keeps track of.
+
+    Attributes:
+        log_number: The number in the file's name.
+        synced_len: How many bytes of it are synced, if it says so.
+    """
 
     log_number: int
     synced_len: int | None
-    """How many bytes of it are synced, if it says so."""
 
 
 Value: TypeAlias = (
@@ -210,11 +260,16 @@ Value: TypeAlias = (
 
 
 class Field(NamedTuple):
-    """A field of a version edit."""
+    """A field of a version edit.
+
+    Attributes:
+        kind: What it says.
+        tag: The number before it in the record. Some kinds have several: the engines have changed how they write them.
+        value: Its value, of the type that the kind has.
+    """
 
     kind: FieldKind
     tag: int
-    """The number in front of it. Some kinds have several: the engines have changed how they write them."""
     value: Value
 
 

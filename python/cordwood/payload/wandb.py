@@ -155,6 +155,9 @@ def summary(records: Iterable[bytes] | str | PathLike[str]) -> dict[str, Any]:
     Args:
         records: The records of the run, or the path of its file.
 
+    Returns:
+        The values by their names, nested as they were.
+
     Raises:
         PayloadError: A record is no message of wandb.
         CorruptionError: The records come from a reader, and there is damage in the file.
@@ -172,6 +175,9 @@ def config(records: Iterable[bytes] | str | PathLike[str]) -> dict[str, Any]:
 
     Args:
         records: The records of the run, or the path of its file.
+
+    Returns:
+        The values by their names, nested as they were.
 
     Raises:
         PayloadError: A record is no message of wandb.

@@ -9,6 +9,23 @@ use crate::source::bytes_of;
 const DETACH_LEN: usize = 1 << 16;
 
 /// The CRC-32C of some bytes.
+///
+/// Args:
+///     data: `bytes` or any other buffer.
+///     crc: The CRC-32C of the bytes before them, to continue from there. Default: 0, that of
+///         none.
+///
+/// Returns:
+///     A number of 32 bits.
+///
+/// Raises:
+///     TypeError: `data` is not bytes-like.
+///     OverflowError: `crc` is not a number of 32 bits.
+///
+/// >>> hex(cordwood.crc32c(b"123456789"))
+/// '0xe3069283'
+/// >>> hex(cordwood.crc32c(b"6789", cordwood.crc32c(b"12345")))
+/// '0xe3069283'
 #[pyfunction]
 #[pyo3(signature = (data, crc = 0))]
 pub(crate) fn crc32c(data: &Bound<'_, PyAny>, crc: u32) -> PyResult<u32> {
@@ -23,7 +40,19 @@ pub(crate) fn crc32c(data: &Bound<'_, PyAny>, crc: u32) -> PyResult<u32> {
     }
 }
 
-/// The form in which the format stores a CRC-32C.
+/// The form in which the format stores a CRC-32C: rotated right by 15 bits, plus a constant.
+///
+/// Args:
+///     crc: The CRC-32C, a number of 32 bits.
+///
+/// Returns:
+///     What the header of a fragment holds, a number of 32 bits.
+///
+/// Raises:
+///     OverflowError: `crc` is not a number of 32 bits.
+///
+/// >>> hex(cordwood.mask(cordwood.crc32c(b"foo")))
+/// '0xfebe8a61'
 #[pyfunction]
 #[pyo3(signature = (crc, /))]
 pub(crate) fn mask(crc: u32) -> u32 {
@@ -31,6 +60,18 @@ pub(crate) fn mask(crc: u32) -> u32 {
 }
 
 /// Undoes `mask`.
+///
+/// Args:
+///     masked: What the header of a fragment holds, a number of 32 bits.
+///
+/// Returns:
+///     The CRC-32C, a number of 32 bits.
+///
+/// Raises:
+///     OverflowError: `masked` is not a number of 32 bits.
+///
+/// >>> hex(cordwood.unmask(0xfebe8a61))
+/// '0xcfc4ae1d'
 #[pyfunction]
 #[pyo3(signature = (masked, /))]
 pub(crate) fn unmask(masked: u32) -> u32 {

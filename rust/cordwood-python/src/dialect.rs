@@ -8,7 +8,29 @@ use pyo3::types::PyString;
 use crate::error::to_python;
 use crate::source::{OpenedReader, open_reader};
 
-/// How the bytes of a log are laid out.
+/// How the bytes of a log are laid out: what the engines' logs differ in.
+///
+/// It says what the bytes are, not which program wrote them: RocksDB without recycling,
+/// Datastore, Firestore and App Engine write `"leveldb"`, byte for byte.
+///
+/// Args:
+///     name: `"leveldb"`; `"rocksdb"`: a write-ahead log with all that it may hold; `"pebble"`:
+///         the same of Pebble; `"recyclable"`: what the two have in common; `"wandb"`: a run
+///         file of Weights & Biases; `"wandb_old"`: one of wandb-core before 0.17.6;
+///         `"swanlab"`: a run file of SwanLab.
+///     log_number: Which log it is, if `name` is `"rocksdb"`, `"pebble"` or `"recyclable"`: the
+///         number in the file's name. Fragments with another number are left over from an older
+///         log. When reading, it is detected if it is not given. When writing, it goes into
+///         each fragment. Default: `None`.
+///     zstd: Each record is compressed, as by RocksDB's `wal_compression`. A reader detects
+///         that at the beginning of a file. Default: `False`.
+///
+/// Raises:
+///     ValueError: There is no such dialect, or its logs have no number or no compression.
+///     OverflowError: `log_number` is not a number of 32 bits.
+///
+/// >>> cordwood.Dialect("rocksdb", log_number=10)
+/// Dialect('rocksdb', log_number=10)
 #[pyclass(frozen, module = "cordwood", eq, from_py_object)]
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Dialect(pub(crate) cordwood::Dialect);
@@ -41,16 +63,19 @@ impl Dialect {
         ("name",)
     }
 
+    /// The name, such as `"leveldb"`.
     #[getter]
     fn name(&self) -> &'static str {
         self.0.name()
     }
 
+    /// The number of the log; `None` where it has none or it is not known.
     #[getter]
     fn log_number(&self) -> Option<u32> {
         self.0.log_number()
     }
 
+    /// Whether each record is compressed with Zstandard.
     #[getter]
     fn zstd(&self) -> bool {
         self.0.is_zstd()
@@ -100,7 +125,27 @@ pub(crate) fn dialect_of(dialect: Option<&Bound<'_, PyAny>>) -> PyResult<Option<
     )))
 }
 
-/// Says which dialect a log is in.
+/// Says which dialect a log is in, by what it begins with.
+///
+/// Args:
+///     source: What `Reader` takes. Its first 96 KiB are read; if they do not show a log, and
+///         it is a longer file, also its end and the beginnings of its blocks.
+///
+/// Returns:
+///     The dialect, with the log number if its logs have one: that in the name of the file, or
+///     else that of the first fragment. `None` if it cannot be detected: the file is empty, or
+///     its beginning holds no whole fragment with a right checksum. `Reader` then reads
+///     `"leveldb"`.
+///
+/// Raises:
+///     DialectError: It is no log.
+///     OSError: The source cannot be opened or read.
+///     TypeError: `source` is nothing that `Reader` takes.
+///
+/// >>> with cordwood.open("example.log", "w") as writer:
+/// ...     _ = writer.append(b"one")
+/// >>> cordwood.detect("example.log")
+/// Dialect('leveldb')
 #[pyfunction]
 #[pyo3(signature = (source, /))]
 pub(crate) fn detect(source: &Bound<'_, PyAny>) -> PyResult<Option<Dialect>> {

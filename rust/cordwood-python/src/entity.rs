@@ -8,7 +8,19 @@ use pyo3::types::{PyBytes, PyDict, PyFrozenSet, PyList, PyTuple};
 use crate::error::payload_error;
 use crate::source::bytes_of;
 
-/// The entity in a record.
+/// The entity in a record of a Datastore or Firestore export.
+///
+/// What `cordwood.payload.entity.decode` returns.
+///
+/// Args:
+///     record: `bytes` or any other buffer.
+///
+/// Returns:
+///     The entity.
+///
+/// Raises:
+///     PayloadError: The record is no entity.
+///     TypeError: `record` is not bytes-like.
 #[pyfunction]
 #[pyo3(signature = (record, /))]
 pub(crate) fn decode_entity<'py>(record: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {

@@ -6,12 +6,30 @@ use pyo3::types::{PyBytes, PyType};
 
 use crate::verbs::BitFlip;
 
-/// A record and where it stands in the file.
+/// A record and where it stands in the file: what `Reader.records` and `Follower.poll` return.
+///
+/// A record cannot be changed. Records are equal if their offsets, data and `salvaged` are.
+///
+/// >>> with cordwood.open("example.log", "w") as writer:
+/// ...     writer.extend([b"one", b"two"])
+/// 2
+/// >>> with cordwood.open("example.log") as reader:
+/// ...     for record in reader.records():
+/// ...         record
+/// Record(offset=0, end_offset=10, data=b'one')
+/// Record(offset=10, end_offset=20, data=b'two')
 #[pyclass(frozen, module = "cordwood", get_all)]
 pub(crate) struct Record {
+    /// File offset of the first fragment's header, in bytes. `Reader.seek` goes there.
     pub(crate) offset: u64,
+    /// File offset after the last fragment's data, in bytes.
     pub(crate) end_offset: u64,
+    /// The bytes that were written.
     pub(crate) data: Py<PyBytes>,
+    /// Whether it begins after damage in the same block, under the policy `"salvage"`.
+    ///
+    /// Its checksums are right, but where it begins had to be searched for: a log inside a record's
+    /// data can look like this.
     pub(crate) salvaged: bool,
 }
 
@@ -44,7 +62,21 @@ impl Record {
     }
 }
 
-/// A region of a file that was not returned, and why.
+/// A region of a file that was not returned as a record: the bytes `[begin, end)`, and why.
+///
+/// `Reader.skipped`, `Follower.skipped` and `Report.skipped` list them. `len(region)` is its
+/// length in bytes, and `str(region)` a sentence about it.
+///
+/// >>> with cordwood.open("example.log", "w") as writer:
+/// ...     writer.extend([b"one", b"two"])
+/// 2
+/// >>> with open("example.log", "r+b") as file:
+/// ...     _ = file.seek(7), file.write(b"X")
+/// >>> region = cordwood.verify("example.log").skipped[0]
+/// >>> region
+/// SkippedRegion(begin=0, end=20, reason='checksum_mismatch')
+/// >>> len(region), region.severity.value
+/// (20, 'corruption')
 #[pyclass(frozen, module = "cordwood", eq, hash)]
 #[derive(PartialEq, Eq, Hash)]
 pub(crate) struct SkippedRegion(cordwood::SkippedRegion, Option<BitFlip>);
@@ -68,26 +100,31 @@ impl SkippedRegion {
         ("begin", "end", "reason")
     }
 
+    /// File offset of the first byte.
     #[getter]
     fn begin(&self) -> u64 {
         self.0.begin
     }
 
+    /// File offset after the last byte.
     #[getter]
     fn end(&self) -> u64 {
         self.0.end
     }
 
+    /// Why these bytes were not returned.
     #[getter]
     fn reason<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         reason_object(py, self.0.reason.as_str())
     }
 
+    /// How severe that is: `"info"`, `"torn_tail"` or `"corruption"`.
     #[getter]
     fn severity<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         severity_object(py, self.0.reason.severity())
     }
 
+    /// The CRC-32C that the file states, if the reason is `checksum_mismatch`; else `None`.
     #[getter]
     fn stored(&self) -> Option<u32> {
         match self.0.reason {
@@ -96,6 +133,7 @@ impl SkippedRegion {
         }
     }
 
+    /// The CRC-32C of the data, if the reason is `checksum_mismatch`; else `None`.
     #[getter]
     fn computed(&self) -> Option<u32> {
         match self.0.reason {
@@ -104,11 +142,15 @@ impl SkippedRegion {
         }
     }
 
+    /// The bytes that LevelDB's own reader reports for this region; `None` where it reports none.
     #[getter]
     fn leveldb_len(&self) -> Option<u64> {
         self.0.leveldb_len
     }
 
+    /// The one flipped bit that explains the region, if `verify` or `salvage` found it.
+    ///
+    /// Nothing is repaired.
     #[getter]
     fn bit_flip(&self) -> Option<BitFlip> {
         self.1
@@ -128,7 +170,12 @@ impl SkippedRegion {
     }
 }
 
-/// How the records of a file ended.
+/// How the records of a file ended: `Reader.end`, `Report.end` and `Stat.end` give it.
+///
+/// >>> with cordwood.open("example.log", "w") as writer:
+/// ...     _ = writer.append(b"one")
+/// >>> cordwood.verify("example.log").end
+/// End(kind='clean', offset=10)
 #[pyclass(frozen, module = "cordwood", eq, hash)]
 #[derive(PartialEq, Eq, Hash)]
 pub(crate) struct End {
@@ -157,12 +204,17 @@ impl End {
         ("kind", "offset")
     }
 
+    /// `"clean"`, `"torn_tail"` or `"stopped"`.
     #[getter]
     fn kind<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         static KIND: PyOnceLock<Py<PyType>> = PyOnceLock::new();
         KIND.import(py, "cordwood.types", "EndKind")?.call1((self.kind,))
     }
 
+    /// Where, as a file offset, in bytes.
+    ///
+    /// The end of the file (or of the range), the beginning of the torn tail, or the beginning of
+    /// the damage.
     #[getter]
     fn offset(&self) -> u64 {
         self.offset

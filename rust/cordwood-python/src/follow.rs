@@ -111,7 +111,57 @@ impl State {
     }
 }
 
-/// Follows a log that is being written.
+/// Follows a log that is being written. `cordwood.follow` makes one.
+///
+/// Iterating gives each record as `bytes` when all of it is there, and waits for the next:
+/// `for` in this thread, where Ctrl-C works and other threads run on, `async for` in the event
+/// loop. The iteration ends after `timeout` seconds without a record, and a new one continues.
+/// Incomplete records, and the zeros of a preallocated file, are waited for. A `with` statement
+/// closes the follower.
+///
+/// Threads may share a follower, also while one of them waits; if one closes it, the one that
+/// waits gets a `ValueError`. After a fork, both processes may follow on, each for itself.
+///
+/// Args:
+///     path: The file. It must exist; it may be empty.
+///     start: Return only what begins at or after this file offset, in bytes: `tell` of an
+///         earlier run. Default: 0.
+///     timeout: A step of the iteration waits at most this long for a record, in seconds. 0
+///         takes what is there and never waits. Default: `None`, for ever.
+///     dialect: As for `Reader`; it is detected as soon as there is a file header or a whole
+///         fragment. Default: `None`.
+///     on_corruption: As for `Reader`; not `"salvage"`. Default: `"raise"`.
+///     poll_interval: How long to sleep before looking at the file again, in seconds. Default:
+///         0.05.
+///     retry_polls: What looks damaged, with no valid block after it, is read again this many
+///         times before it is reported. Default: 3.
+///     retry_time: And for at least this long, in seconds. Default: 0.1.
+///     record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
+///
+/// Raises:
+///     OSError: The file cannot be opened, or is no regular file.
+///     TypeError: `path` is no path.
+///     ValueError: An option has no such value.
+///
+/// A step of the iteration, and `poll`, raise:
+///
+/// * `CorruptionError`, `RecordTooLargeError`: damage, under the policy `"raise"`. The next
+///   step continues after it.
+/// * `DialectError`: the file is no log.
+/// * `LogTruncatedError`: the file is shorter than what has been read of it. So does every
+///   further step.
+/// * `LogRotatedError`: the path names another file or none, and all of the old one has been
+///   returned.
+/// * `OSError`: the file cannot be read. The next step tries again.
+/// * `ValueError`: the follower is closed.
+///
+/// >>> with cordwood.open("live.log", "w") as writer:
+/// ...     _ = writer.append(b"one")
+/// >>> follower = cordwood.follow("live.log", timeout=0)
+/// >>> [(record.offset, record.data) for record in follower.records()]
+/// [(0, b'one')]
+/// >>> follower.waiting
+/// NotYet(reason='idle', offset=10, file_len=10)
 #[pyclass(frozen, weakref, module = "cordwood")]
 pub(crate) struct Follower {
     /// `None` once it is closed.
@@ -177,59 +227,117 @@ impl Follower {
         async_iterator(py, slf, "FollowerIterator")
     }
 
+    /// Iterates over the records with their offsets, also with `async for`.
+    ///
+    /// It shares the follower's position.
+    ///
+    /// Returns:
+    ///     An iterator of `Record`, and an asynchronous one.
+    ///
+    /// Raises:
+    ///     ValueError: The follower is closed.
+    ///
+    /// >>> with cordwood.open("live.log", "w") as writer:
+    /// ...     _ = writer.append(b"one")
+    /// >>> with cordwood.follow("live.log", timeout=0) as follower:
+    /// ...     [record.end_offset for record in follower.records()]
+    /// [10]
     fn records(slf: Py<Self>, py: Python<'_>) -> PyResult<FollowerRecords> {
         slf.get().with_state(py, |_| ())?;
         Ok(FollowerRecords { follower: slf })
     }
 
+    /// Returns the next record if it is there. It never waits.
+    ///
+    /// Returns:
+    ///     The record, or `None`: `waiting` then says why, and `end` whether there will be more.
+    ///
+    /// Raises:
+    ///     CordwoodError: As a step of the iteration: damage, or what became of the file.
+    ///     OSError: The file cannot be read.
+    ///     ValueError: The follower is closed.
+    ///
+    /// >>> with cordwood.open("live.log", "w") as writer:
+    /// ...     _ = writer.append(b"one")
+    /// >>> with cordwood.follow("live.log") as follower:
+    /// ...     follower.poll(), follower.poll()
+    /// (Record(offset=0, end_offset=10, data=b'one'), None)
     fn poll(&self, py: Python<'_>) -> PyResult<Option<Record>> {
         Ok(self.take(py)?.ok())
     }
 
+    /// The file offset after what has been returned or skipped so far.
+    ///
+    /// With this offset as its `start`, a new follower continues from there.
+    ///
+    /// Returns:
+    ///     The offset in bytes.
+    ///
+    /// Raises:
+    ///     ValueError: The follower is closed.
+    ///
+    /// >>> with cordwood.open("live.log", "w") as writer:
+    /// ...     _ = writer.append(b"one")
+    /// >>> with cordwood.follow("live.log", timeout=0) as follower:
+    /// ...     list(follower), follower.tell()
+    /// ([b'one'], 10)
     fn tell(&self, py: Python<'_>) -> PyResult<u64> {
         self.with_state(py, |state| state.follower.offset())
     }
 
+    /// Where and why the last step or `poll` found no record; `None` if it found one, or raised.
     #[getter]
     fn waiting(&self, py: Python<'_>) -> PyResult<Option<NotYet>> {
         self.with_state(py, |state| state.waiting.map(NotYet))
     }
 
+    /// Seconds to wait before the next `poll`, in a loop of your own.
+    ///
+    /// It is `poll_interval`, or less while what looks damaged is read again.
     #[getter]
     fn delay(&self, py: Python<'_>) -> PyResult<f64> {
         self.with_state(py, |state| state.follower.delay().as_secs_f64())
     }
 
+    /// How long a step waits at most, in seconds; `None` is for ever.
     #[getter]
     fn timeout(&self) -> Option<f64> {
         self.timeout.map(|timeout| timeout.as_secs_f64())
     }
 
+    /// What was not returned so far, in the order of the offsets: the first 100,000 regions.
+    ///
+    /// Adjacent regions are one, if the reason with all its details is the same.
     #[getter]
     fn skipped(&self, py: Python<'_>) -> PyResult<Vec<SkippedRegion>> {
         self.with_state(py, |state| listed(&state.skipped))
     }
 
+    /// Bytes in all regions that were not returned so far, listed or not.
     #[getter]
     fn skipped_len(&self, py: Python<'_>) -> PyResult<u64> {
         self.with_state(py, |state| state.skipped.len())
     }
 
+    /// Where damage ended the log under the policy `"stop"`; else `None`: a live log has no end.
     #[getter]
     fn end(&self, py: Python<'_>) -> PyResult<Option<End>> {
         self.with_state(py, |state| state.end.map(End::from))
     }
 
+    /// The path of the file.
     #[getter]
     fn path(&self) -> &OsStr {
         self.path.as_os_str()
     }
 
+    /// Whether `close` has been called.
     #[getter]
     fn closed(&self, py: Python<'_>) -> PyResult<bool> {
         Ok(self.state.lock(py)?.is_none())
     }
 
+    /// Closes the file. Closing twice is no error.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let closed = self.state.lock(py)?.take();
         let summary = closed.and_then(|mut state| state.logged.summary());
@@ -241,7 +349,7 @@ impl Follower {
         Ok(slf)
     }
 
-    #[pyo3(signature = (_exc_type, _exc, _traceback, /))]
+    #[pyo3(signature = (_exc_type, _exc, _traceback, /), text_signature = "($self, exc_type, exc, traceback, /)")]
     fn __exit__(
         &self,
         py: Python<'_>,
@@ -358,7 +466,7 @@ fn async_iterator<'py>(py: Python<'py>, follower: Py<Follower>, class: &str) -> 
     py.import("cordwood._follow")?.getattr(class)?.call1((follower,))
 }
 
-/// What `Follower.records` returns.
+/// What `Follower.records` returns: an iterator of `Record`, also for `async for`.
 #[pyclass(frozen, weakref, module = "cordwood._native")]
 pub(crate) struct FollowerRecords {
     follower: Py<Follower>,
@@ -383,7 +491,15 @@ impl FollowerRecords {
     }
 }
 
-/// There is no record yet.
+/// There is no record yet: where, and why. `Follower.waiting` gives it.
+///
+/// It distinguishes a writer that is idle from one that is stuck.
+///
+/// >>> with cordwood.open("live.log", "w") as writer:
+/// ...     _ = writer.append(b"one")
+/// >>> with cordwood.follow("live.log", timeout=0) as follower:
+/// ...     list(follower), follower.waiting
+/// ([b'one'], NotYet(reason='idle', offset=10, file_len=10))
 #[pyclass(frozen, module = "cordwood", eq, hash)]
 #[derive(PartialEq, Eq, Hash)]
 pub(crate) struct NotYet(cordwood::NotYet);
@@ -395,6 +511,7 @@ impl NotYet {
         ("reason", "offset", "file_len")
     }
 
+    /// What is waited for.
     #[getter]
     fn reason<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         static REASON: PyOnceLock<Py<PyType>> = PyOnceLock::new();
@@ -403,16 +520,19 @@ impl NotYet {
             .call1((self.0.reason.as_str(),))
     }
 
+    /// The file offset after what has been returned or skipped.
     #[getter]
     fn offset(&self) -> u64 {
         self.0.offset
     }
 
+    /// The length of the file, in bytes.
     #[getter]
     fn file_len(&self) -> u64 {
         self.0.file_len
     }
 
+    /// Bytes of the file after `offset`. Zeros that a writer has preallocated are among them.
     #[getter]
     fn pending_len(&self) -> u64 {
         self.0.pending_len()

@@ -20,7 +20,14 @@ use crate::source::{Input, InputSource, Opened, Referent, open, source_at, unsup
 /// Fragments that are found at a time, with the interpreter released.
 const BATCH_MAX: usize = 512;
 
-/// A fragment, or a stretch of a block that is none.
+/// A fragment, or a stretch of a block that is none. `cordwood.fragments` gives them.
+///
+/// `len(fragment)` is the number of bytes from `offset` to `end_offset`.
+///
+/// >>> with cordwood.open("example.log", "w") as writer:
+/// ...     _ = writer.append(b"one")
+/// >>> next(cordwood.fragments("example.log"))
+/// Fragment(offset=0, end_offset=10, name='full')
 #[pyclass(frozen, module = "cordwood", eq, hash)]
 #[derive(PartialEq, Eq, Hash)]
 pub(crate) struct Fragment(verbs::Fragment);
@@ -32,73 +39,91 @@ impl Fragment {
         ("offset", "end_offset", "name")
     }
 
+    /// File offset of the first byte.
     #[getter]
     fn offset(&self) -> u64 {
         self.0.offset
     }
 
+    /// File offset after the last byte. After damage that is where the next fragment was found.
     #[getter]
     fn end_offset(&self) -> u64 {
         self.0.end_offset
     }
 
+    /// The number of the block that it lies in, counted from 0.
     #[getter]
     fn block(&self) -> u64 {
         self.0.block
     }
 
+    /// What it is: `"full"`, `"first"`, `"trailer"`, ...
     #[getter]
     fn name<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         name_object(py, self.0.name)
     }
 
+    /// The type byte; `None` where there is no header.
     #[getter]
     fn kind(&self) -> Option<u8> {
         self.0.kind
     }
 
+    /// Bytes of payload that the header states, right or wrong; `None` where there is no header.
     #[getter]
     fn payload_len(&self) -> Option<u16> {
         self.0.payload_len
     }
 
+    /// The CRC-32C that the header states, without the mask; `None` where there is no header.
     #[getter]
     fn stored(&self) -> Option<u32> {
         self.0.stored
     }
 
+    /// The CRC-32C of what it should cover; `None` where that passes the end of block or file.
     #[getter]
     fn computed(&self) -> Option<u32> {
         self.0.computed
     }
 
+    /// The number of the log, where headers of this type carry one; else `None`.
     #[getter]
     fn log_number(&self) -> Option<u32> {
         self.0.log_number
     }
 
+    /// How far the file had been synced, in bytes, where headers of this type say so; else `None`.
     #[getter]
     fn synced_offset(&self) -> Option<u64> {
         self.0.synced_offset
     }
 
+    /// Why these bytes were not returned as part of a record.
+    ///
+    /// `None` if they were, and for trailers.
     #[getter]
     fn reason<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let reason = self.0.reason.map(|reason| reason_object(py, reason.as_str()));
         reason.transpose()
     }
 
+    /// How severe that is; `None` if there is no reason.
     #[getter]
     fn severity<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let severity = self.0.reason.map(|reason| severity_object(py, reason.severity()));
         severity.transpose()
     }
 
+    /// File offset of the record of which it is a part, if that was returned; else `None`.
     #[getter]
     fn record_offset(&self) -> Option<u64> {
         self.0.record_offset
     }
 
+    /// Whether that record begins after damage in the same block.
+    ///
+    /// Only the policy `"salvage"` returns such a record.
     #[getter]
     fn salvaged(&self) -> bool {
         self.0.is_salvaged
@@ -132,14 +157,42 @@ fn name_object(py: Python<'_>, name: cordwood::FragmentName) -> PyResult<Bound<'
         .call1((name.as_str(),))
 }
 
-/// Takes a log apart.
+/// Gives every fragment of a log, and every stretch that is none, with what is wrong with it.
+///
+/// They tile the file: each begins where the one before it ends, and none crosses the end of a
+/// block. Damage is no error here. What the policy `"salvage"` of `Reader` returns or skips
+/// decides: in a region that it skips, each fragment carries the region's reason. Memory does
+/// not grow with the log.
+///
+/// Args:
+///     source: What `Reader` takes, if it can be read twice: a path of a file, a buffer, or an
+///         object with `read` and `seek`.
+///     dialect: As for `Reader`. Default: `None`.
+///
+/// Returns:
+///     An iterator of `Fragment`.
+///
+/// Raises:
+///     DialectError: It is no log, on the first step.
+///     OSError: The source cannot be opened or read.
+///     io.UnsupportedOperation: The source cannot seek.
+///     TypeError: `source` is nothing that `Reader` takes.
+///     ValueError: There is no such dialect.
+///
+/// >>> with cordwood.open("example.log", "w") as writer:
+/// ...     writer.extend([b"one", b"two"])
+/// 2
+/// >>> for fragment in cordwood.fragments("example.log"):
+/// ...     print(fragment.offset, fragment.name, fragment.reason)
+/// 0 full None
+/// 10 full None
 #[pyfunction]
 #[pyo3(signature = (source, *, dialect = None))]
 pub(crate) fn fragments(source: &Bound<'_, PyAny>, dialect: Option<&Bound<'_, PyAny>>) -> PyResult<Fragments> {
     Ok(Fragments(Exclusive::new(Some(Batches::open(source, dialect)?))))
 }
 
-/// Iterates over the fragments of a log.
+/// The iterator that `fragments` returns.
 #[pyclass(frozen, weakref, module = "cordwood._native")]
 pub(crate) struct Fragments(Exclusive<Option<Batches>>);
 
@@ -170,14 +223,24 @@ impl Fragments {
     }
 }
 
-/// Fragments one behind the other that are of the same name and have the same reason, as one.
+/// Gives `fragments`, with neighbours of the same name and reason in one block as one.
+///
+/// For pictures of long logs.
+///
+/// Args:
+///     source: As for `fragments`.
+///     dialect: As for `fragments`. Default: `None`.
+///
+/// Returns:
+///     An iterator of tuples: the offset, the end offset, the name, the reason, its severity
+///     and the number of fragments.
 #[pyfunction]
 #[pyo3(signature = (source, *, dialect = None))]
 pub(crate) fn runs(source: &Bound<'_, PyAny>, dialect: Option<&Bound<'_, PyAny>>) -> PyResult<Runs> {
     Ok(Runs(Exclusive::new(Some((Batches::open(source, dialect)?, None)))))
 }
 
-/// Iterates over runs: offset, end offset, name, reason, severity, number of fragments. A run does not cross the end of a block.
+/// The iterator that `runs` returns. A run does not cross the end of a block.
 #[pyclass(frozen, weakref, module = "cordwood._native")]
 pub(crate) struct Runs(Exclusive<Option<(Batches, Option<verbs::Fragment>)>>);
 

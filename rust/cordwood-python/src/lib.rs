@@ -1,4 +1,7 @@
-//! `cordwood._native`: the crate `cordwood` as a Python module. One file for each class; the documentation of each item is in
+//! `cordwood._native`: the crate `cordwood` as a Python module. One file for each class.
+//!
+//! What `///` says of a class, method, attribute or function of Python is what `help` shows: it is
+//! written as Python's docstrings are. `tests/test_help.py` compares it with the stub,
 //! `python/cordwood/_native.pyi`.
 
 mod ahead;

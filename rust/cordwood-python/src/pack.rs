@@ -10,7 +10,23 @@ use pyo3::types::{PyBytes, PyMemoryView};
 
 use crate::bytes::{Column, Part, new_bytes};
 
-/// Records one behind the other in one buffer.
+/// Consecutive records in one buffer, and where each begins in another.
+///
+/// The layout is that of Arrow's `LargeBinary`.
+///
+/// `Reader.packs` makes them. The buffers are shared, not copied; they are read-only, and stay
+/// as they are for as long as anything refers to them.
+///
+/// `len(pack)` is the number of records. `pack[i]` copies one record to `bytes`, and raises
+/// `IndexError` if there is none.
+///
+/// >>> with cordwood.open("example.log", "w") as writer:
+/// ...     writer.extend([b"one", b"two"])
+/// 2
+/// >>> reader = cordwood.open("example.log")
+/// >>> for pack in reader.packs():
+/// ...     bytes(pack.data), pack.offsets.tolist(), pack.record_offsets.tolist(), pack[1]
+/// (b'onetwo', [0, 3, 6], [0, 10], b'two')
 #[pyclass(frozen, weakref, module = "cordwood")]
 pub(crate) struct Pack {
     records: cordwood::Pack,
@@ -40,21 +56,29 @@ impl Drop for Pack {
 
 #[pymethods]
 impl Pack {
+    /// The bytes of all records, one after the other.
     #[getter]
     fn data<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyMemoryView>> {
         Self::column(slf, Part::Data)
     }
 
+    /// Where each record begins in `data`, and then where the last one ends.
+    ///
+    /// One more than there are records; 64-bit signed integers in native byte order (format `"q"`).
     #[getter]
     fn offsets<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         Self::column(slf, Part::Offsets)?.call_method1(intern!(slf.py(), "cast"), (intern!(slf.py(), "q"),))
     }
 
+    /// The file offset of each record.
+    ///
+    /// 64-bit unsigned integers in native byte order (format `"Q"`).
     #[getter]
     fn record_offsets<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         Self::column(slf, Part::RecordOffsets)?.call_method1(intern!(slf.py(), "cast"), (intern!(slf.py(), "Q"),))
     }
 
+    /// The file offset after the last record.
     #[getter]
     fn end_offset(&self) -> u64 {
         self.records.end_offset()

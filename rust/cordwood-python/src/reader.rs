@@ -456,7 +456,70 @@ pub(crate) fn is_interrupt_of_source(py: Python<'_>, error: &std::io::Error) -> 
     raised.is_some_and(|raised| !raised.is_instance_of::<PyException>(py))
 }
 
-/// Reads the records of a log.
+/// Reads the records of a log. `cordwood.open(source)` makes one, or the class itself.
+///
+/// Iterating gives each record as `bytes`. A torn tail, the incomplete end that a crash leaves,
+/// ends the iteration without an error; `end` says so afterwards. What is not returned is
+/// listed in `skipped`: every byte of the file is accounted for. A `with` statement closes the
+/// reader.
+///
+/// Threads may share a reader; each record goes to one of them. After a fork, both processes
+/// may read on, each for itself, if the source is a path or memory.
+///
+/// A path is opened once, and what it named then is read to its end, by threads too: renaming,
+/// replacing or removing it changes nothing. An exception that a signal handler raises, Ctrl-C
+/// among them, and `MemoryError` lose no record: the next step returns what comes next.
+///
+/// Args:
+///     source: A path (`str` or `os.PathLike`); the content of a file in memory (`bytes` or any
+///         other buffer, `mmap` among them); or an object with `read(size)` that returns bytes,
+///         at whose position the log begins. If the file of an `mmap` is cut while it is read,
+///         the operating system ends the process (`SIGBUS`), as it does with every program that
+///         reads a map: pass the path of a file that others may cut.
+///     dialect: A `Dialect` or its name. Default: `None`, or `"auto"`: it is detected from what
+///         the file begins with.
+///     on_corruption: What to do with damage. `"raise"`: raise `CorruptionError`; the next step
+///         continues after the damage. `"skip"`: continue at the next block, as LevelDB does;
+///         the logger `cordwood` gets a warning for each of the first ten regions, and the
+///         number of the others at the end of the log, by `seek` or by `close`. `"stop"`: take
+///         it for the end. `"salvage"`: like `"skip"`, but keep valid records after the damage
+///         in the same block; `records()` marks them. Default: `"raise"`.
+///     start: Return only what begins at or after this file offset, in bytes. Default: 0.
+///     end: Return only what begins before this file offset, in bytes; the last record is
+///         finished beyond it. A record belongs to the range in which its first fragment
+///         starts, so adjacent ranges give each record once. Default: `None`, the end of the
+///         file.
+///     verify_checksums: Check each checksum. Without it, damaged data is returned as good.
+///         Default: `True`.
+///     record_len_max: Refuse a longer record with `RecordTooLargeError`, in bytes. Default: 1
+///         GiB. The records of a compressed log may together have 256 MiB and 200 times the bytes
+///         read since the reader began or was last sought; the one that would pass that is a
+///         `RecordTooLargeError` under every policy, and is neither skipped nor consumed. A value
+///         above the default takes the place of the 256 MiB.
+///
+/// Raises:
+///     OSError: The file cannot be opened. A missing file is a `FileNotFoundError`.
+///     TypeError: `source` is none of the above, or is a text file.
+///     ValueError: An option has no such value.
+///
+/// A step of the iteration, over the reader or what `records`, `batches` and `packs` return,
+/// raises:
+///
+/// * `CorruptionError`: damage, under the policy `"raise"`. The next step continues after it.
+/// * `RecordTooLargeError`: a record longer than `record_len_max`, under the same policy.
+/// * `DialectError`: the source is no log. Only the first step.
+/// * `OSError`: the source cannot be read.
+/// * `ValueError`: the reader is closed.
+/// * `RuntimeError`: the source's own `read` uses the reader.
+///
+/// >>> with cordwood.open("example.log", "w") as writer:
+/// ...     writer.extend([b"one", b"two"])
+/// 2
+/// >>> reader = cordwood.Reader("example.log")
+/// >>> [record.offset for record in reader.records()]
+/// [0, 10]
+/// >>> reader.end
+/// End(kind='clean', offset=20)
 #[pyclass(frozen, weakref, subclass, module = "cordwood")]
 pub(crate) struct Reader {
     state: Exclusive<State>,
@@ -518,11 +581,44 @@ impl Reader {
         self.next(py, |record| Ok(record.data))
     }
 
+    /// Iterates over the records with their offsets. It shares its position with the reader.
+    ///
+    /// Returns:
+    ///     An iterator of `Record`.
+    ///
+    /// Raises:
+    ///     ValueError: The reader is closed.
+    ///
+    /// >>> with cordwood.open("example.log", "w") as writer:
+    /// ...     writer.extend([b"one", b"two"])
+    /// 2
+    /// >>> with cordwood.open("example.log") as reader:
+    /// ...     [(record.offset, record.data) for record in reader.records()]
+    /// [(0, b'one'), (10, b'two')]
     fn records(slf: Py<Self>, py: Python<'_>) -> PyResult<Records> {
         slf.get().with_state(py, |_| Ok(()))?;
         Ok(Records { reader: slf })
     }
 
+    /// Iterates over lists of records. It shares its position with the reader.
+    ///
+    /// Args:
+    ///     len_max: The most bytes of records in a list; a longer record comes alone. A list may be
+    ///         shorter, and has at most 65,536 records. Default: 256 KiB, which stays in the
+    ///         processor's cache.
+    ///
+    /// Returns:
+    ///     An iterator of lists of `bytes`, none of them empty.
+    ///
+    /// Raises:
+    ///     ValueError: The reader is closed, or `len_max` is negative or has more than 64 bits.
+    ///
+    /// >>> with cordwood.open("example.log", "w") as writer:
+    /// ...     writer.extend([b"one", b"two"])
+    /// 2
+    /// >>> with cordwood.open("example.log") as reader:
+    /// ...     list(reader.batches())
+    /// [[b'one', b'two']]
     #[pyo3(signature = (*, len_max = 262_144))]
     fn batches(slf: Py<Self>, py: Python<'_>, #[pyo3(from_py_with = number)] len_max: usize) -> PyResult<Batches> {
         slf.get().with_state(py, |_| Ok(()))?;
@@ -533,6 +629,30 @@ impl Reader {
         })
     }
 
+    /// Iterates over packs: many records in a few buffers, without an object for each.
+    ///
+    /// The fastest way to read.
+    ///
+    /// Args:
+    ///     len_max: A pack is full with the record that makes it at least this many bytes; or with
+    ///         65,536 records, or with one for each 16 bytes of `len_max` if these are more. It
+    ///         ends earlier before damage that has to be reported, and at the end. Default: 4 MiB.
+    ///     threads: Read ahead in this many threads, 1 to 256, 16 MiB of the file in each, which
+    ///         are held in memory. The records and their order are the same. An object with `read`
+    ///         is read by one thread, and so is anything under the policy `"stop"`. Default: 1.
+    ///
+    /// Returns:
+    ///     An iterator of `Pack`, none of them empty.
+    ///
+    /// Raises:
+    ///     ValueError: The reader is closed, or `threads` is not 1 to 256.
+    ///
+    /// >>> with cordwood.open("example.log", "w") as writer:
+    /// ...     writer.extend([b"one", b"two"])
+    /// 2
+    /// >>> with cordwood.open("example.log") as reader:
+    /// ...     [(len(pack), pack.end_offset) for pack in reader.packs()]
+    /// [(2, 20)]
     #[pyo3(signature = (*, len_max = 4_194_304, threads = 1))]
     fn packs(
         slf: Py<Self>,
@@ -551,10 +671,46 @@ impl Reader {
         })
     }
 
+    /// The file offset after what has been returned or skipped so far: `seek` continues from there.
+    ///
+    /// A torn tail is not passed: once it is whole, it can be read from there.
+    ///
+    /// Returns:
+    ///     The offset in bytes.
+    ///
+    /// Raises:
+    ///     ValueError: The reader is closed.
+    ///
+    /// >>> with cordwood.open("example.log", "w") as writer:
+    /// ...     writer.extend([b"one", b"two"])
+    /// 2
+    /// >>> with cordwood.open("example.log") as reader:
+    /// ...     next(reader), reader.tell()
+    /// (b'one', 10)
     fn tell(&self, py: Python<'_>) -> PyResult<u64> {
         self.with_state(py, |state| Ok(state.position))
     }
 
+    /// Goes to a file offset: `Record.offset`, `Record.end_offset` or what `tell` returned.
+    ///
+    /// At any other offset, what is found is reported as damage. `skipped` and `end` begin anew,
+    /// and the range's `start` is now here.
+    ///
+    /// Args:
+    ///     offset: The file offset, in bytes.
+    ///
+    /// Raises:
+    ///     io.UnsupportedOperation: The source cannot seek.
+    ///     OSError: Seeking failed.
+    ///     ValueError: The reader is closed, or `offset` is negative or has more than 64 bits.
+    ///
+    /// >>> with cordwood.open("example.log", "w") as writer:
+    /// ...     writer.extend([b"one", b"two"])
+    /// 2
+    /// >>> with cordwood.open("example.log") as reader:
+    /// ...     reader.seek(10)
+    /// ...     list(reader)
+    /// [b'two']
     #[pyo3(signature = (offset, /))]
     fn seek(&self, py: Python<'_>, #[pyo3(from_py_with = number)] offset: u64) -> PyResult<()> {
         let summary = self.with_state(py, |state| {
@@ -570,21 +726,37 @@ impl Reader {
         log_summary(py, summary, self.path.as_deref())
     }
 
+    /// What was not returned so far, in the order of the offsets: the first 100,000 regions.
+    ///
+    /// Adjacent regions are one, if the reason with all its details is the same.
+    ///
+    /// Each use makes a new list. It, `skipped_len` and `end` can still be read when the reader is
+    /// closed.
     #[getter]
     fn skipped(&self, py: Python<'_>) -> PyResult<Vec<SkippedRegion>> {
         self.with_told(py, |skipped, _| listed(skipped))
     }
 
+    /// Bytes in all regions that were not returned so far, listed or not.
     #[getter]
     fn skipped_len(&self, py: Python<'_>) -> PyResult<u64> {
         self.with_told(py, |skipped, _| skipped.len())
     }
 
+    /// How the records ended; `None` until they have.
     #[getter]
     fn end(&self, py: Python<'_>) -> PyResult<Option<End>> {
         self.with_told(py, |_, end| end.map(End::from))
     }
 
+    /// The dialect that is read, with the log number if one is known.
+    ///
+    /// To detect it, the source is read.
+    ///
+    /// Raises:
+    ///     DialectError: It is no log.
+    ///     OSError: The source cannot be read.
+    ///     ValueError: The reader is closed.
     #[getter]
     fn dialect(&self, py: Python<'_>) -> PyResult<Dialect> {
         self.with_state(py, |state| {
@@ -596,16 +768,26 @@ impl Reader {
         })
     }
 
+    /// The path, if the source is one; else `None`.
     #[getter]
     fn path(&self) -> Option<&OsStr> {
         self.path.as_deref().map(Path::as_os_str)
     }
 
+    /// Whether `close` has been called.
     #[getter]
     fn closed(&self, py: Python<'_>) -> PyResult<bool> {
         Ok(matches!(*self.state.lock(py)?, State::Closed { .. }))
     }
 
+    /// Releases the source. A file object that was passed in stays open. Closing twice is no error.
+    ///
+    /// >>> with cordwood.open("example.log", "w") as writer:
+    /// ...     _ = writer.append(b"one")
+    /// >>> reader = cordwood.open("example.log")
+    /// >>> reader.close()
+    /// >>> reader.closed, reader.skipped
+    /// (True, [])
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let mut state = self.state.lock(py)?;
         let open = state.close();
@@ -636,7 +818,7 @@ impl Reader {
         Ok(slf)
     }
 
-    #[pyo3(signature = (_exc_type, _exc, _traceback, /))]
+    #[pyo3(signature = (_exc_type, _exc, _traceback, /), text_signature = "($self, exc_type, exc, traceback, /)")]
     fn __exit__(
         &self,
         py: Python<'_>,

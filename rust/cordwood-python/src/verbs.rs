@@ -141,6 +141,39 @@ fn on_corruption_of(name: &str) -> PyResult<OnCorruption> {
 }
 
 /// Reads a log to its end, and reports what is in it and what is wrong with it.
+///
+/// Damage is no error here.
+///
+/// Args:
+///     source: What `Reader` takes.
+///     threads: Read it in this many parts at a time, 1 to 256. The report is the same for any
+///         number. An object with `read` is read by one thread, and so is anything under the
+///         policy `"stop"` and a log with log numbers. Default: 1.
+///     dialect: As for `Reader`. Default: `None`.
+///     on_corruption: Continue after damage at the next block (`"skip"`), end there (`"stop"`),
+///         or search for valid records in the same block (`"salvage"`). Default: `"skip"`.
+///     start: As for `Reader`: a file offset in bytes. Default: 0.
+///     end: As for `Reader`: a file offset in bytes. Default: `None`.
+///     verify_checksums: As for `Reader`. Default: `True`.
+///     record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
+///     progress: Called with the number of bytes of each read, up to a few MiB, by the thread
+///         that has read them. If it raises, so does this function. Default: `None`.
+///
+/// Returns:
+///     The report. `ok` says whether there is no damage.
+///
+/// Raises:
+///     DialectError: It is no log.
+///     OSError: The source cannot be opened or read.
+///     TypeError: `source` is nothing that `Reader` takes.
+///     ValueError: An option has no such value.
+///
+/// >>> with cordwood.open("example.log", "w") as writer:
+/// ...     writer.extend([b"one", b"two"])
+/// 2
+/// >>> report = cordwood.verify("example.log")
+/// >>> report.ok, report.record_count, report.payload_len, report.file_len
+/// (True, 2, 6, 20)
 #[pyfunction]
 #[pyo3(signature = (
     source, *, threads = 1, dialect = None, on_corruption = "skip", start = 0, end = None, verify_checksums = true,
@@ -211,7 +244,45 @@ fn readers(
     Ok((parts.map_err(|error| os_error(error, path.as_deref()))?, path))
 }
 
-/// Writes what can be read of a damaged log to a new one.
+/// Reads a log under the policy `"salvage"`, and writes all its records to a new log.
+///
+/// The source is not changed. The new log is written in the folder of `destination` under
+/// another name, synced, and renamed last: what has the name is complete. If anything fails,
+/// what was written is removed.
+///
+/// Args:
+///     source: What `Reader` takes.
+///     destination: The path of the new log. It must not exist. It is as the source is: its
+///         dialect, its log number, what the engine wrote for itself. RocksDB and Pebble look
+///         for the number of a log in the name of its file.
+///     dialect: As for `Reader`. Default: `None`.
+///     record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
+///     progress: As for `verify`. Default: `None`.
+///
+/// Returns:
+///     The report about `source`.
+///
+/// Raises:
+///     DialectError: `source` is no log.
+///     FileExistsError: There is something at `destination`. It is left as it is.
+///     OSError: The source cannot be opened or read, the new log cannot be written, or
+///         `destination` has the name of another log than the one whose number the records
+///         carry.
+///     OtherLogError: All of `source` belongs to another log than its name or `dialect` says.
+///         Nothing is written.
+///     TypeError: `source` is nothing that `Reader` takes, or `destination` is no path.
+///     ValueError: There is no such dialect.
+///
+/// >>> with cordwood.open("example.log", "w") as writer:
+/// ...     writer.extend([b"one", b"two", b"three"])
+/// 3
+/// >>> with open("example.log", "r+b") as file:
+/// ...     _ = file.seek(17), file.write(b"T")
+/// >>> report = cordwood.salvage("example.log", "clean.log")
+/// >>> report.record_count, report.skipped[0].bit_flip
+/// (2, BitFlip(offset=17, bit=5, part='payload'))
+/// >>> list(cordwood.Reader("clean.log"))
+/// [b'one', b'three']
 #[pyfunction]
 #[pyo3(signature = (source, destination, *, dialect = None, record_len_max = 1_073_741_824, progress = None))]
 pub(crate) fn salvage(
@@ -246,7 +317,32 @@ pub(crate) fn salvage(
     })
 }
 
-/// Counts what is in a log.
+/// Reads a log to its end, and counts what is in it. Damage is no error here.
+///
+/// Args:
+///     source: What `Reader` takes.
+///     threads: As for `verify`. Default: 1.
+///     dialect: As for `Reader`. Default: `None`.
+///     on_corruption: As for `verify`. Default: `"skip"`.
+///     verify_checksums: As for `Reader`. Default: `True`.
+///     record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
+///     progress: As for `verify`. Default: `None`.
+///
+/// Returns:
+///     The numbers.
+///
+/// Raises:
+///     DialectError: It is no log.
+///     OSError: The source cannot be opened or read.
+///     TypeError: `source` is nothing that `Reader` takes.
+///     ValueError: `threads` is not 1 to 256, or there is no such dialect.
+///
+/// >>> with cordwood.open("example.log", "w") as writer:
+/// ...     writer.extend([b"one", b"two" * 20_000])
+/// 2
+/// >>> stat = cordwood.stat("example.log")
+/// >>> stat.record_count, stat.record_len_max, stat.full_count, stat.first_count
+/// (2, 60000, 1, 1)
 #[pyfunction]
 #[pyo3(signature = (
     source, *, threads = 1, dialect = None, on_corruption = "skip", verify_checksums = true,
@@ -273,53 +369,75 @@ pub(crate) fn stat(
     stat.map(Stat).map_err(|error| to_python(py, error, path.as_deref()))
 }
 
-/// What is in a log, and what is wrong with it.
+/// What is in a log, and what is wrong with it: what `verify` and `salvage` return.
+///
+/// >>> with cordwood.open("example.log", "w") as writer:
+/// ...     writer.extend([b"one", b"two"])
+/// 2
+/// >>> cordwood.verify("example.log")
+/// <cordwood.Report: ok=True, record_count=2, skipped=0, end=End(kind='clean', offset=20)>
 #[pyclass(frozen, module = "cordwood", eq)]
 #[derive(PartialEq, Eq)]
 pub(crate) struct Report(verbs::Report);
 
 #[pymethods]
 impl Report {
+    /// How the log is laid out, with its log number if it has one.
     #[getter]
     fn dialect(&self) -> Dialect {
         Dialect(self.0.dialect)
     }
 
+    /// Whether no damage was found: no region of severity `"corruption"`. A torn tail is no damage.
     #[getter]
     fn ok(&self) -> bool {
         self.0.is_ok()
     }
 
+    /// Records that were returned.
     #[getter]
     fn record_count(&self) -> u64 {
         self.0.record_count
     }
 
+    /// How many of these begin after damage in the same block: only under the policy `"salvage"`.
     #[getter]
     fn salvaged_count(&self) -> u64 {
         self.0.salvaged_count
     }
 
+    /// Bytes of data in the records, without headers and trailers.
     #[getter]
     fn payload_len(&self) -> u64 {
         self.0.payload_len
     }
 
+    /// Bytes of the whole file, also of what is not in the range.
+    ///
+    /// `None` if they are not known: of an object with `read` that was not read to its end.
     #[getter]
     fn file_len(&self) -> Option<u64> {
         self.0.file_len
     }
 
+    /// What was not returned, in the order of the offsets: the first 100,000 regions.
+    ///
+    /// Each has its `bit_flip`, if one flipped bit explains it.
+    ///
+    /// Adjacent regions are one, if the reason with all its details is the same and no flipped bit
+    /// explains either.
     #[getter]
     fn skipped(&self) -> Vec<SkippedRegion> {
         listed(&self.0.findings)
     }
 
+    /// Bytes in all regions, listed or not.
     #[getter]
     fn skipped_len(&self) -> u64 {
         self.0.findings.len()
     }
 
+    /// Bytes in the regions of each severity that there is.
     #[getter]
     fn len_by_severity<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let lens = PyDict::new(py);
@@ -332,6 +450,7 @@ impl Report {
         Ok(lens)
     }
 
+    /// Bytes in the regions with each reason that there is.
     #[getter]
     fn len_by_reason<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let lens = PyDict::new(py);
@@ -341,16 +460,26 @@ impl Report {
         Ok(lens)
     }
 
+    /// How the records ended.
     #[getter]
     fn end(&self) -> End {
         End::from(self.0.end)
     }
 
+    /// The number of another log, if the whole file belongs to it; else `None`.
+    ///
+    /// The file's name, or `dialect`, has this log's number: the file was recycled and nothing has
+    /// been written to this log yet, or it was renamed or copied.
     #[getter]
     fn other_log_number(&self) -> Option<u32> {
         self.0.other_log_number
     }
 
+    /// What `salvage` could not give the new log; empty after `verify`.
+    ///
+    /// `"synced_offsets"`: how far the file had been synced, as some records of Pebble state.
+    /// `"bad_metadata"` and `"ignored_kinds"`: what the engine wrote for itself and is not as it
+    /// writes it, or is not known. `"compression"`: this build does not compress.
     #[getter]
     fn not_kept<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.0.not_kept.iter().map(|what| what.as_str()))
@@ -369,93 +498,125 @@ impl Report {
     }
 }
 
-/// What is in a log, in numbers.
+/// What is in a log, in numbers: what `stat` returns.
+///
+/// In LevelDB's format, `payload_len`, seven bytes of header for each fragment, `trailer_len`
+/// and `skipped_len` add up to `file_len`. In others headers can be longer.
+///
+/// >>> with cordwood.open("example.log", "w") as writer:
+/// ...     writer.extend([b"one", b"two"])
+/// 2
+/// >>> stat = cordwood.stat("example.log")
+/// >>> stat
+/// <cordwood.Stat: record_count=2, payload_len=6, end=End(kind='clean', offset=20)>
+/// >>> stat.payload_len + 7 * stat.full_count == stat.file_len
+/// True
 #[pyclass(frozen, module = "cordwood", eq)]
 #[derive(PartialEq, Eq)]
 pub(crate) struct Stat(verbs::Stat);
 
 #[pymethods]
 impl Stat {
+    /// How the log is laid out, with its log number if it has one.
     #[getter]
     fn dialect(&self) -> Dialect {
         Dialect(self.0.dialect)
     }
 
+    /// Records that were returned.
     #[getter]
     fn record_count(&self) -> u64 {
         self.0.record_count
     }
 
+    /// Bytes of data in the records.
     #[getter]
     fn payload_len(&self) -> u64 {
         self.0.payload_len
     }
 
+    /// Bytes of the shortest record; `None` if there is none.
     #[getter]
     fn record_len_min(&self) -> Option<u64> {
         self.0.record_len_min
     }
 
+    /// Bytes of the longest record; `None` if there is none.
     #[getter]
     fn record_len_max(&self) -> Option<u64> {
         self.0.record_len_max
     }
 
+    /// Bytes in a record on average; `None` if there is none.
     #[getter]
     fn record_len_mean(&self) -> Option<f64> {
         self.0.record_len_mean()
     }
 
+    /// FULL fragments of the records: records in one piece.
     #[getter]
     fn full_count(&self) -> u64 {
         self.0.full_count
     }
 
+    /// FIRST fragments of the records.
     #[getter]
     fn first_count(&self) -> u64 {
         self.0.first_count
     }
 
+    /// MIDDLE fragments of the records.
     #[getter]
     fn middle_count(&self) -> u64 {
         self.0.middle_count
     }
 
+    /// LAST fragments of the records.
     #[getter]
     fn last_count(&self) -> u64 {
         self.0.last_count
     }
 
+    /// Blocks of 32 KiB in the file, the last one whole or not; `None` if `file_len` is.
     #[getter]
     fn block_count(&self) -> Option<u64> {
         self.0.block_count()
     }
 
+    /// Bytes of trailers: at the ends of blocks, too few for a header.
     #[getter]
     fn trailer_len(&self) -> u64 {
         self.0.trailer_len
     }
 
+    /// Bytes that were not returned, for whatever reason: `verify` says which.
     #[getter]
     fn skipped_len(&self) -> u64 {
         self.0.skipped_len
     }
 
+    /// Bytes of these that are damage: in regions of `Severity.CORRUPTION`.
     #[getter]
     fn damaged_len(&self) -> u64 {
         self.0.damaged_len
     }
 
+    /// Bytes of the file; `None` if they are not known.
     #[getter]
     fn file_len(&self) -> Option<u64> {
         self.0.file_len
     }
 
+    /// How the records ended.
     #[getter]
     fn end(&self) -> End {
         End::from(self.0.end)
     }
 
+    /// The number of another log, if the whole file belongs to it; else `None`.
+    ///
+    /// The file's name, or `dialect`, has this log's number: the file was recycled and nothing has
+    /// been written to this log yet, or it was renamed or copied.
     #[getter]
     fn other_log_number(&self) -> Option<u32> {
         self.0.other_log_number
@@ -472,7 +633,16 @@ impl Stat {
     }
 }
 
-/// The one bit that explains damage.
+/// The one bit that explains damage: flipped back, it makes the fragment's checksum right.
+///
+/// `SkippedRegion.bit_flip` gives it.
+///
+/// >>> with cordwood.open("example.log", "w") as writer:
+/// ...     _ = writer.append(b"one")
+/// >>> with open("example.log", "r+b") as file:
+/// ...     _ = file.seek(7), file.write(b"O")
+/// >>> cordwood.verify("example.log").skipped[0].bit_flip
+/// BitFlip(offset=7, bit=5, part='payload')
 #[pyclass(frozen, module = "cordwood", eq, hash)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct BitFlip(pub(crate) cordwood::BitFlip);
@@ -484,16 +654,19 @@ impl BitFlip {
         ("offset", "bit", "part")
     }
 
+    /// File offset of the byte.
     #[getter]
     fn offset(&self) -> u64 {
         self.0.offset
     }
 
+    /// Which bit of it: 0 is the lowest, 7 the highest.
     #[getter]
     fn bit(&self) -> u8 {
         self.0.bit
     }
 
+    /// What part of the fragment the byte belongs to.
     #[getter]
     fn part<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         static PART: PyOnceLock<Py<PyType>> = PyOnceLock::new();

@@ -11,7 +11,27 @@ use pyo3::types::{PyBytes, PyTuple};
 use crate::error::payload_error;
 use crate::write_batch::kept;
 
-/// The record of a MANIFEST.
+/// The record of a MANIFEST of LevelDB or RocksDB: what changes in one version of the database.
+///
+/// Iterating gives the same as `fields`, one at a time: as objects, the fields of a long record
+/// take many times its bytes. `bytes(edit)` encodes the fields again, which gives the record,
+/// byte for byte.
+///
+/// Args:
+///     record: The record. All of it is decoded.
+///
+/// Raises:
+///     PayloadError: The record is no version edit. Tags that only Pebble knows are unknown
+///         here.
+///     TypeError: `record` is not bytes-like.
+///
+/// >>> from cordwood.payload import VersionEdit
+/// >>> edit = VersionEdit(b"\x01\x1aleveldb.BytewiseComparator\x02\x04\x06\x01\x05")
+/// >>> for kind, tag, value in edit.fields:
+/// ...     print(kind, tag, value)
+/// comparator 1 b'leveldb.BytewiseComparator'
+/// log_number 2 4
+/// deleted_file 6 DeletedFile(level=1, file_number=5)
 #[pyclass(frozen, module = "cordwood.payload")]
 pub(crate) struct VersionEdit {
     record: Py<PyBytes>,
@@ -38,6 +58,7 @@ impl VersionEdit {
         Ok(edit)
     }
 
+    /// The fields, in the order in which they stand. Each use makes a new list.
     #[getter]
     fn fields<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let module = Module(py.import("cordwood.payload.version_edit")?);
@@ -51,14 +72,26 @@ impl VersionEdit {
         }
     }
 
+    /// The edit in the form that JSON can hold.
+    ///
+    /// Bytes become text if they are UTF-8, and `{"base64": "..."}` if they are not; `None` is left
+    /// out.
+    ///
+    /// Returns:
+    ///     `fields`, each with `kind`, `tag` and `value`.
+    ///
+    /// >>> from cordwood.payload import VersionEdit
+    /// >>> VersionEdit(b"\x02\x04").to_dict()
+    /// {'fields': [{'kind': 'log_number', 'tag': 2, 'value': 4}]}
     fn to_dict<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         let module = py.import("cordwood.payload.version_edit")?;
         module.getattr(intern!(py, "dict_of"))?.call1((slf,))
     }
 
-    /// Encoded anew, so that whoever compares it with the record sees that nothing was lost.
+    /// The fields, encoded again: the record, byte for byte.
     fn __bytes__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        // Encoded anew, so that whoever compares it with the record sees that nothing was lost.
         let fields: Vec<_> = self.core(py).collect::<PyResult<_>>()?;
         let record = payload::VersionEdit::encode(&fields).map_err(|error| payload_error(py, error))?;
         Ok(PyBytes::new(py, &record))

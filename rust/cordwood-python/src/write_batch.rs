@@ -10,7 +10,33 @@ use crate::error::payload_error;
 use crate::operation::Operation;
 use crate::source::bytes_of;
 
-/// The record of a write-ahead log.
+/// The record of a write-ahead log of LevelDB, RocksDB or Pebble: operations that are one unit.
+///
+/// Iterating gives the operations, in order. They are decoded one by one: a batch that is
+/// damaged gives those before the damage, then raises `PayloadError`, as it does if the header
+/// states another count. `len(batch)` decodes all and raises the same; `bool(batch)` says
+/// whether there are any; `bytes(batch)` is the record. What can be read can be written:
+/// `bytes` of what `build` makes of the operations is the record.
+///
+/// Args:
+///     record: The record. Only its header is decoded yet.
+///     engine: `"rocksdb"`, of which LevelDB knows the first two tags, or `"pebble"`. Five tags
+///         have one meaning in RocksDB and another in Pebble. Default: `"rocksdb"`.
+///
+/// Raises:
+///     PayloadError: The record is shorter than the header of a batch.
+///     TypeError: `record` is not bytes-like.
+///     ValueError: There is no such engine.
+///
+/// >>> from cordwood.payload import Operation, WriteBatch
+/// >>> operations = [Operation("put", key=b"k", value=b"v"), Operation("delete", key=b"old")]
+/// >>> batch = WriteBatch.build(100, operations)
+/// >>> bytes(batch).hex(" ", -4)
+/// '64000000 00000000 02000000 01016b01 7600036f 6c64'
+/// >>> for operation in WriteBatch(bytes(batch)):
+/// ...     print(operation.sequence, operation)
+/// 100 Operation('put', key=b'k', value=b'v')
+/// 101 Operation('delete', key=b'old')
 #[pyclass(frozen, module = "cordwood.payload")]
 pub(crate) struct WriteBatch {
     record: Py<PyBytes>,
@@ -45,6 +71,25 @@ impl WriteBatch {
         WriteBatch::from_bytes(kept(record)?, engine_of(engine)?)
     }
 
+    /// Makes a batch of operations. The count in its header is that of the operations that count.
+    ///
+    /// Args:
+    ///     sequence: The sequence number of the first operation.
+    ///     operations: The operations, in order. Their own sequence numbers are ignored.
+    ///     engine: As for the class.
+    ///
+    /// Returns:
+    ///     The batch.
+    ///
+    /// Raises:
+    ///     PayloadError: The engine does not know one of the operations, or something is too large.
+    ///     TypeError: Something in `operations` is no `Operation`.
+    ///     ValueError: There is no such engine.
+    ///     OverflowError: `sequence` is not a number of 64 bits.
+    ///
+    /// >>> from cordwood.payload import Operation, WriteBatch
+    /// >>> WriteBatch.build(7, [Operation("put", key=b"k", value=b"v")])
+    /// <cordwood.payload.WriteBatch: sequence=7, count=1>
     #[staticmethod]
     #[pyo3(signature = (sequence, operations, *, engine = "rocksdb"))]
     fn build(sequence: u64, operations: &Bound<'_, PyAny>, engine: &str) -> PyResult<Self> {
@@ -63,16 +108,19 @@ impl WriteBatch {
         WriteBatch::from_bytes(PyBytes::new(py, &record), engine)
     }
 
+    /// The sequence number of the first operation.
     #[getter]
     fn sequence(&self) -> u64 {
         self.sequence
     }
 
+    /// How many operations the header states. Log data and the marks of transactions do not count.
     #[getter]
     fn count(&self) -> u32 {
         self.count
     }
 
+    /// `"rocksdb"` or `"pebble"`.
     #[getter]
     fn engine(&self) -> &'static str {
         match self.engine {
@@ -81,6 +129,19 @@ impl WriteBatch {
         }
     }
 
+    /// The batch in the form that JSON can hold.
+    ///
+    /// Bytes become text if they are UTF-8, and `{"base64": "..."}` if they are not.
+    ///
+    /// Returns:
+    ///     `sequence`, `count`, and `operations` with the attributes that each has.
+    ///
+    /// Raises:
+    ///     PayloadError: The batch is damaged.
+    ///
+    /// >>> from cordwood.payload import Operation, WriteBatch
+    /// >>> WriteBatch.build(7, [Operation("delete", key=b"k")]).to_dict()["operations"]
+    /// [{'kind': 'delete', 'sequence': 7, 'column_family': 0, 'key': 'k'}]
     fn to_dict<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         let module = py.import("cordwood.payload.write_batch")?;
@@ -109,6 +170,7 @@ impl WriteBatch {
         }
     }
 
+    /// The record.
     fn __bytes__(&self, py: Python<'_>) -> Py<PyBytes> {
         self.record.clone_ref(py)
     }

@@ -74,7 +74,90 @@ impl Object {
     }
 }
 
-/// Writes records to a log.
+/// Writes records to a log, byte for byte as LevelDB does.
+///
+/// `cordwood.open(sink, "w")` makes one, or the class itself.
+///
+/// By default, a record for which `append` has returned survives if this process crashes or is
+/// killed; what has been synced survives if the machine stops. A `with` statement closes the
+/// writer.
+///
+/// Threads may share a writer; each record is written whole. A file is locked against a second
+/// writer until it is closed, in this process and in others that ask (all that use cordwood
+/// do). A writer belongs to the process that opened it: in a forked child, `append`, `extend`,
+/// `flush` and `sync` raise `OSError`, and closing or dropping it changes nothing.
+///
+/// A write to a file that fails is undone: the file is cut back to the end of its last whole
+/// record, and the writer stays usable. If it cannot be undone, or if a sync has failed, every
+/// later call fails: what is on the disk after `durable_offset` is not known, and a second sync
+/// would not reveal it. Close the log and open it again with `"a"`, in this process: that
+/// writes the uncertain part again. An object with `write` is not used again after it has
+/// failed.
+///
+/// A writer that nobody closed writes what it has when it is dropped or its cycle is collected,
+/// and warns (`ResourceWarning`); what fails then is shown (`sys.unraisablehook`), and an
+/// exception that is already being raised is kept.
+///
+/// Args:
+///     sink: A path (`str` or `os.PathLike`), or an object with `write(data)`, at whose
+///         position the log begins.
+///     mode: `"x"`: a new file; fails if there is one. `"w"`: a new file, in place of any that
+///         is there. `"a"`: append to the file, or make a new one. An object takes `"x"` or
+///         `"w"`, which are then the same. Default: `"x"`.
+///     dialect: A `Dialect` or its name. For Pebble, closing also writes the end-of-log
+///         trailer. Default: `None`: for `"a"` the dialect of the file, as a `Reader` detects
+///         it; for a new file `"leveldb"`.
+///     flush: For a path: when to hand records to the operating system, which keeps them if
+///         this process ends. `"append"`: before each `append` returns, with one write; an
+///         `extend` makes one for each 1,024 records or 128 KiB. `"close"`: records are
+///         gathered, up to 1 MiB, until `flush`, `sync` or `close`. An object is written to as
+///         with `"close"`, and takes no `flush`. Default: `None`, which is `"append"`.
+///     sync: When to wait until records are on the disk, besides `sync()` and `append(...,
+///         sync=True)`. `"never"`: not at all; `"close"`: when the writer is closed;
+///         `"append"`: before each `append` returns. Every setting but `"never"` also syncs on
+///         close, and so do the next two. Default: `"never"`.
+///     sync_len: Instead of `sync`: sync within the `append` with which this many bytes have
+///         been appended since the last sync. Default: `None`.
+///     sync_interval: Instead of `sync`: sync within the first `append` that comes this many
+///         seconds after the last sync, or later. While nothing is appended, nothing is synced:
+///         no thread runs in the background. Default: `None`.
+///     on_torn_tail: For `"a"`, if the file does not end with a whole record. `"refuse"`:
+///         raise. `"truncate"`: cut off what a crash can have left after the last whole record;
+///         damage raises, and so does what one flipped bit explains, or a file without any
+///         valid fragment. `"pad"`: leave every byte, and continue in the next block, damage or
+///         not; readers keep reporting the skipped bytes. Default: `"refuse"`.
+///     checkpoint: For `"a"`: a file offset at which a record begins or ends and before which
+///         all is known to be on the disk, such as an earlier `durable_offset`. The file is
+///         read from there on to find its end, and what follows is written again before a sync
+///         may cover it. Default: `None`, the beginning, and nothing is written again unless a
+///         sync of this file has failed in this process.
+///     preallocate_len: Ask the file system for room this many bytes at a time (Linux only,
+///         elsewhere without effect). The length of the file stays that of its records.
+///         Default: 0, not at all.
+///     record_len_max: Refuse to write a longer record, with `RecordTooLargeError`, in bytes.
+///         Default: 1 GiB, as for `Reader`: what is longer can be read only with the option of the
+///         same name.
+///
+/// Raises:
+///     OSError: The file cannot be opened. For `"x"` an existing file is a `FileExistsError`.
+///     BlockingIOError: Another writer has the file open.
+///     TornTailError: For `"a"`, the file ends in an incomplete record or in zeros, and the
+///         choice is to refuse.
+///     CorruptionError: For `"a"`, the file is damaged, and the choice is not to pad.
+///     DialectError: For `"a"`, the file is in another dialect than the one that is named, or
+///         is no log; or its dialect is one whose logs are never appended to: those with a log
+///         number, and compressed ones.
+///     TypeError: `sink` is no path and has no `write`, or is a text file.
+///     ValueError: An option has no such value, or makes no sense here.
+///
+/// >>> with cordwood.Writer("example.log", "w") as writer:
+/// ...     writer.append(b"one")
+/// 0
+/// >>> with cordwood.Writer("example.log", "a", sync="close") as writer:
+/// ...     writer.append(b"two")
+/// 10
+/// >>> writer.durable_offset
+/// 20
 #[pyclass(frozen, weakref, subclass, module = "cordwood")]
 pub(crate) struct Writer {
     sink: Sink,
@@ -128,6 +211,30 @@ impl Writer {
         }
     }
 
+    /// Appends a record.
+    ///
+    /// Args:
+    ///     record: `bytes` or any other buffer.
+    ///     sync: Return when it and all before it are on the disk. Threads that wait for this share
+    ///         one sync. Default: `False`.
+    ///
+    /// Returns:
+    ///     The file offset of its first fragment's header, in bytes.
+    ///
+    /// Raises:
+    ///     OSError: A write or a sync failed. The message says what is on the disk and whether the
+    ///         writer can still be used. The record is not in the log if the write was undone; if
+    ///         only the sync failed, it may be.
+    ///     TypeError: `record` is not bytes-like.
+    ///     ValueError: The writer is closed.
+    ///     RecordTooLargeError: The record is longer than `record_len_max`. It is not in the log.
+    ///     MemoryError: There is no memory for the record, and it is not in the log. Or only the
+    ///         offset that is returned cannot be allocated: then the record is in the log, and
+    ///         `tell()` is after it.
+    ///
+    /// >>> with cordwood.open("example.log", "w") as writer:
+    /// ...     writer.append(b"one"), writer.append(b"two", sync=True)
+    /// (0, 10)
     #[pyo3(signature = (record, /, *, sync = false))]
     pub(crate) fn append<'py>(&self, record: &Bound<'py, PyAny>, sync: bool) -> PyResult<Bound<'py, PyAny>> {
         let py = record.py();
@@ -138,6 +245,23 @@ impl Writer {
         new_int(py, offset)
     }
 
+    /// Appends all records of an iterable. If it raises, those before are in the log.
+    ///
+    /// Args:
+    ///     records: An iterable of `bytes` or other buffers.
+    ///
+    /// Returns:
+    ///     How many records there were.
+    ///
+    /// Raises:
+    ///     OSError: As for `append`.
+    ///     TypeError: A record is not bytes-like.
+    ///     ValueError: The writer is closed.
+    ///     MemoryError: As for `append`.
+    ///
+    /// >>> with cordwood.open("example.log", "w") as writer:
+    /// ...     writer.extend([b"one", b"two"])
+    /// 2
     #[pyo3(signature = (records, /))]
     fn extend(&self, records: &Bound<'_, PyAny>) -> PyResult<u64> {
         let py = records.py();
@@ -148,6 +272,17 @@ impl Writer {
         }
     }
 
+    /// The length of the log with all records so far, whether they are written out yet or not.
+    ///
+    /// Returns:
+    ///     The length in bytes: the file offset after the last record.
+    ///
+    /// Raises:
+    ///     ValueError: The writer is closed.
+    ///
+    /// >>> with cordwood.open("example.log", "w") as writer:
+    /// ...     writer.append(b"one"), writer.tell()
+    /// (0, 10)
     fn tell(&self, py: Python<'_>) -> PyResult<u64> {
         match &self.sink {
             Sink::File(log) => match status(py, log) {
@@ -158,6 +293,19 @@ impl Writer {
         }
     }
 
+    /// Hands all records so far to the operating system, or to the sink.
+    ///
+    /// They then survive the end of this process, not that of the machine.
+    ///
+    /// Raises:
+    ///     OSError: As for `append`.
+    ///     ValueError: The writer is closed.
+    ///
+    /// >>> with cordwood.open("example.log", "w", flush="close") as writer:
+    /// ...     _ = writer.append(b"one")
+    /// ...     writer.flush()
+    /// ...     list(cordwood.open("example.log"))
+    /// [b'one']
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
         match &self.sink {
             Sink::File(log) => py.detach(|| log.flush()).map_err(|error| self.raised(py, error)),
@@ -170,6 +318,21 @@ impl Writer {
         }
     }
 
+    /// Flushes, and waits until the records are on the disk.
+    ///
+    /// Of a new file, its name is put there, too.
+    ///
+    /// Raises:
+    ///     OSError: They may not be, and never will be: a failed sync cannot be repeated, so the
+    ///         writer stays unusable.
+    ///     io.UnsupportedOperation: The sink has no file descriptor.
+    ///     ValueError: The writer is closed.
+    ///
+    /// >>> with cordwood.open("example.log", "w") as writer:
+    /// ...     _ = writer.append(b"one")
+    /// ...     writer.sync()
+    /// ...     writer.durable_offset
+    /// 10
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
         match &self.sink {
             Sink::File(log) => py.detach(|| log.sync()).map_err(|error| self.raised(py, error)),
@@ -181,6 +344,9 @@ impl Writer {
         }
     }
 
+    /// Everything before this file offset is on the disk, and survives the end of the machine.
+    ///
+    /// 0 before the first sync of this writer. It can still be read when the writer is closed.
     #[getter]
     fn durable_offset(&self, py: Python<'_>) -> PyResult<u64> {
         match &self.sink {
@@ -189,16 +355,21 @@ impl Writer {
         }
     }
 
+    /// What followed the last whole record when the log was opened with `"a"`; else `None`.
+    ///
+    /// It is cut off now, or left there, as `on_torn_tail` says.
     #[getter]
     fn recovered_tail(&self) -> Option<SkippedRegion> {
         self.recovered_tail.map(SkippedRegion::from)
     }
 
+    /// The path, if the sink is one; else `None`.
     #[getter]
     fn path(&self) -> Option<&OsStr> {
         self.path.as_deref().map(Path::as_os_str)
     }
 
+    /// Whether `close` has been called.
     #[getter]
     fn closed(&self, py: Python<'_>) -> PyResult<bool> {
         match &self.sink {
@@ -207,6 +378,22 @@ impl Writer {
         }
     }
 
+    /// Flushes, syncs if `sync` says so, and closes the file. Closing twice is no error.
+    ///
+    /// If other threads wait for a sync, it waits until they have it. Then another writer may open
+    /// the file. In a forked child it only closes the child's copy of the descriptor.
+    ///
+    /// An object that was passed in is only flushed.
+    ///
+    /// Raises:
+    ///     OSError: A write or a sync failed. The writer is closed all the same.
+    ///
+    /// >>> writer = cordwood.open("example.log", "w")
+    /// >>> writer.append(b"one")
+    /// 0
+    /// >>> writer.close()
+    /// >>> list(cordwood.open("example.log"))
+    /// [b'one']
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         match &self.sink {
             Sink::File(log) => py.detach(|| log.close()).map_err(|error| self.raised(py, error)),
@@ -234,8 +421,8 @@ impl Writer {
         Ok(slf)
     }
 
-    /// The garbage collector calls it for objects of a cycle while all of them are still whole: a sink that holds its writer can be
-    /// written to. What is not in a cycle is [dropped](Drop).
+    // The garbage collector calls it for objects of a cycle while all of them are still whole: a sink
+    // that holds its writer can be written to. What is not in a cycle is [dropped](Drop).
     fn __del__(&self, py: Python<'_>) {
         if self.is_unclosed() {
             self.finalize(py);
@@ -263,7 +450,7 @@ impl Writer {
         }
     }
 
-    #[pyo3(signature = (exc_type, _exc, _traceback, /))]
+    #[pyo3(signature = (exc_type, _exc, _traceback, /), text_signature = "($self, exc_type, exc, traceback, /)")]
     fn __exit__(
         &self,
         py: Python<'_>,
