@@ -441,15 +441,15 @@ def test_checksums_of_a_mismatch_are_those_of_the_file(file):
             if isinstance(error, bytes):
                 continue
             if error.reason != "checksum_mismatch":
-                assert getattr(error, "stored", None) is None
-                assert getattr(error, "computed", None) is None
+                assert getattr(error, "stored_crc", None) is None
+                assert getattr(error, "computed_crc", None) is None
                 continue
             stored, length, _ = reference.HEADER.unpack_from(file, error.offset)
-            assert error.stored == reference.unmask(stored)
-            assert error.computed == reference.crc32c(file[error.offset + 6 : error.offset + HEADER_LEN + length])
+            assert error.stored_crc == reference.unmask(stored)
+            assert error.computed_crc == reference.crc32c(file[error.offset + 6 : error.offset + HEADER_LEN + length])
         mismatches = [region for region in reader.skipped if region.reason == "checksum_mismatch"]
         for region in mismatches:
-            assert region.stored == reference.unmask(reference.HEADER.unpack_from(file, region.begin)[0])
+            assert region.stored_crc == reference.unmask(reference.HEADER.unpack_from(file, region.begin)[0])
 
 
 # Promises that need no reference ---------------------------------------------------------------

@@ -45,7 +45,7 @@ def test_a_whole_file_is_appended_to_in_its_dialect(path, dialect, records, name
     before = make(path, dialect, records)
     name = dialect if named == "the dialect" else named
     with cordwood.open(path, "a", dialect=name, on_torn_tail=on_torn_tail) as writer:
-        assert writer.recovered_tail is None
+        assert writer.discarded_tail is None
         assert writer.append(b"new") >= len(before)
     data = path.read_bytes()
     assert data.startswith(before)
@@ -58,7 +58,7 @@ def test_a_whole_file_is_appended_to_in_its_dialect(path, dialect, records, name
 def test_a_torn_file_is_appended_to_in_its_dialect(path, dialect, on_torn_tail):
     path.write_bytes(make(path, dialect, [b"one", PAYLOAD[:1000]])[:-10])
     with cordwood.open(path, "a", on_torn_tail=on_torn_tail) as writer:
-        assert writer.recovered_tail.reason == "torn_tail"
+        assert writer.discarded_tail.reason == "torn_tail"
         writer.append(b"new")
     assert list(cordwood.open(path, on_corruption="skip")) == [b"one", b"new"]
     if on_torn_tail == "truncate":
@@ -165,7 +165,7 @@ def test_a_file_without_a_valid_fragment_is_not_cut(path, name, on_torn_tail):
 def test_a_torn_first_record_is_cut(path, length):
     path.write_bytes(reference.encode([PAYLOAD[:5000]])[:length])
     with cordwood.open(path, "a", on_torn_tail="truncate") as writer:
-        assert len(writer.recovered_tail) == length
+        assert len(writer.discarded_tail) == length
         writer.append(b"new")
     assert path.read_bytes() == reference.encode([b"new"])
 

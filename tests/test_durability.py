@@ -399,7 +399,7 @@ def test_a_checkpoint(path, index):
         file[8] ^= 1  # Damage in a block before that of the checkpoint is not looked at.
     path.write_bytes(file)
     with cordwood.Writer(path, "a", checkpoint=offsets[index]) as writer:
-        assert writer.recovered_tail is None
+        assert writer.discarded_tail is None
         assert writer.append(b"three") == len(file)
     assert path.read_bytes() == file + reference.encode([b"three"], len(file))
 

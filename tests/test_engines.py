@@ -225,7 +225,7 @@ def test_leveldb_reads_a_torn_log_that_cordwood_went_on_with(tmp_path, options, 
     os.truncate(log, log.stat().st_size - 3)  # The third is torn.
 
     with cordwood.Writer(log, "a", sync="append", preallocate_len=preallocate_len, **options) as writer:
-        assert writer.recovered_tail is not None
+        assert writer.discarded_tail is not None
         for index in range(10, 15):
             writer.append(write_batch(100 + index, [(PUT, key_of(index), b"from cordwood")]))
     found = keys_in_leveldb(folder)

@@ -77,8 +77,8 @@ def test_each_fragment_is_what_plain_python_finds(lens, damages):
             continue
         fragment = spans.pop((item.begin, item.end))
         crc = crc32c(file[item.begin + 6 : item.end])
-        assert (fragment.kind, fragment.name, fragment.payload_len) == (item.kind, NAMES[item.kind], len(item.payload))
-        assert (fragment.stored, fragment.computed) == (crc, crc)
+        assert (fragment.type_byte, fragment.kind, fragment.payload_len) == (item.kind, NAMES[item.kind], len(item.payload))
+        assert (fragment.stored_crc, fragment.computed_crc) == (crc, crc)
         record = next((record for record in records if record.offset <= item.begin < record.end_offset), None)
         region = next((region for region in regions if region.begin <= item.begin < region.end), None)
         assert fragment.record_offset == (record and record.offset)
@@ -90,15 +90,15 @@ def test_each_fragment_is_what_plain_python_finds(lens, damages):
         assert fragment.reason == (region and region.reason)
         assert fragment.record_offset is None
         if region is None:
-            assert fragment.name == "trailer"
+            assert fragment.kind == "trailer"
             assert fragment.end_offset % BLOCK_LEN in (0, len(file) % BLOCK_LEN)
             assert len(fragment) < 7
-        elif fragment.kind is not None:
+        elif fragment.type_byte is not None:
             stored, length, kind = reference.HEADER.unpack_from(file, fragment.offset)
-            assert (fragment.stored, fragment.payload_len, fragment.kind) == (reference.unmask(stored), length, kind)
+            assert (fragment.stored_crc, fragment.payload_len, fragment.type_byte) == (reference.unmask(stored), length, kind)
             end = fragment.offset + 7 + length
             is_there = end <= min(len(file), (fragment.block + 1) * BLOCK_LEN)
-            assert fragment.computed == (crc32c(file[fragment.offset + 6 : end]) if is_there else None)
+            assert fragment.computed_crc == (crc32c(file[fragment.offset + 6 : end]) if is_there else None)
 
 
 @settings(max_examples=50, deadline=None)
@@ -107,7 +107,7 @@ def test_runs_are_fragments_put_together(lens, damages):
     file = damaged(reference.encode(bytes([index]) * length for index, length in enumerate(lens)), damages)
     expected = []
     for fragment in cordwood.fragments(file, dialect="leveldb"):
-        key = (fragment.block, fragment.name, fragment.reason, fragment.severity)
+        key = (fragment.block, fragment.kind, fragment.reason, fragment.severity)
         if expected and expected[-1][0] == key:
             expected[-1][2:] = [fragment.end_offset, expected[-1][3] + 1]
         else:
@@ -119,7 +119,7 @@ def test_runs_are_fragments_put_together(lens, damages):
 
 def test_the_example_of_the_format_page():
     file = reference.encode([b"a" * 1000, b"b" * 97_270, b"c" * 8000])
-    assert [(f.offset, f.name, f.payload_len, f.stored) for f in cordwood.fragments(file)] == [
+    assert [(f.offset, f.kind, f.payload_len, f.stored_crc) for f in cordwood.fragments(file)] == [
         (0, "full", 1000, 0xAE2E7AAD),
         (1007, "first", 31_754, 0x25F66779),
         (32_768, "middle", 32_761, 0x660EFA53),
@@ -132,7 +132,7 @@ def test_the_example_of_the_format_page():
 
 def dumped(file, dialect):
     return [
-        (f.offset, len(f), f.name, f.kind, f.payload_len, f.log_number, f.synced_offset, f.reason)
+        (f.offset, len(f), f.kind, f.type_byte, f.payload_len, f.log_number, f.synced_offset, f.reason)
         for f in cordwood.fragments(file, dialect=dialect)
     ]
 
@@ -158,7 +158,7 @@ def test_other_dialects():
         (7, 10, "full", 1, 3, None, None, None),
     ]
     [_, fragment] = cordwood.fragments(wandb)
-    assert fragment.stored == fragment.computed == zlib.crc32(b"\x01foo")
+    assert fragment.stored_crc == fragment.computed_crc == zlib.crc32(b"\x01foo")
 
 
 def test_what_is_wrong_is_told():
@@ -177,7 +177,7 @@ def test_what_is_wrong_is_told():
         struct.pack("<IHB", 1, 60_000, 1) + foo: [("full", "bad_length"), ("full", None)],
     }
     for file, expected in cases.items():
-        assert [(f.name, f.reason) for f in cordwood.fragments(file, dialect="leveldb")] == expected, file
+        assert [(f.kind, f.reason) for f in cordwood.fragments(file, dialect="leveldb")] == expected, file
 
 
 def test_real_logs_tile():
@@ -259,7 +259,7 @@ def test_values():
     [torn] = cordwood.fragments(b"abc", dialect="leveldb")
     assert repr(torn) == "Fragment(offset=0, end_offset=3, name='rest', reason='torn_tail')"
     match one:
-        case cordwood.Fragment(offset, end_offset, cordwood.FragmentName.FULL):
+        case cordwood.Fragment(offset, end_offset, cordwood.FragmentKind.FULL):
             assert (offset, end_offset) == (0, 10)
         case _:
             pytest.fail("no match")

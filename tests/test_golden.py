@@ -128,8 +128,8 @@ def test_crc32c(data, crc):
     ],
 )
 def test_mask(crc, masked):
-    assert cordwood.mask(crc) == masked
-    assert cordwood.unmask(masked) == crc
+    assert cordwood.mask_crc(crc) == masked
+    assert cordwood.unmask_crc(masked) == crc
 
 
 def test_crc32c_is_that_of_the_pypi_package():

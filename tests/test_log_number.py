@@ -75,7 +75,7 @@ def test_salvage_of_another_log_writes_nothing(renamed: Path, tmp_path: Path) ->
 
 def test_the_command_line_says_both_numbers(renamed: Path, tmp_path: Path) -> None:
     text = "all of it belongs to log 6; the name says 9; to read it: --dialect recyclable --log-number 6\n"
-    for verb in "verify", "stat", "cat", "chunks", "map":
+    for verb in "verify", "stat", "cat", "fragments", "map":
         done = console(verb, renamed)
         assert (done.returncode, done.stderr) == (0, f"cordwood: {renamed}: {text}"), verb
         # What it says helps.

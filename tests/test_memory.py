@@ -38,7 +38,7 @@ class Repeated:
         return piece
 
 def fragment(kind, payload):
-    crc = cordwood.mask(cordwood.crc32c(payload, cordwood.crc32c(bytes([kind]))))
+    crc = cordwood.mask_crc(cordwood.crc32c(payload, cordwood.crc32c(bytes([kind]))))
     return struct.pack("<IHB", crc, len(payload), kind) + payload
 """
 

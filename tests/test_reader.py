@@ -424,7 +424,7 @@ def test_words_are_members_of_their_enums():
     assert region.reason is cordwood.Reason.UNKNOWN_KIND
     assert region.severity is cordwood.Severity.CORRUPTION
     assert end.kind is cordwood.EndKind.CLEAN
-    assert (region.stored, region.computed) == (None, None)
+    assert (region.stored_crc, region.computed_crc) == (None, None)
 
 
 def test_match():

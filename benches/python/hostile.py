@@ -43,7 +43,7 @@ def log_of(records: list[bytes], **options: Any) -> bytes:
 
 
 def fragment(kind: int, payload: bytes) -> bytes:
-    crc = cordwood.mask(cordwood.crc32c(bytes([kind]) + payload))
+    crc = cordwood.mask_crc(cordwood.crc32c(bytes([kind]) + payload))
     return struct.pack("<IHB", crc, len(payload), kind) + payload
 
 

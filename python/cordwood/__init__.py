@@ -31,10 +31,10 @@ from cordwood._native import (
     crc32c,
     detect,
     fragments,
-    mask,
+    mask_crc,
     salvage,
     stat,
-    unmask,
+    unmask_crc,
     verify,
 )
 from cordwood._open import follow, open  # noqa: A004 - as in gzip, bz2 and lzma
@@ -49,7 +49,7 @@ from cordwood.errors import (
     RecordTooLargeError,
     TornTailError,
 )
-from cordwood.types import EndKind, FragmentName, FragmentPart, Reason, Severity, WaitReason
+from cordwood.types import EndKind, FragmentKind, FragmentPart, Reason, Severity, WaitReason
 
 __all__ = [
     "BitFlip",
@@ -61,7 +61,7 @@ __all__ = [
     "EndKind",
     "Follower",
     "Fragment",
-    "FragmentName",
+    "FragmentKind",
     "FragmentPart",
     "LogRotatedError",
     "LogTruncatedError",
@@ -85,11 +85,11 @@ __all__ = [
     "detect",
     "follow",
     "fragments",
-    "mask",
+    "mask_crc",
     "open",
     "plan_splits",
     "salvage",
     "stat",
-    "unmask",
+    "unmask_crc",
     "verify",
 ]

@@ -8,7 +8,7 @@ from _typeshed import ReadableBuffer
 from cordwood.payload.entity import Entity
 from cordwood.payload.version_edit import Field
 from cordwood.payload.write_batch import OperationKind
-from cordwood.types import EndKind, FragmentName, FragmentPart, Reason, Severity, WaitReason
+from cordwood.types import EndKind, FragmentKind, FragmentPart, Reason, Severity, WaitReason
 from cordwood.typing import Sink, Source
 
 __all__ = [
@@ -36,11 +36,11 @@ __all__ = [
     "decode_entity",
     "detect",
     "fragments",
-    "mask",
+    "mask_crc",
     "runs",
     "salvage",
     "stat",
-    "unmask",
+    "unmask_crc",
     "verify",
 ]
 
@@ -115,10 +115,10 @@ class SkippedRegion:
     def severity(self) -> Severity:
         """How severe that is: `"info"`, `"torn_tail"` or `"corruption"`."""
     @property
-    def stored(self) -> int | None:
+    def stored_crc(self) -> int | None:
         """The CRC-32C that the file states, if the reason is `checksum_mismatch`; else `None`."""
     @property
-    def computed(self) -> int | None:
+    def computed_crc(self) -> int | None:
         """The CRC-32C of the data, if the reason is `checksum_mismatch`; else `None`."""
     @property
     def leveldb_len(self) -> int | None:
@@ -895,7 +895,7 @@ class Writer:
         0 before the first sync of this writer. It can still be read when the writer is closed.
         """
     @property
-    def recovered_tail(self) -> SkippedRegion | None:
+    def discarded_tail(self) -> SkippedRegion | None:
         """What followed the last whole record when the log was opened with `"a"`; else `None`.
 
         It is cut off now, or left there, as `on_torn_tail` says.
@@ -1482,7 +1482,7 @@ def crc32c(data: ReadableBuffer, crc: int = 0) -> int:
     '0xe3069283'
     """
 
-def mask(crc: int, /) -> int:
+def mask_crc(crc: int, /) -> int:
     """The form in which the format stores a CRC-32C: rotated right by 15 bits, plus a constant.
 
     Args:
@@ -1494,12 +1494,12 @@ def mask(crc: int, /) -> int:
     Raises:
         OverflowError: `crc` is not a number of 32 bits.
 
-    >>> hex(cordwood.mask(cordwood.crc32c(b"foo")))
+    >>> hex(cordwood.mask_crc(cordwood.crc32c(b"foo")))
     '0xfebe8a61'
     """
 
-def unmask(masked: int, /) -> int:
-    """Undoes `mask`.
+def unmask_crc(masked: int, /) -> int:
+    """Undoes `mask_crc`.
 
     Args:
         masked: What the header of a fragment holds, a number of 32 bits.
@@ -1510,7 +1510,7 @@ def unmask(masked: int, /) -> int:
     Raises:
         OverflowError: `masked` is not a number of 32 bits.
 
-    >>> hex(cordwood.unmask(0xfebe8a61))
+    >>> hex(cordwood.unmask_crc(0xfebe8a61))
     '0xcfc4ae1d'
     """
 
@@ -1539,7 +1539,7 @@ class Fragment:
     >>> with cordwood.open("example.log", "w") as writer:
     ...     _ = writer.append(b"one")
     >>> next(cordwood.fragments("example.log"))
-    Fragment(offset=0, end_offset=10, name='full')
+    Fragment(offset=0, end_offset=10, kind='full')
     """
 
     @property
@@ -1552,19 +1552,19 @@ class Fragment:
     def block(self) -> int:
         """The number of the block that it lies in, counted from 0."""
     @property
-    def name(self) -> FragmentName:
+    def kind(self) -> FragmentKind:
         """What it is: `"full"`, `"first"`, `"trailer"`, ..."""
     @property
-    def kind(self) -> int | None:
+    def type_byte(self) -> int | None:
         """The type byte; `None` where there is no header."""
     @property
     def payload_len(self) -> int | None:
         """Bytes of payload that the header states, right or wrong; `None` where there is no header."""
     @property
-    def stored(self) -> int | None:
+    def stored_crc(self) -> int | None:
         """The CRC-32C that the header states, without the mask; `None` where there is no header."""
     @property
-    def computed(self) -> int | None:
+    def computed_crc(self) -> int | None:
         """The CRC-32C of what it should cover; `None` where that passes the end of block or file."""
     @property
     def log_number(self) -> int | None:
@@ -1636,7 +1636,7 @@ def fragments(source: Source, *, dialect: Dialect | str | None = None) -> Iterat
     ...     writer.extend([b"one", b"two"])
     2
     >>> for fragment in cordwood.fragments("example.log"):
-    ...     print(fragment.offset, fragment.name, fragment.reason)
+    ...     print(fragment.offset, fragment.kind, fragment.reason)
     0 full None
     10 full None
     """
@@ -1644,7 +1644,7 @@ def fragments(source: Source, *, dialect: Dialect | str | None = None) -> Iterat
 def runs(
     source: Source, *, dialect: Dialect | str | None = None
 ) -> Iterator[tuple[int, int, str, str | None, str | None, int]]:
-    """Gives `fragments`, with neighbours of the same name and reason in one block as one.
+    """Gives `fragments`, with neighbours of the same kind and reason in one block as one.
 
     For pictures of long logs.
 
@@ -1653,6 +1653,6 @@ def runs(
         dialect: As for `fragments`. Default: `None`.
 
     Returns:
-        An iterator of tuples: the offset, the end offset, the name, the reason, its severity
+        An iterator of tuples: the offset, the end offset, the kind, the reason, its severity
         and the number of fragments.
     """

@@ -72,8 +72,8 @@ class CorruptionError(_RegionError):
         offset: The file offset of the first byte concerned.
         length: Bytes concerned, from `offset` on.
         reason: Why, as in `SkippedRegion.reason`.
-        stored: The CRC-32C that the file states, if the reason is `checksum_mismatch`; else `None`.
-        computed: The CRC-32C of the data, if the reason is `checksum_mismatch`; else `None`.
+        stored_crc: The CRC-32C that the file states, if the reason is `checksum_mismatch`; else `None`.
+        computed_crc: The CRC-32C of the data, if the reason is `checksum_mismatch`; else `None`.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     _ = writer.append(b"one")
@@ -86,8 +86,8 @@ class CorruptionError(_RegionError):
     example.log 0 10 checksum_mismatch
     """
 
-    stored: int | None
-    computed: int | None
+    stored_crc: int | None
+    computed_crc: int | None
 
     def __init__(
         self,
@@ -97,12 +97,12 @@ class CorruptionError(_RegionError):
         offset: int,
         length: int,
         reason: Reason,
-        stored: int | None = None,
-        computed: int | None = None,
+        stored_crc: int | None = None,
+        computed_crc: int | None = None,
     ) -> None:
         super().__init__(message, path=path, offset=offset, length=length, reason=reason)
-        self.stored = stored
-        self.computed = computed
+        self.stored_crc = stored_crc
+        self.computed_crc = computed_crc
 
 
 class DialectError(CordwoodError):

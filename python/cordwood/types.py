@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-__all__ = ["EndKind", "FragmentName", "FragmentPart", "PayloadReason", "Reason", "Severity", "WaitReason"]
+__all__ = ["EndKind", "FragmentKind", "FragmentPart", "PayloadReason", "Reason", "Severity", "WaitReason"]
 
 
 class Reason(StrEnum):
@@ -129,7 +129,7 @@ class FragmentPart(StrEnum):
     PAYLOAD = "payload"
 
 
-class FragmentName(StrEnum):
+class FragmentKind(StrEnum):
     """What a fragment is, by its type byte and the dialect; or a stretch of a block that is no fragment.
 
     Attributes:

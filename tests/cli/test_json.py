@@ -101,9 +101,9 @@ def test_stat(log):
 
 
 def test_chunks(log):
-    values, status = cordwood("chunks", "--json", log)
+    values, status = cordwood("fragments", "--json", log)
     assert status == 3
-    documented = fields("chunks")
+    documented = fields("fragments")
     for value in values:
         check(value, documented)
     assert [value["reason"] for value in values] == [None, "checksum_mismatch", None, None, None, "torn_tail"]

@@ -33,7 +33,7 @@ def folder(tmp_path):
 @pytest.mark.parametrize("is_there", [True, False])
 @pytest.mark.parametrize(
     "command",
-    ["cat", "stat", "verify", "map", "chunks", "salvage {} new", "follow --timeout 0", "convert", "split",
+    ["cat", "stat", "verify", "map", "fragments", "salvage {} new", "follow --timeout 0", "convert", "split",
      "salvage new {}", "write", "write --append", "convert new {}.csv", "map --svg {} new"],
 )  # fmt: skip
 def test_names_in_lines(command, is_there, folder):
@@ -49,7 +49,7 @@ def test_names_in_lines(command, is_there, folder):
 
 
 def test_names_in_json_are_exact(folder):
-    for command in (["verify"], ["stat"], ["chunks"], ["cat"], ["split"]):
+    for command in (["verify"], ["stat"], ["fragments"], ["cat"], ["split"]):
         _, out, _ = run(*command, "--json", NAME, cwd=folder)
         assert {json.loads(line)["source"] for line in out.splitlines()} == {NAME}, command
 

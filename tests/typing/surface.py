@@ -13,7 +13,7 @@ from cordwood import (
     End,
     EndKind,
     Fragment,
-    FragmentName,
+    FragmentKind,
     FragmentPart,
     Reader,
     Reason,
@@ -146,8 +146,8 @@ def values(value: Record | SkippedRegion | End) -> object:
             assert_type(end, int)
             assert_type(reason, Reason)
             assert_type(value.severity, Severity)
-            assert_type(value.stored, int | None)
-            assert_type(value.computed, int | None)
+            assert_type(value.stored_crc, int | None)
+            assert_type(value.computed_crc, int | None)
             assert_type(value.leveldb_len, int | None)
             return assert_type(len(value), int)
         case End(kind, offset):
@@ -164,8 +164,8 @@ def errors() -> None:
         assert_type(error.offset, int)
         assert_type(error.length, int)
         assert_type(error.reason, Reason)
-        assert_type(error.stored, int | None)
-        assert_type(error.computed, int | None)
+        assert_type(error.stored_crc, int | None)
+        assert_type(error.computed_crc, int | None)
     except (cordwood.RecordTooLargeError, cordwood.TornTailError) as error:
         assert_type(error.length, int)
     except cordwood.CordwoodError as error:
@@ -174,8 +174,8 @@ def errors() -> None:
 
 assert_type(cordwood.crc32c(b"data"), int)
 assert_type(cordwood.crc32c(memoryview(b"data"), 1), int)
-assert_type(cordwood.mask(1), int)
-assert_type(cordwood.unmask(1), int)
+assert_type(cordwood.mask_crc(1), int)
+assert_type(cordwood.unmask_crc(1), int)
 assert_type(cordwood.__version__, str)
 
 report = cordwood.verify("example.log", threads=2, on_corruption="salvage", start=0, end=None, verify_checksums=True)
@@ -204,8 +204,8 @@ assert_type((stat.block_count, stat.file_len, stat.end), tuple[int | None, int |
 for fragment in cordwood.fragments(b"", dialect="leveldb"):
     assert_type(fragment, Fragment)
     assert_type((fragment.offset, fragment.end_offset, fragment.block, len(fragment)), tuple[int, int, int, int])
-    assert_type((fragment.name, fragment.reason), tuple[FragmentName, Reason | None])
-    assert_type((fragment.kind, fragment.payload_len, fragment.computed), tuple[int | None, int | None, int | None])
+    assert_type((fragment.kind, fragment.reason), tuple[FragmentKind, Reason | None])
+    assert_type((fragment.type_byte, fragment.payload_len, fragment.computed_crc), tuple[int | None, int | None, int | None])
 
 batch = WriteBatch(b"", engine="pebble")
 assert_type(WriteBatch.build(1, [Operation(OperationKind.PUT, key=b"k", value=bytearray())]), WriteBatch)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["VERBS", "main", "make_parser"]
 
-VERBS = ("cat", "stat", "verify", "map", "chunks", "salvage", "follow", "write", "convert", "split", "completion")
+VERBS = ("cat", "stat", "verify", "map", "fragments", "salvage", "follow", "write", "convert", "split", "completion")
 
 EPILOG = """\
 exit status:

@@ -335,8 +335,8 @@ def region_fields(region: cordwood.SkippedRegion) -> dict[str, Any]:
         "reason": region.reason,
         "severity": region.severity,
         "message": str(region),
-        "stored": region.stored,
-        "computed": region.computed,
+        "stored_crc": region.stored_crc,
+        "computed_crc": region.computed_crc,
         "bit_flip": flip and {"offset": flip.offset, "bit": flip.bit, "part": flip.part},
     }
 

@@ -103,7 +103,7 @@ def _regions(cells: Cells) -> list[str]:
     lines += [_region(region) for region in cells.regions[:REGIONS_MAX]]
     more = cells.region_count - REGIONS_MAX
     if more > 0:
-        lines.append(f"{'':>15}  and {counted(more, 'region')} more; `cordwood chunks` lists them")
+        lines.append(f"{'':>15}  and {counted(more, 'region')} more; `cordwood fragments` lists them")
     return lines
 
 

@@ -140,7 +140,7 @@ def _fragment_boxes(source: Callable[[], Source], dialect: cordwood.Dialect) -> 
         _map_svg.Box(
             fragment.offset,
             fragment.end_offset,
-            look_of(fragment.name, fragment.reason, fragment.severity),
+            look_of(fragment.kind, fragment.reason, fragment.severity),
             _title(fragment),
         )
         for fragment in islice(cordwood.fragments(source(), dialect=dialect), _map_svg.FRAGMENTS_MAX + 1)
@@ -150,13 +150,13 @@ def _fragment_boxes(source: Callable[[], Source], dialect: cordwood.Dialect) -> 
 
 def _title(fragment: cordwood.Fragment) -> str:
     """What is told of a fragment on which the pointer rests."""
-    lines = [f"{fragment.name}, {counted(len(fragment), 'byte')}, {fragment.offset:,} to {fragment.end_offset:,}"]
+    lines = [f"{fragment.kind}, {counted(len(fragment), 'byte')}, {fragment.offset:,} to {fragment.end_offset:,}"]
     if fragment.payload_len is not None:
-        lines.append(f"type {fragment.kind}, payload {counted(fragment.payload_len, 'byte')}")
-    if fragment.stored is not None:
-        computed = "unknown" if fragment.computed is None else f"{fragment.computed:08x}"
-        is_right = fragment.stored == fragment.computed
-        lines.append(f"checksum {fragment.stored:08x}" + ("" if is_right else f", computed {computed}"))
+        lines.append(f"type {fragment.type_byte}, payload {counted(fragment.payload_len, 'byte')}")
+    if fragment.stored_crc is not None:
+        computed = "unknown" if fragment.computed_crc is None else f"{fragment.computed_crc:08x}"
+        is_right = fragment.stored_crc == fragment.computed_crc
+        lines.append(f"checksum {fragment.stored_crc:08x}" + ("" if is_right else f", computed {computed}"))
     if fragment.log_number is not None:
         lines.append(f"log number {fragment.log_number}")
     if fragment.record_offset is not None:

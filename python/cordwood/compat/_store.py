@@ -117,8 +117,8 @@ class Scanner:
                 offset=found.begin,
                 length=len(found),
                 reason=found.reason,
-                stored=found.stored,
-                computed=found.computed,
+                stored_crc=found.stored_crc,
+                computed_crc=found.computed_crc,
             )
         if found is None:
             self.offset = self.reader.tell()

@@ -139,15 +139,15 @@ class Block:
     def GetPhysicalRecords(self) -> Iterator[PhysicalRecord]:  # noqa: N802
         """The sound fragments of the block. The logger is told of damage."""
         for found in cordwood.fragments(self.data, dialect="leveldb"):
-            stored, length = found.stored, found.payload_len
-            if found.kind in _TYPES and stored is not None and length is not None and stored == found.computed:
+            stored, length = found.stored_crc, found.payload_len
+            if found.type_byte in _TYPES and stored is not None and length is not None and stored == found.computed_crc:
                 contents_offset = found.end_offset - length
                 yield PhysicalRecord(
                     base_offset=self.offset,
                     offset=found.offset,
-                    checksum=cordwood.mask(stored),
+                    checksum=cordwood.mask_crc(stored),
                     length=length,
-                    record_type=LogFilePhysicalRecordType(found.kind),
+                    record_type=LogFilePhysicalRecordType(found.type_byte),
                     contents=self.data[contents_offset : found.end_offset],
                     contents_offset=contents_offset,
                 )

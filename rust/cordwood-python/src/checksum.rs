@@ -1,4 +1,4 @@
-//! The functions `crc32c`, `mask` and `unmask`.
+//! The functions `crc32c`, `mask_crc` and `unmask_crc`.
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -51,15 +51,15 @@ pub(crate) fn crc32c(data: &Bound<'_, PyAny>, crc: u32) -> PyResult<u32> {
 /// Raises:
 ///     OverflowError: `crc` is not a number of 32 bits.
 ///
-/// >>> hex(cordwood.mask(cordwood.crc32c(b"foo")))
+/// >>> hex(cordwood.mask_crc(cordwood.crc32c(b"foo")))
 /// '0xfebe8a61'
 #[pyfunction]
 #[pyo3(signature = (crc, /))]
-pub(crate) fn mask(crc: u32) -> u32 {
+pub(crate) fn mask_crc(crc: u32) -> u32 {
     cordwood::mask(crc)
 }
 
-/// Undoes `mask`.
+/// Undoes `mask_crc`.
 ///
 /// Args:
 ///     masked: What the header of a fragment holds, a number of 32 bits.
@@ -70,10 +70,10 @@ pub(crate) fn mask(crc: u32) -> u32 {
 /// Raises:
 ///     OverflowError: `masked` is not a number of 32 bits.
 ///
-/// >>> hex(cordwood.unmask(0xfebe8a61))
+/// >>> hex(cordwood.unmask_crc(0xfebe8a61))
 /// '0xcfc4ae1d'
 #[pyfunction]
 #[pyo3(signature = (masked, /))]
-pub(crate) fn unmask(masked: u32) -> u32 {
+pub(crate) fn unmask_crc(masked: u32) -> u32 {
     cordwood::unmask(masked)
 }

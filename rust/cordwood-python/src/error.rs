@@ -181,8 +181,8 @@ fn attributes<'py>(
     attributes.set_item("length", region.len())?;
     attributes.set_item("reason", reason_object(py, region.reason.as_str())?)?;
     if let cordwood::Reason::ChecksumMismatch { stored, computed } = region.reason {
-        attributes.set_item("stored", stored)?;
-        attributes.set_item("computed", computed)?;
+        attributes.set_item("stored_crc", stored)?;
+        attributes.set_item("computed_crc", computed)?;
     }
     Ok(attributes)
 }

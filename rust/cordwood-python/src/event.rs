@@ -126,7 +126,7 @@ impl SkippedRegion {
 
     /// The CRC-32C that the file states, if the reason is `checksum_mismatch`; else `None`.
     #[getter]
-    fn stored(&self) -> Option<u32> {
+    fn stored_crc(&self) -> Option<u32> {
         match self.0.reason {
             cordwood::Reason::ChecksumMismatch { stored, .. } => Some(stored),
             _ => None,
@@ -135,7 +135,7 @@ impl SkippedRegion {
 
     /// The CRC-32C of the data, if the reason is `checksum_mismatch`; else `None`.
     #[getter]
-    fn computed(&self) -> Option<u32> {
+    fn computed_crc(&self) -> Option<u32> {
         match self.0.reason {
             cordwood::Reason::ChecksumMismatch { computed, .. } => Some(computed),
             _ => None,

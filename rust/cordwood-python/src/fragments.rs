@@ -27,7 +27,7 @@ const BATCH_MAX: usize = 512;
 /// >>> with cordwood.open("example.log", "w") as writer:
 /// ...     _ = writer.append(b"one")
 /// >>> next(cordwood.fragments("example.log"))
-/// Fragment(offset=0, end_offset=10, name='full')
+/// Fragment(offset=0, end_offset=10, kind='full')
 #[pyclass(frozen, module = "cordwood", eq, hash)]
 #[derive(PartialEq, Eq, Hash)]
 pub(crate) struct Fragment(verbs::Fragment);
@@ -36,7 +36,7 @@ pub(crate) struct Fragment(verbs::Fragment);
 impl Fragment {
     #[classattr]
     fn __match_args__() -> (&'static str, &'static str, &'static str) {
-        ("offset", "end_offset", "name")
+        ("offset", "end_offset", "kind")
     }
 
     /// File offset of the first byte.
@@ -59,14 +59,14 @@ impl Fragment {
 
     /// What it is: `"full"`, `"first"`, `"trailer"`, ...
     #[getter]
-    fn name<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        name_object(py, self.0.name)
+    fn kind<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        kind_object(py, self.0.kind)
     }
 
     /// The type byte; `None` where there is no header.
     #[getter]
-    fn kind(&self) -> Option<u8> {
-        self.0.kind
+    fn type_byte(&self) -> Option<u8> {
+        self.0.type_byte
     }
 
     /// Bytes of payload that the header states, right or wrong; `None` where there is no header.
@@ -77,14 +77,14 @@ impl Fragment {
 
     /// The CRC-32C that the header states, without the mask; `None` where there is no header.
     #[getter]
-    fn stored(&self) -> Option<u32> {
-        self.0.stored
+    fn stored_crc(&self) -> Option<u32> {
+        self.0.stored_crc
     }
 
     /// The CRC-32C of what it should cover; `None` where that passes the end of block or file.
     #[getter]
-    fn computed(&self) -> Option<u32> {
-        self.0.computed
+    fn computed_crc(&self) -> Option<u32> {
+        self.0.computed_crc
     }
 
     /// The number of the log, where headers of this type carry one; else `None`.
@@ -137,24 +137,24 @@ impl Fragment {
         let verbs::Fragment {
             offset,
             end_offset,
-            name,
+            kind,
             reason,
             ..
         } = self.0;
         let reason = reason.map(|reason| format!(", reason='{}'", reason.as_str()));
         format!(
-            "Fragment(offset={offset}, end_offset={end_offset}, name='{}'{})",
-            name.as_str(),
+            "Fragment(offset={offset}, end_offset={end_offset}, kind='{}'{})",
+            kind.as_str(),
             reason.unwrap_or_default()
         )
     }
 }
 
-/// The member of `cordwood.types.FragmentName`.
-fn name_object(py: Python<'_>, name: cordwood::FragmentName) -> PyResult<Bound<'_, PyAny>> {
-    static NAME: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    NAME.import(py, "cordwood.types", "FragmentName")?
-        .call1((name.as_str(),))
+/// The member of `cordwood.types.FragmentKind`.
+fn kind_object(py: Python<'_>, kind: cordwood::FragmentKind) -> PyResult<Bound<'_, PyAny>> {
+    static KIND: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    KIND.import(py, "cordwood.types", "FragmentKind")?
+        .call1((kind.as_str(),))
 }
 
 /// Gives every fragment of a log, and every stretch that is none, with what is wrong with it.
@@ -183,7 +183,7 @@ fn name_object(py: Python<'_>, name: cordwood::FragmentName) -> PyResult<Bound<'
 /// ...     writer.extend([b"one", b"two"])
 /// 2
 /// >>> for fragment in cordwood.fragments("example.log"):
-/// ...     print(fragment.offset, fragment.name, fragment.reason)
+/// ...     print(fragment.offset, fragment.kind, fragment.reason)
 /// 0 full None
 /// 10 full None
 #[pyfunction]
@@ -223,7 +223,7 @@ impl Fragments {
     }
 }
 
-/// Gives `fragments`, with neighbours of the same name and reason in one block as one.
+/// Gives `fragments`, with neighbours of the same kind and reason in one block as one.
 ///
 /// For pictures of long logs.
 ///
@@ -232,7 +232,7 @@ impl Fragments {
 ///     dialect: As for `fragments`. Default: `None`.
 ///
 /// Returns:
-///     An iterator of tuples: the offset, the end offset, the name, the reason, its severity
+///     An iterator of tuples: the offset, the end offset, the kind, the reason, its severity
 ///     and the number of fragments.
 #[pyfunction]
 #[pyo3(signature = (source, *, dialect = None))]
@@ -269,7 +269,7 @@ impl Runs {
         let (mut end, mut count) = (first.end_offset, 1);
         while let Some(next) = batches.next(py)? {
             let next_reason = next.reason.map(cordwood::Reason::as_str);
-            if (next.block, next.name, next_reason) != (first.block, first.name, reason) {
+            if (next.block, next.kind, next_reason) != (first.block, first.kind, reason) {
                 *met = Some(next);
                 break;
             }
@@ -277,7 +277,7 @@ impl Runs {
             count += 1;
         }
         let severity = first.reason.map(|reason| reason.severity().as_str());
-        Ok(Some((first.offset, end, first.name.as_str(), reason, severity, count)))
+        Ok(Some((first.offset, end, first.kind.as_str(), reason, severity, count)))
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {

@@ -33,7 +33,7 @@ mod native {
     use crate::writer::Writer;
 
     #[pymodule_export]
-    use crate::checksum::{crc32c, mask, unmask};
+    use crate::checksum::{crc32c, mask_crc, unmask_crc};
     #[pymodule_export]
     use crate::dialect::{Dialect, detect};
     #[pymodule_export]

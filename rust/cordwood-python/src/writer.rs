@@ -162,7 +162,7 @@ impl Object {
 pub(crate) struct Writer {
     sink: Sink,
     path: Option<PathBuf>,
-    recovered_tail: Option<cordwood::SkippedRegion>,
+    discarded_tail: Option<cordwood::SkippedRegion>,
     /// The process that opened it.
     owner: u64,
 }
@@ -359,8 +359,8 @@ impl Writer {
     ///
     /// It is cut off now, or left there, as `on_torn_tail` says.
     #[getter]
-    fn recovered_tail(&self) -> Option<SkippedRegion> {
-        self.recovered_tail.map(SkippedRegion::from)
+    fn discarded_tail(&self) -> Option<SkippedRegion> {
+        self.discarded_tail.map(SkippedRegion::from)
     }
 
     /// The path, if the sink is one; else `None`.
@@ -496,7 +496,7 @@ impl Writer {
             .map_err(|error| opening_to_python(py, error, &path))?;
         Ok(Writer {
             owner: Process::current().number(),
-            recovered_tail: log.recovered_tail(),
+            discarded_tail: log.discarded_tail(),
             sink: Sink::File(log),
             path: Some(path),
         })
@@ -529,7 +529,7 @@ impl Writer {
                 durable_offset: 0,
             })),
             path: None,
-            recovered_tail: None,
+            discarded_tail: None,
             owner: Process::current().number(),
         })
     }

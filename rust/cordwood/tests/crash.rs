@@ -330,7 +330,7 @@ fn check_file(what: &str, history: &History, promised: u64, file: &CrashFile, co
             }
             Err(error) => panic!("{what}: {error}"),
         };
-        counts.cut += usize::from(on_torn_tail == OnTornTail::Truncate && log.recovered_tail().is_some());
+        counts.cut += usize::from(on_torn_tail == OnTornTail::Truncate && log.discarded_tail().is_some());
         let appended: Vec<Record> = [data(10_003, 20), data(10_000, BLOCK_LEN)]
             .into_iter()
             .map(|data| {
@@ -508,7 +508,7 @@ fn a_crash_of_the_recovery_itself() {
     for (name, torn) in torn_logs() {
         for on_torn_tail in [OnTornTail::Truncate, OnTornTail::PadToBlock] {
             let mut session = Session::append_to(&torn, options().with_on_torn_tail(on_torn_tail));
-            assert!(session.log.recovered_tail().is_some());
+            assert!(session.log.discarded_tail().is_some());
             session.append(3);
             session.flush();
             session.append(1_200);

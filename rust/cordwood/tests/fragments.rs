@@ -59,7 +59,7 @@ fn check(file: &[u8], dialect: Dialect) {
             assert_eq!(fragment.block, block(fragment.offset), "{fragment:?}");
             assert_eq!(fragment.block, block(fragment.end_offset - 1), "{fragment:?}");
         }
-        let is_sound = fragment.stored.is_some() && fragment.stored == fragment.computed;
+        let is_sound = fragment.stored_crc.is_some() && fragment.stored_crc == fragment.computed_crc;
         assert!(fragment.record_offset.is_none() || is_sound, "{fragment:?}");
         assert!(
             fragment.record_offset.is_none() || fragment.reason.is_none(),
@@ -228,7 +228,7 @@ fn a_stale_tail_is_taken_apart_too() {
         .map(|fragment| {
             (
                 fragment.offset,
-                fragment.name.as_str(),
+                fragment.kind.as_str(),
                 fragment.log_number,
                 fragment.reason.is_some(),
             )

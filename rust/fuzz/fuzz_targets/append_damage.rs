@@ -128,7 +128,7 @@ fn run(path: &Path, session: Session<'_>) {
         }
     };
     assert!(seen.allows(choice), "{choice:?} has accepted a file that it should not");
-    let recovered = log.recovered_tail().map(|region| (region.begin, region.end));
+    let recovered = log.discarded_tail().map(|region| (region.begin, region.end));
     assert_eq!(recovered, seen.tail.map(|begin| (begin, file_len)), "the tail");
 
     // What opening has made of the file.

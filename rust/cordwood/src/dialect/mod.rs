@@ -12,7 +12,7 @@ mod wandb;
 
 pub use detect::{DETECT_LEN, Foreign, detect, detect_named};
 pub(crate) use detect::{Detection, ends_in_first_fragment, identify, is_open, log_number_of, of_rest};
-pub use name::FragmentName;
+pub use name::FragmentKind;
 pub(crate) use rocksdb::{SET_ZSTD, ZSTD};
 
 use crate::checksum::{extend, mask, unmask};

@@ -8,7 +8,7 @@ use crate::format::Kind;
 /// The names follow the engines: RocksDB `db/log_format.h`, Pebble `record/record.go`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum FragmentName {
+pub enum FragmentKind {
     /// Types 1 to 4.
     Plain(Kind),
     /// Types 5 to 8, with the number of the log.
@@ -37,81 +37,81 @@ pub enum FragmentName {
     Rest,
 }
 
-impl FragmentName {
+impl FragmentKind {
     /// All of them, in no order that means anything.
     #[cfg(test)]
-    const ALL: [FragmentName; 22] = [
-        FragmentName::Plain(Kind::Full),
-        FragmentName::Plain(Kind::First),
-        FragmentName::Plain(Kind::Middle),
-        FragmentName::Plain(Kind::Last),
-        FragmentName::Recyclable(Kind::Full),
-        FragmentName::Recyclable(Kind::First),
-        FragmentName::Recyclable(Kind::Middle),
-        FragmentName::Recyclable(Kind::Last),
-        FragmentName::WalSync(Kind::Full),
-        FragmentName::WalSync(Kind::First),
-        FragmentName::WalSync(Kind::Middle),
-        FragmentName::WalSync(Kind::Last),
-        FragmentName::SetCompression,
-        FragmentName::TimestampSizes,
-        FragmentName::Predecessor,
-        FragmentName::Zero,
-        FragmentName::Unknown,
-        FragmentName::EndTrailer,
-        FragmentName::FileHeader,
-        FragmentName::Trailer,
-        FragmentName::Zeros,
-        FragmentName::Rest,
+    const ALL: [FragmentKind; 22] = [
+        FragmentKind::Plain(Kind::Full),
+        FragmentKind::Plain(Kind::First),
+        FragmentKind::Plain(Kind::Middle),
+        FragmentKind::Plain(Kind::Last),
+        FragmentKind::Recyclable(Kind::Full),
+        FragmentKind::Recyclable(Kind::First),
+        FragmentKind::Recyclable(Kind::Middle),
+        FragmentKind::Recyclable(Kind::Last),
+        FragmentKind::WalSync(Kind::Full),
+        FragmentKind::WalSync(Kind::First),
+        FragmentKind::WalSync(Kind::Middle),
+        FragmentKind::WalSync(Kind::Last),
+        FragmentKind::SetCompression,
+        FragmentKind::TimestampSizes,
+        FragmentKind::Predecessor,
+        FragmentKind::Zero,
+        FragmentKind::Unknown,
+        FragmentKind::EndTrailer,
+        FragmentKind::FileHeader,
+        FragmentKind::Trailer,
+        FragmentKind::Zeros,
+        FragmentKind::Rest,
     ];
 
     /// A stable name, such as `"full"` or `"recyclable_first"`: part of the interface, the same in Python and on the command line.
     ///
     /// ```
-    /// use cordwood_log::{FragmentName, Kind};
-    /// assert_eq!(FragmentName::WalSync(Kind::Last).as_str(), "wal_sync_last");
+    /// use cordwood_log::{FragmentKind, Kind};
+    /// assert_eq!(FragmentKind::WalSync(Kind::Last).as_str(), "wal_sync_last");
     /// ```
     pub const fn as_str(self) -> &'static str {
         match self {
-            FragmentName::Plain(Kind::Full) => "full",
-            FragmentName::Plain(Kind::First) => "first",
-            FragmentName::Plain(Kind::Middle) => "middle",
-            FragmentName::Plain(Kind::Last) => "last",
-            FragmentName::Recyclable(Kind::Full) => "recyclable_full",
-            FragmentName::Recyclable(Kind::First) => "recyclable_first",
-            FragmentName::Recyclable(Kind::Middle) => "recyclable_middle",
-            FragmentName::Recyclable(Kind::Last) => "recyclable_last",
-            FragmentName::WalSync(Kind::Full) => "wal_sync_full",
-            FragmentName::WalSync(Kind::First) => "wal_sync_first",
-            FragmentName::WalSync(Kind::Middle) => "wal_sync_middle",
-            FragmentName::WalSync(Kind::Last) => "wal_sync_last",
-            FragmentName::SetCompression => "set_compression",
-            FragmentName::TimestampSizes => "timestamp_sizes",
-            FragmentName::Predecessor => "predecessor",
-            FragmentName::Zero => "zero",
-            FragmentName::Unknown => "unknown",
-            FragmentName::EndTrailer => "end_trailer",
-            FragmentName::FileHeader => "file_header",
-            FragmentName::Trailer => "trailer",
-            FragmentName::Zeros => "zeros",
-            FragmentName::Rest => "rest",
+            FragmentKind::Plain(Kind::Full) => "full",
+            FragmentKind::Plain(Kind::First) => "first",
+            FragmentKind::Plain(Kind::Middle) => "middle",
+            FragmentKind::Plain(Kind::Last) => "last",
+            FragmentKind::Recyclable(Kind::Full) => "recyclable_full",
+            FragmentKind::Recyclable(Kind::First) => "recyclable_first",
+            FragmentKind::Recyclable(Kind::Middle) => "recyclable_middle",
+            FragmentKind::Recyclable(Kind::Last) => "recyclable_last",
+            FragmentKind::WalSync(Kind::Full) => "wal_sync_full",
+            FragmentKind::WalSync(Kind::First) => "wal_sync_first",
+            FragmentKind::WalSync(Kind::Middle) => "wal_sync_middle",
+            FragmentKind::WalSync(Kind::Last) => "wal_sync_last",
+            FragmentKind::SetCompression => "set_compression",
+            FragmentKind::TimestampSizes => "timestamp_sizes",
+            FragmentKind::Predecessor => "predecessor",
+            FragmentKind::Zero => "zero",
+            FragmentKind::Unknown => "unknown",
+            FragmentKind::EndTrailer => "end_trailer",
+            FragmentKind::FileHeader => "file_header",
+            FragmentKind::Trailer => "trailer",
+            FragmentKind::Zeros => "zeros",
+            FragmentKind::Rest => "rest",
         }
     }
 }
 
 impl Dialect {
     /// What a fragment with the type byte `byte` is.
-    pub(crate) const fn name_of(&self, byte: u8) -> FragmentName {
+    pub(crate) const fn kind_of(&self, byte: u8) -> FragmentKind {
         let meaning = self.meaning(byte);
         match (meaning.role, meaning.form) {
-            (Role::Fragment(kind), Form::Plain) => FragmentName::Plain(kind),
-            (Role::Fragment(kind), Form::Recyclable) => FragmentName::Recyclable(kind),
-            (Role::Fragment(kind), Form::Synced) => FragmentName::WalSync(kind),
-            (Role::Metadata(Metadata::SetCompression), _) => FragmentName::SetCompression,
-            (Role::Metadata(Metadata::TimestampSizes), _) => FragmentName::TimestampSizes,
-            (Role::Metadata(Metadata::Predecessor), _) => FragmentName::Predecessor,
-            (Role::Ignorable | Role::Unknown, _) if byte == 0 => FragmentName::Zero,
-            (Role::Ignorable | Role::Unknown, _) => FragmentName::Unknown,
+            (Role::Fragment(kind), Form::Plain) => FragmentKind::Plain(kind),
+            (Role::Fragment(kind), Form::Recyclable) => FragmentKind::Recyclable(kind),
+            (Role::Fragment(kind), Form::Synced) => FragmentKind::WalSync(kind),
+            (Role::Metadata(Metadata::SetCompression), _) => FragmentKind::SetCompression,
+            (Role::Metadata(Metadata::TimestampSizes), _) => FragmentKind::TimestampSizes,
+            (Role::Metadata(Metadata::Predecessor), _) => FragmentKind::Predecessor,
+            (Role::Ignorable | Role::Unknown, _) if byte == 0 => FragmentKind::Zero,
+            (Role::Ignorable | Role::Unknown, _) => FragmentKind::Unknown,
         }
     }
 }
@@ -123,14 +123,14 @@ mod tests {
 
     #[test]
     fn each_name_is_its_own() {
-        let names: BTreeSet<_> = FragmentName::ALL.map(FragmentName::as_str).into();
-        assert_eq!(names.len(), FragmentName::ALL.len());
+        let names: BTreeSet<_> = FragmentKind::ALL.map(FragmentKind::as_str).into();
+        assert_eq!(names.len(), FragmentKind::ALL.len());
     }
 
     #[test]
     fn the_same_byte_means_another_thing_to_another_engine() {
         let names =
-            |byte| [Dialect::LEVELDB, Dialect::ROCKSDB, Dialect::PEBBLE].map(|dialect| dialect.name_of(byte).as_str());
+            |byte| [Dialect::LEVELDB, Dialect::ROCKSDB, Dialect::PEBBLE].map(|dialect| dialect.kind_of(byte).as_str());
         assert_eq!(names(0), ["zero"; 3]);
         assert_eq!(names(2), ["first"; 3]);
         assert_eq!(names(8), ["unknown", "recyclable_last", "recyclable_last"]);

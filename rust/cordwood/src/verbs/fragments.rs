@@ -8,7 +8,7 @@ use std::io;
 use std::path::Path;
 
 use crate::decode::{OnCorruption, ReadOptions, Step};
-use crate::dialect::{Dialect, FragmentName};
+use crate::dialect::{Dialect, FragmentKind};
 use crate::error::{Error, Reason};
 use crate::format::{HEADER_LEN, Header};
 use crate::reader::{FileReader, Reader, SliceSource, Source, StreamSource};
@@ -25,15 +25,15 @@ pub struct Fragment {
     /// Which block it lies in, counted from 0.
     pub block: u64,
     /// What it is.
-    pub name: FragmentName,
+    pub kind: FragmentKind,
     /// The type byte; `None` where there is no header.
-    pub kind: Option<u8>,
+    pub type_byte: Option<u8>,
     /// Bytes of payload, as the header states them, right or wrong.
     pub payload_len: Option<u16>,
     /// The CRC that the header states, unmasked.
-    pub stored: Option<u32>,
+    pub stored_crc: Option<u32>,
     /// The CRC of the bytes that it should be of; `None` where these pass the end of the block or of the file.
-    pub computed: Option<u32>,
+    pub computed_crc: Option<u32>,
     /// The number of the log, where headers of this type carry one.
     pub log_number: Option<u32>,
     /// How far the file had been synced, where headers of this type say so.
@@ -94,9 +94,9 @@ pub struct Fragments<S> {
 /// file[9] ^= 1;
 /// let mut fragments = verbs::fragments_slice(&file, None);
 /// let damaged = fragments.next().unwrap()?;
-/// assert_eq!((damaged.offset, damaged.end_offset, damaged.name.as_str()), (0, 10, "full"));
+/// assert_eq!((damaged.offset, damaged.end_offset, damaged.kind.as_str()), (0, 10, "full"));
 /// assert_eq!(damaged.reason.unwrap().as_str(), "checksum_mismatch");
-/// assert_eq!(damaged.stored, Some(0x3a82_ec18));
+/// assert_eq!(damaged.stored_crc, Some(0x3a82_ec18));
 /// let valid = fragments.next().unwrap()?;
 /// assert_eq!((valid.offset, valid.reason, valid.is_salvaged), (10, None, true));
 /// assert!(fragments.next().is_none());
@@ -125,7 +125,7 @@ pub fn fragments<S: Source>(reader: Reader<S>, source: S) -> Fragments<S> {
 /// use cordwood_log::verbs;
 /// let mut fragments = verbs::fragments_slice(b"\xdd\x5f\xb3\x7a\x03\x00\x01foo", None);
 /// let fragment = fragments.next().unwrap()?;
-/// assert_eq!((fragment.name.as_str(), fragment.payload_len, fragment.computed), ("full", Some(3), Some(0x3a82_ec18)));
+/// assert_eq!((fragment.kind.as_str(), fragment.payload_len, fragment.computed_crc), ("full", Some(3), Some(0x3a82_ec18)));
 /// # Ok::<(), cordwood_log::Error>(())
 /// ```
 pub fn fragments_slice(file: &[u8], dialect: Option<Dialect>) -> Fragments<SliceSource<'_>> {
@@ -295,12 +295,12 @@ impl Place<'_> {
     fn look(&self, may_scan: bool) -> (Fragment, bool) {
         let prefix_len = self.dialect.prefix.len();
         if self.offset < prefix_len as u64 {
-            return (self.bare(FragmentName::FileHeader, prefix_len), false);
+            return (self.bare(FragmentKind::FileHeader, prefix_len), false);
         }
         if self.reason() == Some(Reason::EndTrailer) {
-            let header = self.header(FragmentName::EndTrailer);
+            let header = self.header(FragmentKind::EndTrailer);
             return (
-                header.unwrap_or_else(|| self.bare(FragmentName::Rest, usize::MAX)),
+                header.unwrap_or_else(|| self.bare(FragmentKind::Rest, usize::MAX)),
                 false,
             );
         }
@@ -313,17 +313,17 @@ impl Place<'_> {
         let is_trailer =
             self.left < HEADER_LEN || (is_zero && self.left <= self.dialect.trailer_len_max() && !self.is_fault());
         if is_trailer {
-            return (self.bare(FragmentName::Trailer, usize::MAX), false);
+            return (self.bare(FragmentKind::Trailer, usize::MAX), false);
         }
         if is_zero {
-            return (self.bare(FragmentName::Zeros, usize::MAX), false);
+            return (self.bare(FragmentKind::Zeros, usize::MAX), false);
         }
         let (len, has_scanned) = self.damaged_len(may_scan);
         // Only where the reader has looked for a header: elsewhere these are bytes like any other.
         let header = (self.offset == self.region.begin && self.is_fault())
             .then(|| self.damaged(len))
             .flatten();
-        let found = header.unwrap_or_else(|| self.bare(FragmentName::Rest, len));
+        let found = header.unwrap_or_else(|| self.bare(FragmentKind::Rest, len));
         (found, has_scanned)
     }
 
@@ -349,16 +349,16 @@ impl Place<'_> {
     }
 
     /// A stretch without a header, of at most `len` bytes.
-    fn bare(&self, name: FragmentName, len: usize) -> Fragment {
+    fn bare(&self, kind: FragmentKind, len: usize) -> Fragment {
         Fragment {
             offset: self.offset,
             end_offset: self.offset + self.bytes.len().min(len) as u64,
             block: self.dialect.block_of(self.offset),
-            name,
-            kind: None,
+            kind,
+            type_byte: None,
             payload_len: None,
-            stored: None,
-            computed: None,
+            stored_crc: None,
+            computed_crc: None,
             log_number: None,
             synced_offset: None,
             reason: self.reason(),
@@ -368,12 +368,12 @@ impl Place<'_> {
     }
 
     /// What the header here says, if all of it is there, over all that is left of the region in this block.
-    fn header(&self, name: FragmentName) -> Option<Fragment> {
+    fn header(&self, kind: FragmentKind) -> Option<Fragment> {
         let header = Header::decode(self.bytes.first_chunk()?);
         Some(Fragment {
-            kind: Some(header.kind),
+            type_byte: Some(header.kind),
             payload_len: Some(header.len),
-            ..self.bare(name, usize::MAX)
+            ..self.bare(kind, usize::MAX)
         })
     }
 
@@ -392,13 +392,13 @@ impl Place<'_> {
         };
         Some(Fragment {
             end_offset: self.offset + sound.end as u64,
-            stored: Some(crc),
-            computed: Some(crc),
+            stored_crc: Some(crc),
+            computed_crc: Some(crc),
             log_number: Dialect::log_number_at(self.bytes, sound.form),
             synced_offset: Dialect::synced_offset_at(self.bytes, sound.form),
             record_offset,
             is_salvaged,
-            ..self.header(self.dialect.name_of(header.kind))?
+            ..self.header(self.dialect.kind_of(header.kind))?
         })
     }
 
@@ -412,11 +412,11 @@ impl Place<'_> {
         let checksum = self.dialect.checksum;
         Some(Fragment {
             end_offset: self.offset + self.bytes.len().min(len) as u64,
-            stored: Some(checksum.crc_of_stored(header.masked_crc)),
-            computed: covered.map(|covered| checksum.crc(covered)),
+            stored_crc: Some(checksum.crc_of_stored(header.masked_crc)),
+            computed_crc: covered.map(|covered| checksum.crc(covered)),
             log_number: Dialect::log_number_at(self.rest, form),
             synced_offset: Dialect::synced_offset_at(self.rest, form),
-            ..self.header(self.dialect.name_of(header.kind))?
+            ..self.header(self.dialect.kind_of(header.kind))?
         })
     }
 

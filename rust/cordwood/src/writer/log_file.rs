@@ -82,7 +82,7 @@ pub struct LogFile {
     options: LogFileOptions,
     path: Option<PathBuf>,
     dialect: Dialect,
-    recovered_tail: Option<SkippedRegion>,
+    discarded_tail: Option<SkippedRegion>,
     process: Process,
     /// The process that opened the log.
     owner: u64,
@@ -240,7 +240,7 @@ impl LogFile {
     /// Opens a log to append to it; makes a new one if there is none.
     ///
     /// The file is read, from its beginning or the [checkpoint](LogFileOptions::checkpoint) on. If it does not end with a whole record,
-    /// [`on_torn_tail`](LogFileOptions::on_torn_tail) says what happens; [`recovered_tail`](Self::recovered_tail) tells what did.
+    /// [`on_torn_tail`](LogFileOptions::on_torn_tail) says what happens; [`discarded_tail`](Self::discarded_tail) tells what did.
     ///
     /// # Errors
     ///
@@ -267,7 +267,7 @@ impl LogFile {
     /// let refused = LogFile::append_to(&path, LogFileOptions::default());
     /// assert!(matches!(refused, Err(Error::TornTail { region, .. }) if region.begin == 10));
     /// let log = LogFile::append_to(&path, LogFileOptions::default().with_on_torn_tail(OnTornTail::Truncate))?;
-    /// assert_eq!(log.recovered_tail().map(|region| (region.begin, region.end)), Some((10, 19)));
+    /// assert_eq!(log.discarded_tail().map(|region| (region.begin, region.end)), Some((10, 19)));
     /// assert_eq!(log.append(b"two again")?, 10);
     /// # log.close()?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -354,7 +354,7 @@ impl LogFile {
             options,
             path: None,
             dialect,
-            recovered_tail: tail,
+            discarded_tail: tail,
             owner: process.number(),
             process,
             state: Mutex::new(state),
@@ -369,8 +369,8 @@ impl LogFile {
 
     /// What followed the last whole record when the log was opened: cut off or left there, as the
     /// [options](LogFileOptions::on_torn_tail) say. `None` if there was nothing.
-    pub fn recovered_tail(&self) -> Option<SkippedRegion> {
-        self.recovered_tail
+    pub fn discarded_tail(&self) -> Option<SkippedRegion> {
+        self.discarded_tail
     }
 
     /// The path, as it was given.

@@ -27,15 +27,15 @@ from cordwood.cli._common import (
 from cordwood.cli._twice import readable_twice
 
 EXAMPLES = """\
-  cordwood chunks 000003.log | less
-  cordwood chunks --json *.log | jq -c 'select(.severity == "corruption")'
+  cordwood fragments 000003.log | less
+  cordwood fragments --json *.log | jq -c 'select(.severity == "corruption")'
 """
 
-HEADING = "      offset  block  bytes type name              payload stored   computed reason"
+HEADING = "      offset  block  bytes type kind              payload stored   computed reason"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What `chunks` takes."""
+    """What `fragments` takes."""
     add_source_arguments(parser)
     add_dialect_argument(parser, "how the log is laid out; found out by its content if not given")
     parser.add_argument("--json", action="store_true", help="one JSON object for each fragment")
@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> Status:
     """Lists the fragments of each source."""
 
-    def list_chunks(name: str) -> Status:
+    def list_fragments(name: str) -> Status:
         damaged_len = 0
         with readable_twice(name) as source:
             fragments = cordwood.fragments(source.open(), dialect=options.dialect)
@@ -70,15 +70,15 @@ def run(options: argparse.Namespace) -> Status:
         complain(f"{shown(name)}: {counted(damaged_len, 'byte')} damaged; {policy_note('salvage', 0)}")
         return Status.DAMAGE
 
-    return for_each_source(options.sources, list_chunks)
+    return for_each_source(options.sources, list_fragments)
 
 
 def _line(fragment: cordwood.Fragment) -> str:
-    kind = "-" if fragment.kind is None else fragment.kind
+    kind = "-" if fragment.type_byte is None else fragment.type_byte
     payload = "-" if fragment.payload_len is None else fragment.payload_len
     line = (
-        f"{fragment.offset:>12} {fragment.block:>6} {len(fragment):>6} {kind:>4} {fragment.name:17} {payload:>7} "
-        f"{_crc(fragment.stored)} {_crc(fragment.computed)} {fragment.reason or ''}"
+        f"{fragment.offset:>12} {fragment.block:>6} {len(fragment):>6} {kind:>4} {fragment.kind:17} {payload:>7} "
+        f"{_crc(fragment.stored_crc)} {_crc(fragment.computed_crc)} {fragment.reason or ''}"
     )
     return line.rstrip()
 
@@ -94,11 +94,11 @@ def _print_fields(name: str, fragment: cordwood.Fragment) -> None:
             "offset": fragment.offset,
             "end_offset": fragment.end_offset,
             "block": fragment.block,
-            "name": fragment.name,
             "kind": fragment.kind,
+            "type_byte": fragment.type_byte,
             "payload_len": fragment.payload_len,
-            "stored": fragment.stored,
-            "computed": fragment.computed,
+            "stored_crc": fragment.stored_crc,
+            "computed_crc": fragment.computed_crc,
             "log_number": fragment.log_number,
             "synced_offset": fragment.synced_offset,
             "reason": fragment.reason,
