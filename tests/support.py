@@ -49,8 +49,8 @@ def plain_skipped(reader: cordwood.Reader) -> list[reference.Skipped]:
 
 
 def plain_end(reader: cordwood.Reader) -> reference.End:
-    assert reader.end is not None
-    return reference.End(str(reader.end.kind), reader.end.offset)
+    assert reader.outcome.kind != "unfinished"
+    return reference.End(str(reader.outcome.kind), reader.outcome.offset)
 
 
 def read_events(reader: cordwood.Reader) -> list[Event]:

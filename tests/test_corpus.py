@@ -39,7 +39,7 @@ PREALLOCATED = {
 def test_records(name):
     with cordwood.open(CORPUS / name) as reader:
         records = list(reader.records())
-        assert reader.end.kind == "clean"
+        assert reader.outcome.kind == "clean"
     in_pieces = [
         record for record in records if record.end_offset - record.offset > reference.HEADER_LEN + len(record.data)
     ]

@@ -77,7 +77,7 @@ def test_a_plain_log_of_rocksdb(tmp_path):
         # Without recycling and compression, it is what LevelDB writes.
         assert reader.dialect == cordwood.Dialect("leveldb")
         assert puts_in(reader) == expected_puts(RECORDS)
-        assert (reader.skipped, reader.end.kind) == ([], "clean")
+        assert (reader.skipped, reader.outcome.kind) == ([], "clean")
 
 
 def test_a_recycled_log_of_rocksdb(tmp_path):
@@ -96,7 +96,7 @@ def test_a_recycled_log_of_rocksdb(tmp_path):
         assert (reader.dialect.name, reader.dialect.log_number) == ("recyclable", int(log.stem))
         [*_, stale] = reader.skipped
         assert (stale.reason, stale.severity, stale.end) == ("stale", "info", Path(copy).stat().st_size)
-        assert reader.end.kind == "clean"
+        assert reader.outcome.kind == "clean"
     # By another name, the first fragment says which log it is.
     renamed = shutil.copy(copy, tmp_path / "renamed")
     assert puts_in(cordwood.open(renamed)) == expected_puts(values)
@@ -120,7 +120,7 @@ def test_a_compressed_log_of_rocksdb(tmp_path):
     database.close()
     with cordwood.open(log) as reader:
         found = puts_in(reader)
-        assert (reader.dialect.name, reader.dialect.zstd, reader.end.kind) == ("rocksdb", True, "clean")
+        assert (reader.dialect.name, reader.dialect.zstd, reader.outcome.kind) == ("rocksdb", True, "clean")
         assert [region.reason for region in reader.skipped] == ["metadata"]
     assert found == [(key, value + bytes(1000)) for key, value in expected_puts(RECORDS)]
 
@@ -178,7 +178,7 @@ def test_a_file_of_wandb(tmp_path):
         assert reader.dialect == cordwood.Dialect("wandb")
         assert list(reader) == RECORDS
         assert [region.reason for region in reader.skipped] == ["file_header"]
-        assert reader.end.kind == "clean"
+        assert reader.outcome.kind == "clean"
     # Byte for byte, from a path and from an object.
     for sink in [tmp_path / "copy.wandb", io.BytesIO()]:
         with cordwood.open(sink, "x", dialect="wandb") as writer:
@@ -217,7 +217,7 @@ def test_an_offline_run_of_wandb(tmp_path):
     [path] = tmp_path.glob("wandb/offline-run-*/*.wandb")
     with cordwood.open(path) as reader:
         records = list(reader)
-        assert (reader.dialect.name, reader.end.kind) == ("wandb", "clean")
+        assert (reader.dialect.name, reader.outcome.kind) == ("wandb", "clean")
     assert records == scan_wandb(path)
     assert len(records) > 20
 
@@ -243,10 +243,11 @@ def test_a_file_of_swanlab(name, tmp_path):
     with cordwood.open(tmp_path / "copy", "x", dialect="swanlab") as writer:
         writer.extend(records)
     assert (tmp_path / "copy").read_bytes() == path.read_bytes()
-    store = DataStoreReader()
-    store.open(tmp_path / "copy")
-    assert list(iter(store.scan, None)) == records
-    store.close()
+    if not re.fullmatch("left_[1-6]_at_end", name):  # There theirs takes the missing trailer for damage.
+        store = DataStoreReader()
+        store.open(tmp_path / "copy")
+        assert list(iter(store.scan, None)) == records
+        store.close()
 
 
 # Pebble ----------------------------------------------------------------------------------------
@@ -263,7 +264,7 @@ def test_pebble_closes_its_logs(tmp_path):
             # Until its trailer, nothing tells such a log from one of RocksDB.
             assert reader.dialect == cordwood.Dialect("recyclable", log_number=7)
             assert [(region.reason, len(region)) for region in reader.skipped] == [("end_trailer", 11)]
-            assert reader.end.kind == "clean"
+            assert reader.outcome.kind == "clean"
     before = (tmp_path / "000007.log").read_bytes()
     for named in (dialect, "pebble", "recyclable", None):
         with pytest.raises(cordwood.DialectError, match=r"never appended to.* create a new log"):
@@ -296,7 +297,7 @@ def test_files_of_the_corpus(name):
     assert (found.name, found.log_number) == (dialect, number)
     with cordwood.open(CORPUS / name) as reader:
         records = list(reader)
-        assert (len(records), reader.dialect, reader.end.kind) == (count, found, "clean")
+        assert (len(records), reader.dialect, reader.outcome.kind) == (count, found, "clean")
     file = (CORPUS / name).read_bytes()
     for source in [file, io.BytesIO(file)]:
         assert list(cordwood.open(source)) == records

@@ -314,7 +314,7 @@ def test_crc32c_of_what_is_no_bytes(data):
 
 
 def test_classes_that_only_the_package_makes():
-    for class_ in [cordwood.Record, cordwood.SkippedRegion, cordwood.End, cordwood.Pack]:
+    for class_ in [cordwood.Record, cordwood.SkippedRegion, cordwood.Outcome, cordwood.Pack]:
         with pytest.raises(TypeError):
             class_()
 
@@ -346,7 +346,7 @@ def test_a_closed_reader_still_tells_how_it_went():
     assert reader.closed
     assert [(region.begin, region.end) for region in reader.skipped] == [(0, len(FILE))]
     assert reader.skipped_len == len(FILE)
-    assert (reader.end.kind, reader.end.offset) == ("clean", len(FILE))
+    assert (reader.outcome.kind, reader.outcome.offset) == ("clean", len(FILE))
 
 
 def test_a_closed_writer(path):
@@ -478,7 +478,7 @@ def test_what_read_raises_comes_through_and_the_reader_goes_on(error):
             next(reader)
         assert caught.value is error
         assert list(reader) == RECORDS[1:]
-        assert reader.end.kind == "clean"
+        assert reader.outcome.kind == "clean"
 
 
 @pytest.mark.parametrize("take", [cordwood.Reader.records, cordwood.Reader.batches, cordwood.Reader.packs])
@@ -508,7 +508,7 @@ def test_what_a_signal_handler_raises_loses_no_record(tmp_path):
     found = []
     alarms = 0
     with cordwood.open(path) as reader:
-        while reader.end is None:
+        while reader.outcome.kind == "unfinished":
             try:
                 signal.setitimer(signal.ITIMER_REAL, 0.01)
                 # A list of all records: it is while it grows that the alarm goes off.

@@ -117,7 +117,7 @@ def steps_of(step, reader):
         try:
             record = step(reader)
         except StopIteration:
-            return records, reader.end, list(reader.skipped)
+            return records, reader.outcome, list(reader.skipped)
         except cordwood.CorruptionError as error:
             return records, str(error), error.offset
         records.append((record, reader.tell()))

@@ -192,8 +192,8 @@ def test_the_policies_skip_and_stop(live, caplog):
 
     follower = cordwood.follow(live, on_corruption="stop")
     assert list(follower) == [b"one"]
-    assert follower.end.kind == cordwood.EndKind.STOPPED
-    assert follower.end.offset == 10
+    assert follower.outcome.kind == cordwood.OutcomeKind.STOPPED
+    assert follower.outcome.offset == 10
     assert follower.poll() is None
     assert follower.waiting is None
 

@@ -77,7 +77,11 @@ def test_each_fragment_is_what_plain_python_finds(lens, damages):
             continue
         fragment = spans.pop((item.begin, item.end))
         crc = crc32c(file[item.begin + 6 : item.end])
-        assert (fragment.type_byte, fragment.kind, fragment.payload_len) == (item.kind, NAMES[item.kind], len(item.payload))
+        assert (fragment.type_byte, fragment.kind, fragment.payload_len) == (
+            item.kind,
+            NAMES[item.kind],
+            len(item.payload),
+        )
         assert (fragment.stored_crc, fragment.computed_crc) == (crc, crc)
         record = next((record for record in records if record.offset <= item.begin < record.end_offset), None)
         region = next((region for region in regions if region.begin <= item.begin < region.end), None)
@@ -95,7 +99,11 @@ def test_each_fragment_is_what_plain_python_finds(lens, damages):
             assert len(fragment) < 7
         elif fragment.type_byte is not None:
             stored, length, kind = reference.HEADER.unpack_from(file, fragment.offset)
-            assert (fragment.stored_crc, fragment.payload_len, fragment.type_byte) == (reference.unmask(stored), length, kind)
+            assert (fragment.stored_crc, fragment.payload_len, fragment.type_byte) == (
+                reference.unmask(stored),
+                length,
+                kind,
+            )
             end = fragment.offset + 7 + length
             is_there = end <= min(len(file), (fragment.block + 1) * BLOCK_LEN)
             assert fragment.computed_crc == (crc32c(file[fragment.offset + 6 : end]) if is_there else None)
@@ -255,7 +263,7 @@ def test_values():
     [again, _] = cordwood.fragments(reference.encode([b"foo", b"bar"]))
     assert one == again != two
     assert len({one, again, two}) == 2
-    assert repr(one) == "Fragment(offset=0, end_offset=10, name='full')"
+    assert repr(one) == "Fragment(offset=0, end_offset=10, kind='full')"
     [torn] = cordwood.fragments(b"abc", dialect="leveldb")
     assert repr(torn) == "Fragment(offset=0, end_offset=3, name='rest', reason='torn_tail')"
     match one:

@@ -148,6 +148,6 @@ def test_an_end_at_or_after_that_of_the_file_changes_nothing(tmp_path: Path, pol
                     break
                 except cordwood.CorruptionError as error:
                     records.append(str(error).encode())
-            answers.append((records, reader.skipped, reader.end))
+            answers.append((records, reader.skipped, reader.outcome))
         assert answers[1:] == answers[:1] * 3
         assert b"".join(answers[0][0][:400]) == b"n" * 40_000

@@ -133,7 +133,7 @@ def test_a_log_that_is_cut_while_threads_read_it_is_torn(tmp_path):
         os.truncate(path, 50 * MIB)
         count += sum(len(pack) for pack in packs)
         assert count == 49
-        assert reader.end.kind == "torn_tail"
+        assert reader.outcome.kind == "torn_tail"
 
 
 @pytest.mark.parametrize("threads", [1, 2])

@@ -147,7 +147,7 @@ def test_threads_give_what_one_gives(long_file, policy, threads):
         expected = list(take(one.packs()))
         assert list(take(many.packs(threads=threads))) == expected
         assert many.skipped == one.skipped
-        assert (many.end, many.tell()) == (one.end, one.tell())
+        assert (many.outcome, many.tell()) == (one.outcome, one.tell())
         assert policy == "stop" or len(one.skipped) > 5
 
 
@@ -175,7 +175,7 @@ def test_packs_of_threads_share_the_position(long_file):
                 break
             found += item
         assert found == [record.data for record in expected]
-        assert reader.end.kind == "torn_tail"
+        assert reader.outcome.kind == "torn_tail"
 
 
 def test_what_cannot_be_read_twice_is_read_by_one_thread():

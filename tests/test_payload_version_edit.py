@@ -42,7 +42,7 @@ def edits_of(path):
             assert bytes(edit) == record
             json.dumps(edit.to_dict())
             edits.append(edit)
-        assert reader.end.kind == "clean"
+        assert reader.outcome.kind == "clean"
     return edits
 
 

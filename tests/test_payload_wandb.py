@@ -74,7 +74,7 @@ def item(message, path, value):
 def test_the_history_is_what_was_logged(run):
     with cordwood.open(run) as reader:
         rows = list(wandb.history(reader))
-        assert (reader.end.kind, reader.skipped_len) == ("clean", 7)
+        assert (reader.outcome.kind, reader.skipped_len) == ("clean", 7)
     assert len(rows) == 21
     for step, row in enumerate(rows[:-1]):
         assert math.isnan(row.pop("nan"))

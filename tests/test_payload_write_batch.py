@@ -27,7 +27,7 @@ LOGS = sorted(
 def records_of(path):
     with cordwood.open(path) as reader:
         records = list(reader)
-        assert reader.end.kind == "clean"
+        assert reader.outcome.kind == "clean"
     return records
 
 

@@ -144,9 +144,9 @@ def test_seek_begins_skipped_and_end_anew():
     with cordwood.open(file, on_corruption="skip") as reader:
         list(reader)
         assert len(reader.skipped) == 1
-        assert reader.end is not None
+        assert reader.outcome.kind == "clean"
         reader.seek(BLOCK_LEN)
-        assert (reader.skipped, reader.end) == ([], None)
+        assert (reader.skipped, reader.outcome.kind, reader.outcome.offset) == ([], "unfinished", BLOCK_LEN)
         assert list(reader) == [b"one", b"two"]
         assert reader.skipped == []
 
@@ -181,12 +181,12 @@ def test_a_log_that_grows_is_read_on(tmp_path):
     path.write_bytes(FILE[:50_000])
     with cordwood.open(path) as reader, path.open("ab") as file:
         assert list(reader) == RECORDS[:1]
-        assert (reader.end.kind, reader.end.offset, reader.tell()) == ("torn_tail", 10, 10)
+        assert (reader.outcome.kind, reader.outcome.offset, reader.tell()) == ("torn_tail", 10, 10)
         file.write(FILE[50_000:])
         file.flush()
         reader.seek(reader.tell())
         assert list(reader) == RECORDS[1:]
-        assert (reader.end.kind, reader.skipped) == ("clean", [])
+        assert (reader.outcome.kind, reader.skipped) == ("clean", [])
 
 
 # Ranges ----------------------------------------------------------------------------------------
@@ -204,7 +204,7 @@ def test_a_range_holds_the_records_that_begin_in_it():
 def test_a_range_that_ends_at_a_record_does_not_hold_it():
     with cordwood.open(FILE, end=OFFSETS[2]) as reader:
         assert list(reader) == RECORDS[:2]
-        assert (reader.end.kind, reader.end.offset) == ("clean", OFFSETS[2])
+        assert (reader.outcome.kind, reader.outcome.offset) == ("clean", OFFSETS[2])
 
 
 @pytest.mark.parametrize("file_range", [(0, 0), (5, 5), (20, 10), (len(FILE), None), (1 << 40, None)])
@@ -213,7 +213,7 @@ def test_an_empty_range(file_range):
     with cordwood.open(FILE, start=start, end=end) as reader:
         assert list(reader) == []
         assert reader.skipped == []
-        assert reader.end.kind == "clean"
+        assert reader.outcome.kind == "clean"
 
 
 # What is skipped -------------------------------------------------------------------------------
@@ -298,7 +298,7 @@ def test_severity_depends_on_the_reason():
 def test_a_torn_tail_is_no_error():
     with cordwood.open(SHORT[:-1]) as reader:
         assert list(reader) == [b"one"]
-        assert (reader.end.kind, reader.end.offset) == ("torn_tail", 10)
+        assert (reader.outcome.kind, reader.outcome.offset) == ("torn_tail", 10)
         assert [(region.begin, region.end, region.reason) for region in reader.skipped] == [(10, 19, "torn_tail")]
 
 
@@ -307,7 +307,7 @@ def test_stop_takes_damage_for_the_end(source):
     file = SHORT + wrong(LATER).ljust(BLOCK_LEN - len(SHORT), b"x") + LATER
     with cordwood.open(source(file), on_corruption="stop") as reader:
         assert list(reader) == [b"one", b"two"]
-        assert (reader.end.kind, reader.end.offset) == ("stopped", 20)
+        assert (reader.outcome.kind, reader.outcome.offset) == ("stopped", 20)
         regions = [(region.begin, region.end, region.reason) for region in reader.skipped]
     assert regions[0] == (20, BLOCK_LEN, "checksum_mismatch")
     if source is bytes:
@@ -368,14 +368,14 @@ def test_a_file_object_stays_open_and_open_files_are_let_go(tmp_path):
 
 def values():
     with cordwood.open(fragment(80, b"abc") + SHORT, on_corruption="skip") as reader:
-        return next(reader.records()), (list(reader), reader.skipped[0])[1], reader.end
+        return next(reader.records()), (list(reader), reader.skipped[0])[1], reader.outcome
 
 
 def test_repr():
     record, region, end = values()
     assert repr(record) == "Record(offset=10, end_offset=20, data=b'one')"
     assert repr(region) == "SkippedRegion(begin=0, end=10, reason='unknown_kind')"
-    assert repr(end) == "End(kind='clean', offset=30)"
+    assert repr(end) == "Outcome(kind='clean', offset=30)"
     assert str(region) == "unknown fragment type 80, with a right checksum (10 bytes at offset 0)"
 
 
@@ -423,7 +423,7 @@ def test_words_are_members_of_their_enums():
     _, region, end = values()
     assert region.reason is cordwood.Reason.UNKNOWN_KIND
     assert region.severity is cordwood.Severity.CORRUPTION
-    assert end.kind is cordwood.EndKind.CLEAN
+    assert end.kind is cordwood.OutcomeKind.CLEAN
     assert (region.stored_crc, region.computed_crc) == (None, None)
 
 
@@ -435,6 +435,6 @@ def test_match():
                 seen.append((offset, end_offset, data))
             case cordwood.SkippedRegion(begin, end, cordwood.Reason.UNKNOWN_KIND):
                 seen.append((begin, end))
-            case cordwood.End(cordwood.EndKind.CLEAN, offset=at):
+            case cordwood.Outcome(cordwood.OutcomeKind.CLEAN, offset=at):
                 seen.append(at)
     assert seen == [(10, 20, b"one"), (0, 10), 30]

@@ -156,7 +156,7 @@ def check_report(report, file, **options):
         assert report.payload_len == sum(len(record.data) for record in records)
         regions = merged(plain_skipped(report))
         assert regions == merged(plain_skipped(reader))
-        assert report.end == reader.end
+        assert report.outcome == reader.outcome
     for sums, attribute in ((report.len_by_reason, "reason"), (report.len_by_severity, "severity")):
         expected = {}
         for region in report.skipped:
@@ -216,11 +216,13 @@ def test_a_good_log_and_one_that_is_torn_are_ok():
     file = written([b"one", b"two"])
     report = cordwood.verify(file, dialect="leveldb")
     assert (report.ok, report.skipped, report.len_by_reason, report.len_by_severity) == (True, [], {}, {})
-    assert repr(report) == ("<cordwood.Report: ok=True, record_count=2, skipped=0, end=End(kind='clean', offset=20)>")
+    assert repr(report) == (
+        "<cordwood.Report: ok=True, record_count=2, skipped=0, outcome=Outcome(kind='clean', offset=20)>"
+    )
     report = cordwood.verify(file[:-1], dialect="leveldb")
     assert report.ok
     assert report.len_by_severity == {"torn_tail": 9}
-    assert report.end.kind == "torn_tail"
+    assert report.outcome.kind == "torn_tail"
 
 
 @pytest.mark.parametrize(
@@ -328,7 +330,7 @@ def test_statistics_are_those_of_the_reference(file, options):
     assert stat.file_len == len(file)
     assert stat.block_count == -(-len(file) // BLOCK_LEN)
     assert stat.payload_len + HEADER_LEN * sum(counts) + stat.trailer_len + stat.skipped_len == len(file)
-    assert (str(stat.end.kind), stat.end.offset) == (end.kind, end.offset)
+    assert (str(stat.outcome.kind), stat.outcome.offset) == (end.kind, end.offset)
     assert cordwood.stat(file, dialect="leveldb", threads=3, **options) == stat
 
 

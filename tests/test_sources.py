@@ -84,13 +84,13 @@ def test_every_source_gives_the_records(source):
     with cordwood.open(source) as reader:
         assert list(reader) == RECORDS
         assert reader.skipped == []
-        assert (reader.end.kind, reader.end.offset) == ("clean", len(FILE))
+        assert (reader.outcome.kind, reader.outcome.offset) == ("clean", len(FILE))
 
 
 def test_every_source_gives_a_range(source):
     with cordwood.open(source, start=OFFSETS[3], end=OFFSETS[5]) as reader:
         assert [record.offset for record in reader.records()] == OFFSETS[3:5]
-        assert (reader.end.kind, reader.end.offset) == ("clean", OFFSETS[5])
+        assert (reader.outcome.kind, reader.outcome.offset) == ("clean", OFFSETS[5])
 
 
 def test_every_source_is_let_go(source):
@@ -212,7 +212,7 @@ def test_an_empty_source():
     for source in [b"", bytearray(), io.BytesIO(), OnlyRead(b"")]:
         with cordwood.open(source) as reader:
             assert list(reader) == []
-            assert (reader.end.kind, reader.end.offset, reader.skipped) == ("clean", 0, [])
+            assert (reader.outcome.kind, reader.outcome.offset, reader.skipped) == ("clean", 0, [])
 
 
 def test_a_subclass_of_bytes():

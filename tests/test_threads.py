@@ -65,7 +65,7 @@ def test_threads_that_share_a_reader_get_each_record_once(source, frequent_switc
     records = numbered(20_000)
     with cordwood.open(source(reference.encode(records))) as reader:
         shares = in_threads(lambda thread: TAKE[thread % len(TAKE)](reader))
-        assert reader.end.kind == "clean"
+        assert reader.outcome.kind == "clean"
     assert all(share == sorted(share) for share in shares)
     assert sorted(record for share in shares for record in share) == records
 

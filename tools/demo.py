@@ -160,7 +160,7 @@ def read_and_print(path: Path, label: str, *, ends: str = "clean") -> list[bytes
     """Read a log, print what it holds in one line, and return its records."""
     with cordwood.open(path) as reader:
         records = list(reader)
-        end, skipped = reader.end, reader.skipped
+        end, skipped = reader.outcome, reader.skipped
     payload_len = sum(map(len, records))
     regions = ", ".join(f"[{region.begin}, {region.end}) {region.reason}" for region in skipped) or "none"
     print(f"  {label:<30} {len(records):>8,} {payload_len:>12,} {path.stat().st_size:>12,}  {end.kind:<10} {regions}")

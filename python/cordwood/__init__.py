@@ -16,10 +16,10 @@ damage does and what each error means are described in the documentation.
 from cordwood._native import (
     BitFlip,
     Dialect,
-    End,
     Follower,
     Fragment,
     NotYet,
+    Outcome,
     Pack,
     Reader,
     Record,
@@ -49,7 +49,7 @@ from cordwood.errors import (
     RecordTooLargeError,
     TornTailError,
 )
-from cordwood.types import EndKind, FragmentKind, FragmentPart, Reason, Severity, WaitReason
+from cordwood.types import FragmentKind, FragmentPart, OutcomeKind, Reason, Severity, WaitReason
 
 __all__ = [
     "BitFlip",
@@ -57,8 +57,6 @@ __all__ = [
     "CorruptionError",
     "Dialect",
     "DialectError",
-    "End",
-    "EndKind",
     "Follower",
     "Fragment",
     "FragmentKind",
@@ -67,6 +65,8 @@ __all__ = [
     "LogTruncatedError",
     "NotYet",
     "OtherLogError",
+    "Outcome",
+    "OutcomeKind",
     "Pack",
     "Reader",
     "Reason",

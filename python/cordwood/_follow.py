@@ -52,7 +52,7 @@ async def _next(follower: Follower) -> Record | None:
     await asyncio.sleep(0)
     clock = asyncio.get_running_loop().time
     deadline = None if follower.timeout is None else clock() + follower.timeout
-    while (record := follower.poll()) is None and follower.end is None:
+    while (record := follower.poll()) is None and follower.outcome.kind == "unfinished":
         delay = follower.delay
         if deadline is not None:
             left = deadline - clock()

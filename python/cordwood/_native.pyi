@@ -8,19 +8,19 @@ from _typeshed import ReadableBuffer
 from cordwood.payload.entity import Entity
 from cordwood.payload.version_edit import Field
 from cordwood.payload.write_batch import OperationKind
-from cordwood.types import EndKind, FragmentKind, FragmentPart, Reason, Severity, WaitReason
+from cordwood.types import FragmentKind, FragmentPart, OutcomeKind, Reason, Severity, WaitReason
 from cordwood.typing import Sink, Source
 
 __all__ = [
     "BitFlip",
     "Dialect",
-    "End",
     "Follower",
     "FollowerRecords",
     "Fragment",
     "Fragments",
     "NotYet",
     "Operation",
+    "Outcome",
     "Pack",
     "Reader",
     "Record",
@@ -203,24 +203,24 @@ class Dialect:
     def __hash__(self) -> int: ...
 
 @final
-class End:
-    """How the records of a file ended: `Reader.end`, `Report.end` and `Stat.end` give it.
+class Outcome:
+    """How reading a log ended, or that it has not: what `outcome` of a reader, a follower or a report is.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     _ = writer.append(b"one")
-    >>> cordwood.verify("example.log").end
-    End(kind='clean', offset=10)
+    >>> cordwood.verify("example.log").outcome
+    Outcome(kind='clean', offset=10)
     """
 
     @property
-    def kind(self) -> EndKind:
-        """`"clean"`, `"torn_tail"` or `"stopped"`."""
+    def kind(self) -> OutcomeKind:
+        """`"clean"`, `"torn_tail"`, `"stopped"` or `"unfinished"`."""
     @property
     def offset(self) -> int:
         """Where, as a file offset, in bytes.
 
-        The end of the file (or of the range), the beginning of the torn tail, or the beginning of
-        the damage.
+        The end of the file (or of the range), the beginning of the torn tail, the beginning of the
+        damage, or how far reading has come.
         """
     __match_args__ = ("kind", "offset")
     def __eq__(self, other: object, /) -> bool: ...
@@ -231,7 +231,7 @@ class Reader:
     """Reads the records of a log. `cordwood.open(source)` makes one, or the class itself.
 
     Iterating gives each record as `bytes`. A torn tail, the incomplete end that a crash leaves,
-    ends the iteration without an error; `end` says so afterwards. What is not returned is
+    ends the iteration without an error; `outcome` says so afterwards. What is not returned is
     listed in `skipped`: every byte of the file is accounted for. A `with` statement closes the
     reader.
 
@@ -290,8 +290,8 @@ class Reader:
     >>> reader = cordwood.Reader("example.log")
     >>> [record.offset for record in reader.records()]
     [0, 10]
-    >>> reader.end
-    End(kind='clean', offset=20)
+    >>> reader.outcome
+    Outcome(kind='clean', offset=20)
     """
 
     def __new__(
@@ -402,7 +402,7 @@ class Reader:
     def seek(self, offset: int, /) -> None:
         """Goes to a file offset: `Record.offset`, `Record.end_offset` or what `tell` returned.
 
-        At any other offset, what is found is reported as damage. `skipped` and `end` begin anew,
+        At any other offset, what is found is reported as damage. `skipped` and `outcome` begin anew,
         and the range's `start` is now here.
 
         Args:
@@ -434,8 +434,8 @@ class Reader:
     def skipped_len(self) -> int:
         """Bytes in all regions that were not returned so far, listed or not."""
     @property
-    def end(self) -> End | None:
-        """How the records ended; `None` until they have."""
+    def outcome(self) -> Outcome:
+        """How the records ended, or that they have not yet: `"unfinished"`."""
     @property
     def path(self) -> str | None:
         """The path, if the source is one; else `None`."""
@@ -672,8 +672,8 @@ class Follower:
     def skipped_len(self) -> int:
         """Bytes in all regions that were not returned so far, listed or not."""
     @property
-    def end(self) -> End | None:
-        """Where damage ended the log under the policy `"stop"`; else `None`: a live log has no end."""
+    def outcome(self) -> Outcome:
+        """`"stopped"` where damage ended the log under the policy `"stop"`; else `"unfinished"`."""
     @property
     def path(self) -> str:
         """The path of the file."""
@@ -938,7 +938,7 @@ class Report:
     ...     writer.extend([b"one", b"two"])
     2
     >>> cordwood.verify("example.log")
-    <cordwood.Report: ok=True, record_count=2, skipped=0, end=End(kind='clean', offset=20)>
+    <cordwood.Report: ok=True, record_count=2, skipped=0, outcome=Outcome(kind='clean', offset=20)>
     """
 
     @property
@@ -981,7 +981,7 @@ class Report:
     def len_by_reason(self) -> dict[Reason, int]:
         """Bytes in the regions with each reason that there is."""
     @property
-    def end(self) -> End:
+    def outcome(self) -> Outcome:
         """How the records ended."""
     @property
     def other_log_number(self) -> int | None:
@@ -1013,7 +1013,7 @@ class Stat:
     2
     >>> stat = cordwood.stat("example.log")
     >>> stat
-    <cordwood.Stat: record_count=2, payload_len=6, end=End(kind='clean', offset=20)>
+    <cordwood.Stat: record_count=2, payload_len=6, outcome=Outcome(kind='clean', offset=20)>
     >>> stat.payload_len + 7 * stat.full_count == stat.file_len
     True
     """
@@ -1064,7 +1064,7 @@ class Stat:
     def file_len(self) -> int | None:
         """Bytes of the file; `None` if they are not known."""
     @property
-    def end(self) -> End:
+    def outcome(self) -> Outcome:
         """How the records ended."""
     @property
     def other_log_number(self) -> int | None:

@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-__all__ = ["EndKind", "FragmentKind", "FragmentPart", "PayloadReason", "Reason", "Severity", "WaitReason"]
+__all__ = ["FragmentKind", "FragmentPart", "OutcomeKind", "PayloadReason", "Reason", "Severity", "WaitReason"]
 
 
 class Reason(StrEnum):
@@ -77,15 +77,17 @@ class Severity(StrEnum):
     CORRUPTION = "corruption"
 
 
-class EndKind(StrEnum):
-    """How the records of a file ended.
+class OutcomeKind(StrEnum):
+    """How reading a log ended, or that it has not.
 
     Attributes:
+        UNFINISHED: Not yet: there may be more.
         CLEAN: Between two records: at the end of the file or of the range.
         TORN_TAIL: In an incomplete record, as a crash leaves it.
         STOPPED: At damage, under the policy `"stop"`.
     """
 
+    UNFINISHED = "unfinished"
     CLEAN = "clean"
     TORN_TAIL = "torn_tail"
     STOPPED = "stopped"

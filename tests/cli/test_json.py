@@ -81,7 +81,7 @@ def test_verify(log, policy):
     for region in value["skipped"]:
         check(region, documented)
     assert value["skipped"][0]["bit_flip"] == {"offset": 17, "bit": 5, "part": "payload"}
-    assert list(value["end"]) == ["kind", "offset"]
+    assert list(value["outcome"]) == ["kind", "offset"]
 
 
 def test_salvage(log, tmp_path):

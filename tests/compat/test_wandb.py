@@ -205,7 +205,7 @@ def test_wandb_torn_tail_is_read_once_it_is_whole(cut, tmp_path):
     path.write_bytes(whole[:-cut])
     store = scanned(path)
     assert (store.scan_data(), store.scan_data(), store.scan_data()) == (RECORDS[0], None, None)
-    assert (store.reader.end.kind, store.reader.end.offset) == ("torn_tail", 17)
+    assert (store.reader.outcome.kind, store.reader.outcome.offset) == ("torn_tail", 17)
     assert store.get_offset() == 17
     path.write_bytes(whole)
     assert (store.scan_data(), store.scan_data()) == (RECORDS[1], None)

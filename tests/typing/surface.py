@@ -10,11 +10,11 @@ from typing import Any, assert_type
 import cordwood
 from cordwood import (
     BitFlip,
-    End,
-    EndKind,
     Fragment,
     FragmentKind,
     FragmentPart,
+    Outcome,
+    OutcomeKind,
     Reader,
     Reason,
     Record,
@@ -54,7 +54,7 @@ with cordwood.open("example.log") as reader:
         assert_type(pack[0], bytes)
     assert_type(reader.tell(), int)
     assert_type(reader.skipped, list[SkippedRegion])
-    assert_type(reader.end, End | None)
+    assert_type(reader.outcome, Outcome)
     assert_type(reader.path, str | None)
     assert_type(reader.closed, bool)
     reader.seek(0)
@@ -134,7 +134,7 @@ Writer(None)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 writer.append("text")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
-def values(value: Record | SkippedRegion | End) -> object:
+def values(value: Record | SkippedRegion | Outcome) -> object:
     """Takes each kind of value apart."""
     match value:
         case Record(offset, end_offset, data):
@@ -150,8 +150,8 @@ def values(value: Record | SkippedRegion | End) -> object:
             assert_type(value.computed_crc, int | None)
             assert_type(value.leveldb_len, int | None)
             return assert_type(len(value), int)
-        case End(kind, offset):
-            assert_type(kind, EndKind)
+        case Outcome(kind, offset):
+            assert_type(kind, OutcomeKind)
             return assert_type(offset, int)
 
 
@@ -187,7 +187,7 @@ assert_type(report.skipped, list[SkippedRegion])
 assert_type(report.skipped[0].bit_flip, BitFlip | None)
 assert_type(report.len_by_reason, dict[Reason, int])
 assert_type(report.len_by_severity, dict[Severity, int])
-assert_type(report.end, End)
+assert_type(report.outcome, Outcome)
 match report.skipped[0].bit_flip:
     case BitFlip(offset, bit, part):
         assert_type((offset, bit, part), tuple[int, int, FragmentPart])
@@ -200,12 +200,14 @@ assert_type((stat.full_count, stat.first_count, stat.middle_count, stat.last_cou
 assert_type(
     (stat.record_len_min, stat.record_len_max, stat.record_len_mean), tuple[int | None, int | None, float | None]
 )
-assert_type((stat.block_count, stat.file_len, stat.end), tuple[int | None, int | None, End])
+assert_type((stat.block_count, stat.file_len, stat.outcome), tuple[int | None, int | None, Outcome])
 for fragment in cordwood.fragments(b"", dialect="leveldb"):
     assert_type(fragment, Fragment)
     assert_type((fragment.offset, fragment.end_offset, fragment.block, len(fragment)), tuple[int, int, int, int])
     assert_type((fragment.kind, fragment.reason), tuple[FragmentKind, Reason | None])
-    assert_type((fragment.type_byte, fragment.payload_len, fragment.computed_crc), tuple[int | None, int | None, int | None])
+    assert_type(
+        (fragment.type_byte, fragment.payload_len, fragment.computed_crc), tuple[int | None, int | None, int | None]
+    )
 
 batch = WriteBatch(b"", engine="pebble")
 assert_type(WriteBatch.build(1, [Operation(OperationKind.PUT, key=b"k", value=bytearray())]), WriteBatch)

@@ -341,16 +341,16 @@ def region_fields(region: cordwood.SkippedRegion) -> dict[str, Any]:
     }
 
 
-def end_fields(end: cordwood.End) -> dict[str, Any]:
+def outcome_fields(end: cordwood.Outcome) -> dict[str, Any]:
     """How the records ended, as JSON."""
     return {"kind": end.kind, "offset": end.offset}
 
 
-def verdict(end: cordwood.End, *, ok: bool) -> str:
+def verdict(end: cordwood.Outcome, *, ok: bool) -> str:
     """Whether a log is damaged, in a word or two."""
     if not ok:
         return "DAMAGED"
-    return "ok, with a torn tail" if end.kind == cordwood.EndKind.TORN_TAIL else "ok"
+    return "ok, with a torn tail" if end.kind == cordwood.OutcomeKind.TORN_TAIL else "ok"
 
 
 def described(region: cordwood.SkippedRegion) -> str:

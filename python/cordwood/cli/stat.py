@@ -15,9 +15,9 @@ from cordwood.cli._common import (
     add_on_corruption_argument,
     add_source_arguments,
     add_threads_argument,
-    end_fields,
     for_each_source,
     opened,
+    outcome_fields,
     policy_note,
     print_json,
     salvageable,
@@ -79,11 +79,11 @@ def run(options: argparse.Namespace) -> Status:
         tell_other_log(name, stat.dialect, stat.other_log_number, options)
         if options.json:
             numbers = {"log_number": stat.dialect.log_number, "other_log_number": stat.other_log_number}
-            fields = {"dialect": stat.dialect.name, **numbers, **counts, "end": end_fields(stat.end)}
+            fields = {"dialect": stat.dialect.name, **numbers, **counts, "outcome": outcome_fields(stat.outcome)}
             policy = {"on_corruption": options.on_corruption, "more_with_salvage": more}
             print_json({"source": source_of(name), **fields, **policy})
             return status
-        print(f"{shown(name)}: {verdict(stat.end, ok=not stat.damaged_len)}, {stat.dialect.name}")
+        print(f"{shown(name)}: {verdict(stat.outcome, ok=not stat.damaged_len)}, {stat.dialect.name}")
         for field, value in counts.items():
             number = "-" if value is None else f"{value:,.1f}" if isinstance(value, float) else f"{value:,}"
             print(f"  {field:16}{number:>20}")

@@ -18,9 +18,9 @@ from cordwood.cli._common import (
     check_range,
     counted,
     described,
-    end_fields,
     for_each_source,
     opened,
+    outcome_fields,
     policy_note,
     print_json,
     region_fields,
@@ -95,7 +95,7 @@ def print_report(
                 "salvaged_count": report.salvaged_count,
                 "payload_len": report.payload_len,
                 "file_len": report.file_len,
-                "end": end_fields(report.end),
+                "outcome": outcome_fields(report.outcome),
                 "skipped_len": report.skipped_len,
                 "len_by_severity": report.len_by_severity,
                 "len_by_reason": report.len_by_reason,
@@ -106,7 +106,7 @@ def print_report(
         )
         return
     records, payload = counted(report.record_count, "record"), counted(report.payload_len, "byte")
-    print(f"{shown(name)}: {verdict(report.end, ok=report.ok)}, {records}, {payload}")
+    print(f"{shown(name)}: {verdict(report.outcome, ok=report.ok)}, {records}, {payload}")
     for region in report.skipped:
         if region.severity != cordwood.Severity.INFO:
             print(f"  {described(region)}")

@@ -165,7 +165,7 @@ class RecordsReader:
 
     def _resume(self) -> None:
         """Looks behind the end again: the file may have grown. One that cannot seek has ended."""
-        if self.reader.end is not None:
+        if self.reader.outcome.kind != "unfinished":
             with contextlib.suppress(io.UnsupportedOperation):
                 self.reader.seek(self.reader.tell())
 

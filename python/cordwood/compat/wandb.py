@@ -34,7 +34,7 @@ On an undamaged file, all calls return what wandb's return. The deviations:
   records are returned, also those in the same block (the policy `"salvage"`). wandb goes on at the place that the
   length in the damaged header gives, right or wrong.
 * **torn-tail**: The incomplete end of a run that was killed or is still running ends the scan: `scan_data` returns
-  `None`, and a later call returns the record once it is complete. `store.reader.end` tells. wandb raises an
+  `None`, and a later call returns the record once it is complete. `store.reader.outcome` tells. wandb raises an
   `AssertionError`, or returns `None` if the file was cut between two pieces of a record. `scan_record` raises, as
   wandb's does.
 * **length**: A length in a header that is not that of the data is damage. wandb takes a last record with such a

@@ -1,4 +1,4 @@
-//! The classes `Record`, `SkippedRegion` and `End`.
+//! The classes `Record`, `SkippedRegion` and `Outcome`.
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -170,58 +170,71 @@ impl SkippedRegion {
     }
 }
 
-/// How the records of a file ended: `Reader.end`, `Report.end` and `Stat.end` give it.
+/// How reading a log ended, or that it has not: what `outcome` of a reader, a follower or a report is.
 ///
 /// >>> with cordwood.open("example.log", "w") as writer:
 /// ...     _ = writer.append(b"one")
-/// >>> cordwood.verify("example.log").end
-/// End(kind='clean', offset=10)
+/// >>> cordwood.verify("example.log").outcome
+/// Outcome(kind='clean', offset=10)
 #[pyclass(frozen, module = "cordwood", eq, hash)]
 #[derive(PartialEq, Eq, Hash)]
-pub(crate) struct End {
+pub(crate) struct Outcome {
     kind: &'static str,
     offset: u64,
 }
 
-impl From<cordwood::End> for End {
+impl From<cordwood::End> for Outcome {
     fn from(end: cordwood::End) -> Self {
         let kind = match end {
             cordwood::End::Clean { .. } => "clean",
             cordwood::End::TornTail { .. } => "torn_tail",
             cordwood::End::Stopped { .. } => "stopped",
         };
-        End {
+        Outcome {
             kind,
             offset: end.offset(),
         }
     }
 }
 
+impl Outcome {
+    /// How a reading stands that has come to `position`, and may have ended there.
+    pub(crate) fn at(position: u64, end: Option<cordwood::End>) -> Self {
+        end.map_or(
+            Outcome {
+                kind: "unfinished",
+                offset: position,
+            },
+            Outcome::from,
+        )
+    }
+}
+
 #[pymethods]
-impl End {
+impl Outcome {
     #[classattr]
     fn __match_args__() -> (&'static str, &'static str) {
         ("kind", "offset")
     }
 
-    /// `"clean"`, `"torn_tail"` or `"stopped"`.
+    /// `"clean"`, `"torn_tail"`, `"stopped"` or `"unfinished"`.
     #[getter]
     fn kind<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         static KIND: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-        KIND.import(py, "cordwood.types", "EndKind")?.call1((self.kind,))
+        KIND.import(py, "cordwood.types", "OutcomeKind")?.call1((self.kind,))
     }
 
     /// Where, as a file offset, in bytes.
     ///
-    /// The end of the file (or of the range), the beginning of the torn tail, or the beginning of
-    /// the damage.
+    /// The end of the file (or of the range), the beginning of the torn tail, the beginning of the
+    /// damage, or how far reading has come.
     #[getter]
     fn offset(&self) -> u64 {
         self.offset
     }
 
     pub(crate) fn __repr__(&self) -> String {
-        format!("End(kind='{}', offset={})", self.kind, self.offset)
+        format!("Outcome(kind='{}', offset={})", self.kind, self.offset)
     }
 }
 

@@ -16,7 +16,7 @@ use crate::arguments::number;
 use crate::bytes::new_bytes;
 use crate::dialect::dialect_of;
 use crate::error::{log_changed, to_python};
-use crate::event::{End, Record, SkippedRegion, listed};
+use crate::event::{Outcome, Record, SkippedRegion, listed};
 use crate::exclusive::Exclusive;
 use crate::reader::{Logged, log_skipped, log_summary, on_corruption_name, on_corruption_of};
 use crate::source::path_of;
@@ -319,10 +319,10 @@ impl Follower {
         self.with_state(py, |state| state.skipped.len())
     }
 
-    /// Where damage ended the log under the policy `"stop"`; else `None`: a live log has no end.
+    /// `"stopped"` where damage ended the log under the policy `"stop"`; else `"unfinished"`.
     #[getter]
-    fn end(&self, py: Python<'_>) -> PyResult<Option<End>> {
-        self.with_state(py, |state| state.end.map(End::from))
+    fn outcome(&self, py: Python<'_>) -> PyResult<Outcome> {
+        self.with_state(py, |state| Outcome::at(state.follower.offset(), state.end))
     }
 
     /// The path of the file.

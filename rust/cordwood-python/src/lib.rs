@@ -39,7 +39,7 @@ mod native {
     #[pymodule_export]
     use crate::entity::decode_entity;
     #[pymodule_export]
-    use crate::event::{End, Record, SkippedRegion};
+    use crate::event::{Outcome, Record, SkippedRegion};
     #[pymodule_export]
     use crate::follow::{Follower, FollowerRecords, NotYet};
     #[pymodule_export]

@@ -18,7 +18,7 @@ use crate::arguments::{name, number, optional_number, unknown_name};
 use crate::bytes::{new_bytes, new_list};
 use crate::dialect::{Dialect, dialect_of};
 use crate::error::to_python;
-use crate::event::{End, Record, SkippedRegion, listed};
+use crate::event::{Outcome, Record, SkippedRegion, listed};
 use crate::exclusive::Exclusive;
 use crate::pack::{Pack, Pool};
 use crate::source::{Input, OpenedReader, Referent, SourceReader, open_reader};
@@ -33,6 +33,7 @@ enum State {
     Closed {
         skipped: Findings,
         end: Option<cordwood::End>,
+        position: u64,
     },
 }
 
@@ -43,6 +44,7 @@ impl State {
             State::Open(open) => State::Closed {
                 skipped: std::mem::take(&mut open.skipped),
                 end: open.end,
+                position: open.position,
             },
             State::Closed { .. } => return None,
         };
@@ -459,7 +461,7 @@ pub(crate) fn is_interrupt_of_source(py: Python<'_>, error: &std::io::Error) -> 
 /// Reads the records of a log. `cordwood.open(source)` makes one, or the class itself.
 ///
 /// Iterating gives each record as `bytes`. A torn tail, the incomplete end that a crash leaves,
-/// ends the iteration without an error; `end` says so afterwards. What is not returned is
+/// ends the iteration without an error; `outcome` says so afterwards. What is not returned is
 /// listed in `skipped`: every byte of the file is accounted for. A `with` statement closes the
 /// reader.
 ///
@@ -518,8 +520,8 @@ pub(crate) fn is_interrupt_of_source(py: Python<'_>, error: &std::io::Error) -> 
 /// >>> reader = cordwood.Reader("example.log")
 /// >>> [record.offset for record in reader.records()]
 /// [0, 10]
-/// >>> reader.end
-/// End(kind='clean', offset=20)
+/// >>> reader.outcome
+/// Outcome(kind='clean', offset=20)
 #[pyclass(frozen, weakref, subclass, module = "cordwood")]
 pub(crate) struct Reader {
     state: Exclusive<State>,
@@ -693,7 +695,7 @@ impl Reader {
 
     /// Goes to a file offset: `Record.offset`, `Record.end_offset` or what `tell` returned.
     ///
-    /// At any other offset, what is found is reported as damage. `skipped` and `end` begin anew,
+    /// At any other offset, what is found is reported as damage. `skipped` and `outcome` begin anew,
     /// and the range's `start` is now here.
     ///
     /// Args:
@@ -734,19 +736,23 @@ impl Reader {
     /// closed.
     #[getter]
     fn skipped(&self, py: Python<'_>) -> PyResult<Vec<SkippedRegion>> {
-        self.with_told(py, |skipped, _| listed(skipped))
+        self.with_told(py, listed)
     }
 
     /// Bytes in all regions that were not returned so far, listed or not.
     #[getter]
     fn skipped_len(&self, py: Python<'_>) -> PyResult<u64> {
-        self.with_told(py, |skipped, _| skipped.len())
+        self.with_told(py, |skipped| skipped.len())
     }
 
-    /// How the records ended; `None` until they have.
+    /// How the records ended, or that they have not yet: `"unfinished"`.
     #[getter]
-    fn end(&self, py: Python<'_>) -> PyResult<Option<End>> {
-        self.with_told(py, |_, end| end.map(End::from))
+    fn outcome(&self, py: Python<'_>) -> PyResult<Outcome> {
+        Ok(match &*self.state.lock(py)? {
+            State::Open(Open { end, position, .. }) | State::Closed { end, position, .. } => {
+                Outcome::at(*position, *end)
+            }
+        })
     }
 
     /// The dialect that is read, with the log number if one is known.
@@ -847,9 +853,9 @@ impl Reader {
     }
 
     /// What has been told of, also by a reader that is closed.
-    fn with_told<T>(&self, py: Python<'_>, use_it: impl FnOnce(&Findings, Option<cordwood::End>) -> T) -> PyResult<T> {
+    fn with_told<T>(&self, py: Python<'_>, use_it: impl FnOnce(&Findings) -> T) -> PyResult<T> {
         Ok(match &*self.state.lock(py)? {
-            State::Open(Open { skipped, end, .. }) | State::Closed { skipped, end } => use_it(skipped, *end),
+            State::Open(Open { skipped, .. }) | State::Closed { skipped, .. } => use_it(skipped),
         })
     }
 

@@ -18,7 +18,7 @@ use pyo3::types::{PyDict, PyTuple, PyType};
 use crate::arguments::{name, number, optional_number, unknown_name};
 use crate::dialect::{Dialect, dialect_of};
 use crate::error::{os_error, to_python};
-use crate::event::{End, SkippedRegion, listed, reason_object, severity_object};
+use crate::event::{Outcome, SkippedRegion, listed, reason_object, severity_object};
 use crate::reader::threads_of;
 use crate::source::{Input, InputSource, Opened, OpenedReader, open, open_reader, path_of, source_at};
 
@@ -375,7 +375,7 @@ pub(crate) fn stat(
 /// ...     writer.extend([b"one", b"two"])
 /// 2
 /// >>> cordwood.verify("example.log")
-/// <cordwood.Report: ok=True, record_count=2, skipped=0, end=End(kind='clean', offset=20)>
+/// <cordwood.Report: ok=True, record_count=2, skipped=0, outcome=Outcome(kind='clean', offset=20)>
 #[pyclass(frozen, module = "cordwood", eq)]
 #[derive(PartialEq, Eq)]
 pub(crate) struct Report(verbs::Report);
@@ -462,8 +462,8 @@ impl Report {
 
     /// How the records ended.
     #[getter]
-    fn end(&self) -> End {
-        End::from(self.0.end)
+    fn outcome(&self) -> Outcome {
+        Outcome::from(self.0.end)
     }
 
     /// The number of another log, if the whole file belongs to it; else `None`.
@@ -491,9 +491,9 @@ impl Report {
         } = &self.0;
         let ok = if self.ok() { "True" } else { "False" };
         format!(
-            "<cordwood.Report: ok={ok}, record_count={record_count}, skipped={}, end={}>",
+            "<cordwood.Report: ok={ok}, record_count={record_count}, skipped={}, outcome={}>",
             findings.listed().len(),
-            self.end().__repr__()
+            self.outcome().__repr__()
         )
     }
 }
@@ -508,7 +508,7 @@ impl Report {
 /// 2
 /// >>> stat = cordwood.stat("example.log")
 /// >>> stat
-/// <cordwood.Stat: record_count=2, payload_len=6, end=End(kind='clean', offset=20)>
+/// <cordwood.Stat: record_count=2, payload_len=6, outcome=Outcome(kind='clean', offset=20)>
 /// >>> stat.payload_len + 7 * stat.full_count == stat.file_len
 /// True
 #[pyclass(frozen, module = "cordwood", eq)]
@@ -609,8 +609,8 @@ impl Stat {
 
     /// How the records ended.
     #[getter]
-    fn end(&self) -> End {
-        End::from(self.0.end)
+    fn outcome(&self) -> Outcome {
+        Outcome::from(self.0.end)
     }
 
     /// The number of another log, if the whole file belongs to it; else `None`.
@@ -628,8 +628,8 @@ impl Stat {
             payload_len,
             ..
         } = self.0;
-        let end = self.end().__repr__();
-        format!("<cordwood.Stat: record_count={record_count}, payload_len={payload_len}, end={end}>")
+        let outcome = self.outcome().__repr__();
+        format!("<cordwood.Stat: record_count={record_count}, payload_len={payload_len}, outcome={outcome}>")
     }
 }
 
