@@ -265,7 +265,7 @@ def test_values():
     assert len({one, again, two}) == 2
     assert repr(one) == "Fragment(offset=0, end_offset=10, kind='full')"
     [torn] = cordwood.fragments(b"abc", dialect="leveldb")
-    assert repr(torn) == "Fragment(offset=0, end_offset=3, name='rest', reason='torn_tail')"
+    assert repr(torn) == "Fragment(offset=0, end_offset=3, kind='rest', reason='torn_tail')"
     match one:
         case cordwood.Fragment(offset, end_offset, cordwood.FragmentKind.FULL):
             assert (offset, end_offset) == (0, 10)
