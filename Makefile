@@ -87,7 +87,7 @@ test-abi3: $(VENV)/test.stamp install wheel-abi3  ## Run the tests of the classe
 	rm -rf target/abi3
 	$(BIN)/pip install --quiet --no-deps --no-index --target target/abi3 $(WHEELS)-abi3/cordwood-*.whl
 	PYTHONPATH=target/abi3 $(BIN)/pytest --quiet tests/test_golden.py tests/test_reader.py tests/test_writer.py \
-		tests/test_packs.py tests/test_sources.py tests/test_threads.py tests/test_salvage.py tests/test_follow.py \
+		tests/test_record_batches.py tests/test_sources.py tests/test_threads.py tests/test_salvage.py tests/test_follow.py \
 		tests/test_fast_calls.py
 
 bench-abi3: test-abi3  ## Time that wheel beside the one for this Python

@@ -45,7 +45,7 @@ def plain_record(record: cordwood.Record) -> reference.Record:
 
 
 def plain_skipped(reader: cordwood.Reader) -> list[reference.Skipped]:
-    return [reference.Skipped(region.begin, region.end, str(region.reason)) for region in reader.skipped]
+    return [reference.Skipped(region.offset, region.end_offset, str(region.reason)) for region in reader.skipped]
 
 
 def plain_end(reader: cordwood.Reader) -> reference.End:

@@ -399,8 +399,8 @@ def test_packs_hold_the_same_records_between_the_same_damage(file, options, len_
     expected, end = expected_events(file, **options)
     found, offsets = [], []
     with cordwood.open(file, dialect="leveldb", **options) as reader:
-        for item in step_on(reader.packs(len_max=len_max, threads=threads)):
-            if isinstance(item, cordwood.Pack):
+        for item in step_on(reader.record_batches(target_len=len_max, threads=threads)):
+            if isinstance(item, cordwood.RecordBatch):
                 assert len(item.offsets) == len(item) + 1 == len(item.record_offsets) + 1
                 assert item.offsets[0] == 0
                 assert item.offsets[-1] == len(item.data)
@@ -449,7 +449,7 @@ def test_checksums_of_a_mismatch_are_those_of_the_file(file):
             assert error.computed_crc == reference.crc32c(file[error.offset + 6 : error.offset + HEADER_LEN + length])
         mismatches = [region for region in reader.skipped if region.reason == "checksum_mismatch"]
         for region in mismatches:
-            assert region.stored_crc == reference.unmask(reference.HEADER.unpack_from(file, region.begin)[0])
+            assert region.stored_crc == reference.unmask(reference.HEADER.unpack_from(file, region.offset)[0])
 
 
 # Promises that need no reference ---------------------------------------------------------------

@@ -15,9 +15,9 @@ COUNT = 200_000
 EMPTY = reference.encode([b""] * COUNT)
 
 
-@pytest.mark.parametrize("step", ["batches", "packs"])
-def test_batches_and_packs_of_empty_records_are_bounded(step):
-    lens = [len(batch) for batch in getattr(cordwood.Reader(EMPTY), step)(len_max=262_144)]
+@pytest.mark.parametrize(("step", "option"), [("batches", "len_max"), ("record_batches", "target_len")])
+def test_batches_of_empty_records_are_bounded(step, option):
+    lens = [len(batch) for batch in getattr(cordwood.Reader(EMPTY), step)(**{option: 262_144})]
     assert max(lens) == 65_536
     assert sum(lens) == COUNT
 
@@ -26,7 +26,7 @@ def test_packs_of_threads_are_bounded(tmp_path):
     path = tmp_path / "empty.log"
     path.write_bytes(EMPTY)
     with cordwood.Reader(path) as reader:
-        lens = [len(pack) for pack in reader.packs(len_max=262_144, threads=2)]
+        lens = [len(pack) for pack in reader.record_batches(target_len=262_144, threads=2)]
     assert max(lens) <= 65_536
     assert sum(lens) == COUNT
 
@@ -34,7 +34,7 @@ def test_packs_of_threads_are_bounded(tmp_path):
 def test_a_pack_of_short_records_holds_len_max_bytes():
     # The bound on the number does not make packs of the usual records smaller.
     records = [b"0123456789abcdef"] * 300_000
-    packs = list(cordwood.Reader(reference.encode(records)).packs())
+    packs = list(cordwood.Reader(reference.encode(records)).record_batches())
     assert [len(pack.data) for pack in packs] == [4 << 20, 300_000 * 16 - (4 << 20)]
 
 
@@ -42,7 +42,7 @@ def test_a_pack_of_short_records_holds_len_max_bytes():
 def test_threads_are_1_to_256(threads):
     reader = cordwood.Reader(EMPTY)
     for call in (
-        lambda: reader.packs(threads=threads),
+        lambda: reader.record_batches(threads=threads),
         lambda: cordwood.verify(EMPTY, threads=threads),
         lambda: cordwood.stat(EMPTY, threads=threads),
     ):
@@ -53,7 +53,7 @@ def test_threads_are_1_to_256(threads):
 @pytest.mark.parametrize("threads", [1, 2, 255, 256])
 def test_so_many_threads_read_the_same(threads):
     assert cordwood.verify(EMPTY, threads=threads).record_count == COUNT
-    assert sum(len(pack) for pack in cordwood.Reader(EMPTY).packs(threads=threads)) == COUNT
+    assert sum(len(pack) for pack in cordwood.Reader(EMPTY).record_batches(threads=threads)) == COUNT
 
 
 # The logger ------------------------------------------------------------------------------------
@@ -147,7 +147,7 @@ def test_a_compressed_log_is_read_to_256_mib_and_200_times_its_bytes(policy):
             refused(lambda: step(reader))  # noqa: B023
             assert reader.tell() == position
     reader = cordwood.Reader(BOMBS, on_corruption=policy)
-    packs = reader.packs(len_max=MIB)
+    packs = reader.record_batches(target_len=MIB)
     assert sum(len(pack) for pack in itertools.islice(packs, 8)) == 8
     refused(lambda: next(packs))
     with cordwood.Reader(BOMBS, on_corruption=policy, record_len_max=(1 << 30) + 1) as reader:

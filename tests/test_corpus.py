@@ -50,7 +50,7 @@ def test_records(name):
 def test_nothing_is_skipped_but_the_zeros_of_preallocated_files(name):
     with cordwood.open(CORPUS / name) as reader:
         list(reader)
-        skipped = [(region.begin, region.end, region.reason) for region in reader.skipped]
+        skipped = [(region.offset, region.end_offset, region.reason) for region in reader.skipped]
     zeros = PREALLOCATED.get(name)
     assert skipped == ([] if zeros is None else [(zeros, 65_536, "zero_fill")])
 

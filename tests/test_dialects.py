@@ -95,7 +95,7 @@ def test_a_recycled_log_of_rocksdb(tmp_path):
         assert puts_in(reader) == expected_puts(values)
         assert (reader.dialect.name, reader.dialect.log_number) == ("recyclable", int(log.stem))
         [*_, stale] = reader.skipped
-        assert (stale.reason, stale.severity, stale.end) == ("stale", "info", Path(copy).stat().st_size)
+        assert (stale.reason, stale.severity, stale.end_offset) == ("stale", "info", Path(copy).stat().st_size)
         assert reader.outcome.kind == "clean"
     # By another name, the first fragment says which log it is.
     renamed = shutil.copy(copy, tmp_path / "renamed")
@@ -301,7 +301,7 @@ def test_files_of_the_corpus(name):
     file = (CORPUS / name).read_bytes()
     for source in [file, io.BytesIO(file)]:
         assert list(cordwood.open(source)) == records
-        assert [record for pack in cordwood.open(source).packs(threads=3) for record in pack] == (
+        assert [record for pack in cordwood.open(source).record_batches(threads=3) for record in pack] == (
             [] if isinstance(source, io.BytesIO) else records
         )
     assert cordwood.verify(file, threads=3) == cordwood.verify(file)
@@ -415,7 +415,9 @@ def test_ranges_and_threads_in_each_dialect(tmp_path, dialect):
             halves = [{"end": middle}, {"start": middle}]
             found = [record for half in halves for record in cordwood.open(path, **half, **options).records()]
             assert found == whole
-        assert [record for pack in cordwood.open(path, **options).packs(threads=2) for record in pack] == RECORDS
+        assert [
+            record for pack in cordwood.open(path, **options).record_batches(threads=2) for record in pack
+        ] == RECORDS
         assert cordwood.verify(path, threads=3, **options) == cordwood.verify(path, **options)
 
 

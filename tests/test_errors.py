@@ -244,8 +244,8 @@ def test_numbers_that_methods_refuse(path, number):
         for use in [
             lambda: reader.seek(number),
             lambda: reader.batches(len_max=number),
-            lambda: reader.packs(len_max=number),
-            lambda: reader.packs(threads=number),
+            lambda: reader.record_batches(target_len=number),
+            lambda: reader.record_batches(threads=number),
             lambda: cordwood.verify(FILE, start=number),
             lambda: cordwood.stat(FILE, record_len_max=number),
             lambda: cordwood.Writer(path, "w", sync_len=number),
@@ -314,18 +314,18 @@ def test_crc32c_of_what_is_no_bytes(data):
 
 
 def test_classes_that_only_the_package_makes():
-    for class_ in [cordwood.Record, cordwood.SkippedRegion, cordwood.Outcome, cordwood.Pack]:
+    for class_ in [cordwood.Record, cordwood.SkippedRegion, cordwood.Outcome, cordwood.RecordBatch]:
         with pytest.raises(TypeError):
             class_()
 
 
 def test_a_closed_reader():
     reader = cordwood.open(FILE)
-    records, batches, packs = reader.records(), reader.batches(), reader.packs()
+    records, batches, packs = reader.records(), reader.batches(), reader.record_batches()
     reader.close()
     for use in [
         lambda: next(packs),
-        reader.packs,
+        reader.record_batches,
         lambda: next(reader),
         lambda: next(records),
         lambda: next(batches),
@@ -344,7 +344,7 @@ def test_a_closed_reader_still_tells_how_it_went():
     with cordwood.open(file, on_corruption="skip") as reader:
         assert list(reader) == []
     assert reader.closed
-    assert [(region.begin, region.end) for region in reader.skipped] == [(0, len(FILE))]
+    assert [(region.offset, region.end_offset) for region in reader.skipped] == [(0, len(FILE))]
     assert reader.skipped_len == len(FILE)
     assert (reader.outcome.kind, reader.outcome.offset) == ("clean", len(FILE))
 
@@ -481,7 +481,7 @@ def test_what_read_raises_comes_through_and_the_reader_goes_on(error):
         assert reader.outcome.kind == "clean"
 
 
-@pytest.mark.parametrize("take", [cordwood.Reader.records, cordwood.Reader.batches, cordwood.Reader.packs])
+@pytest.mark.parametrize("take", [cordwood.Reader.records, cordwood.Reader.batches, cordwood.Reader.record_batches])
 def test_what_read_raises_loses_no_record(take):
     with cordwood.open(Answers(FILE[:15], OSError("mine"), FILE[15:])) as reader:
         found = [next(take(reader))]

@@ -179,7 +179,7 @@ def test_damage_at_the_end_is_raised_once_and_within_its_time(live):
         file.write(live.with_name("other").read_bytes())
     assert next(follower) == b"next"
     (region,) = follower.skipped
-    assert (region.begin, region.end, region.severity) == (10, 32_768, "corruption")
+    assert (region.offset, region.end_offset, region.severity) == (10, 32_768, "corruption")
 
 
 def test_the_policies_skip_and_stop(live, caplog):

@@ -26,8 +26,8 @@ CALLS = {
     "salvage": "cordwood.salvage(path, path + '.salvaged')",
     "iterate": "list(cordwood.Reader(path))",
     "batches": "list(cordwood.Reader(path).batches())",
-    "packs": "list(cordwood.Reader(path).packs())",
-    "packs, 2 threads": "list(cordwood.Reader(path).packs(threads=2))",
+    "record_batches": "list(cordwood.Reader(path).record_batches())",
+    "packs, 2 threads": "list(cordwood.Reader(path).record_batches(threads=2))",
     "fragments": "sum(1 for _ in cordwood.fragments(path))",
     "detect and start": "list(cordwood.Reader(path, start=1 << 20))",
 }
@@ -102,14 +102,14 @@ class Interrupted:
 ITERATIONS = {
     "records": lambda reader: (record.data for record in reader.records()),
     "batches": lambda reader: (record for batch in reader.batches(len_max=1 << 30) for record in batch),
-    "packs": lambda reader: (record for pack in reader.packs(len_max=1 << 30) for record in pack),
+    "record_batches": lambda reader: (record for pack in reader.record_batches(target_len=1 << 30) for record in pack),
     "next": iter,
 }
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
 @pytest.mark.parametrize("after", ITERATIONS)
-@pytest.mark.parametrize("before", ["batches", "packs"])
+@pytest.mark.parametrize("before", ["batches", "record_batches"])
 def test_an_interrupt_inside_of_a_batch_is_raised_at_once(before, after, error):
     reader = cordwood.Reader(Interrupted(error))
     with pytest.raises(error):
@@ -119,7 +119,7 @@ def test_an_interrupt_inside_of_a_batch_is_raised_at_once(before, after, error):
     assert reader.tell() == len(LOG)
 
 
-@pytest.mark.parametrize("before", ["batches", "packs"])
+@pytest.mark.parametrize("before", ["batches", "record_batches"])
 def test_what_an_interrupt_left_is_handed_out_one_by_one(before):
     reader = cordwood.Reader(Interrupted(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
@@ -132,7 +132,7 @@ def test_what_an_interrupt_left_is_handed_out_one_by_one(before):
     assert list(reader) == []
 
 
-@pytest.mark.parametrize("before", ["batches", "packs"])
+@pytest.mark.parametrize("before", ["batches", "record_batches"])
 def test_a_record_before_a_block_trailer_ends_where_it_ends(before):
     # Six bytes are left in the first block, three in the second one.
     file = reference.encode([*[bytes(4_088)] * 7, bytes(4_090), *[bytes(4_088)] * 7, bytes(4_093), b"last"])
@@ -149,7 +149,7 @@ def test_a_record_before_a_block_trailer_ends_where_it_ends(before):
     assert [(record.offset, record.end_offset) for record in reader.records()] == expected
 
 
-@pytest.mark.parametrize("step", ["batches", "packs"])
+@pytest.mark.parametrize("step", ["batches", "record_batches"])
 def test_an_error_of_the_source_comes_after_the_records_before_it(step):
     reader = cordwood.Reader(Interrupted(TimeoutError()))
     records = ITERATIONS[step](reader)
@@ -159,7 +159,7 @@ def test_an_error_of_the_source_comes_after_the_records_before_it(step):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGINT cannot be sent to one process here")
-@pytest.mark.parametrize("step", ["batches", "packs"])
+@pytest.mark.parametrize("step", ["batches", "record_batches"])
 def test_ctrl_c_inside_of_a_batch_from_a_pipe(step):
     receive, send = os.pipe()
     with os.fdopen(send, "wb", buffering=0) as sink, cordwood.Reader(f"/dev/fd/{receive}") as reader:
@@ -174,7 +174,7 @@ def test_ctrl_c_inside_of_a_batch_from_a_pipe(step):
         thread = threading.Thread(target=interrupt)
         thread.start()
         with pytest.raises(KeyboardInterrupt):
-            next(getattr(reader, step)(len_max=10**9))
+            next(reader.batches(len_max=10**9) if step == "batches" else reader.record_batches(target_len=10**9))
         thread.join()
         assert reader.tell() == 0
         sink.write(LOG[600:])

@@ -19,7 +19,7 @@ def read(file, policy="skip", **options):
     """The records, and the regions that are skipped."""
     with cordwood.open(file, on_corruption=policy, **options) as reader:
         records = list(reader)
-    return records, [(region.begin, region.end, region.reason) for region in reader.skipped]
+    return records, [(region.offset, region.end_offset, region.reason) for region in reader.skipped]
 
 
 # Damage that passes for a clean end ------------------------------------------------------------

@@ -95,7 +95,7 @@ except cordwood.RecordTooLargeError as error:
 assert next(reader, None) is None
 [too_large, rest] = reader.skipped
 assert (too_large.reason, rest.reason) == ("record_too_large", "too_large_rest")
-assert (too_large.begin, too_large.end, rest.begin, rest.end) == (0, length, length, 1 << 30)
+assert (too_large.offset, too_large.end_offset, rest.offset, rest.end_offset) == (0, length, length, 1 << 30)
 print(json.dumps({"taken": taken, "length": length, "growth": peak() - before}))
 """
 

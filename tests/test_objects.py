@@ -190,7 +190,7 @@ READERS = {
     "reader": cordwood.Reader,
     "records": lambda source: cordwood.Reader(source).records(),
     "batches": lambda source: cordwood.Reader(source).batches(),
-    "packs": lambda source: cordwood.Reader(source).packs(threads=2),
+    "record_batches": lambda source: cordwood.Reader(source).record_batches(threads=2),
     "fragments": cordwood.fragments,
     "runs": _native.runs,
 }
@@ -224,7 +224,7 @@ def test_weak_references_to_what_reads(tmp_path):
     path.write_bytes(ONE)
     reader = cordwood.Reader(path)
     follower = cordwood.follow(path, timeout=0)
-    for held in (reader, reader.records(), reader.batches(), reader.packs(), next(reader.packs())):
+    for held in (reader, reader.records(), reader.batches(), reader.record_batches(), next(reader.record_batches())):
         assert weakref.ref(held)() is held
     for held in (cordwood.fragments(path), follower, follower.records()):
         assert weakref.ref(held)() is held

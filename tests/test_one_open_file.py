@@ -50,7 +50,7 @@ def change_folder(folder):
 def test_packs_are_of_the_file_that_was_opened(folder, monkeypatch, happens, threads):
     monkeypatch.chdir(folder)
     with cordwood.Reader("a") as reader:
-        packs = reader.packs(threads=threads)
+        packs = reader.record_batches(threads=threads)
         found = [next(packs)]
         happens(folder)
         found += packs
@@ -75,7 +75,7 @@ def test_a_path_is_opened_once_by_a_reader_that_starts_later(folder, dialect):
 
     def read():
         with cordwood.Reader(path, start=start, dialect=dialect, on_corruption="skip") as reader:
-            assert sum(1 for _ in reader.packs(threads=2)) > 1
+            assert sum(1 for _ in reader.record_batches(threads=2)) > 1
 
     assert count_opens(folder / "a", read) == 1
     assert count_opens(folder / "a", lambda: list(cordwood.fragments(path))) == 1
@@ -128,7 +128,7 @@ def test_a_log_that_is_cut_while_threads_read_it_is_torn(tmp_path):
     path = tmp_path / "cut.log"
     path.write_bytes(reference.encode([b"x" * MIB] * COUNT))
     with cordwood.Reader(path) as reader:
-        packs = reader.packs(threads=2)
+        packs = reader.record_batches(threads=2)
         count = len(next(packs))
         os.truncate(path, 50 * MIB)
         count += sum(len(pack) for pack in packs)
@@ -142,5 +142,5 @@ def test_a_range_after_the_end_of_the_file(tmp_path, threads, start):
     path = tmp_path / "short.log"
     path.write_bytes(reference.encode([b"one"]))
     with cordwood.Reader(path, start=start) as reader:
-        assert list(reader.packs(threads=threads)) == []
+        assert list(reader.record_batches(threads=threads)) == []
         assert list(reader) == []

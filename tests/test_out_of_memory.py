@@ -60,8 +60,8 @@ STEPS = {
     "next": "next",
     "records": "lambda reader: next(reader.records())",
     "batches": "lambda reader: next(reader.batches(len_max=1 << 40))",
-    "packs": "lambda reader: next(reader.packs())",
-    "packs, 2 threads": "lambda reader: next(reader.packs(threads=2))",
+    "record_batches": "lambda reader: next(reader.record_batches())",
+    "packs, 2 threads": "lambda reader: next(reader.record_batches(threads=2))",
 }
 
 
@@ -166,7 +166,7 @@ def test_each_allocation_of_a_step_may_fail(length, way):
     reader = cordwood.Reader(log, dialect="leveldb")
     found = [next(reader)]
     records = reader.records()
-    [pack] = cordwood.Reader(log).packs()
+    [pack] = cordwood.Reader(log).record_batches()
     failed = 0
     for number in range(1, 40):
         nth = number % 4

@@ -265,7 +265,9 @@ def in_next_block(file):
 def test_skipped_regions_and_what_leveldb_says_of_them(file, options, regions):
     with cordwood.open(file, on_corruption="skip", **options) as reader:
         assert list(reader) == ([b"later"] if LATER in file else [])
-        assert [(region.begin, region.end, region.reason, region.leveldb_len) for region in reader.skipped] == regions
+        assert [
+            (region.offset, region.end_offset, region.reason, region.leveldb_len) for region in reader.skipped
+        ] == regions
 
 
 SEVERITIES = {
@@ -299,7 +301,9 @@ def test_a_torn_tail_is_no_error():
     with cordwood.open(SHORT[:-1]) as reader:
         assert list(reader) == [b"one"]
         assert (reader.outcome.kind, reader.outcome.offset) == ("torn_tail", 10)
-        assert [(region.begin, region.end, region.reason) for region in reader.skipped] == [(10, 19, "torn_tail")]
+        assert [(region.offset, region.end_offset, region.reason) for region in reader.skipped] == [
+            (10, 19, "torn_tail")
+        ]
 
 
 @pytest.mark.parametrize("source", [bytes, io.BytesIO], ids=["of a known length", "of unknown length"])
@@ -308,7 +312,7 @@ def test_stop_takes_damage_for_the_end(source):
     with cordwood.open(source(file), on_corruption="stop") as reader:
         assert list(reader) == [b"one", b"two"]
         assert (reader.outcome.kind, reader.outcome.offset) == ("stopped", 20)
-        regions = [(region.begin, region.end, region.reason) for region in reader.skipped]
+        regions = [(region.offset, region.end_offset, region.reason) for region in reader.skipped]
     assert regions[0] == (20, BLOCK_LEN, "checksum_mismatch")
     if source is bytes:
         assert regions[1:] == [(BLOCK_LEN, len(file), "not_read")]
@@ -374,7 +378,7 @@ def values():
 def test_repr():
     record, region, end = values()
     assert repr(record) == "Record(offset=10, end_offset=20, data=b'one')"
-    assert repr(region) == "SkippedRegion(begin=0, end=10, reason='unknown_kind')"
+    assert repr(region) == "SkippedRegion(offset=0, end_offset=10, reason='unknown_kind')"
     assert repr(end) == "Outcome(kind='clean', offset=30)"
     assert str(region) == "unknown fragment type 80, with a right checksum (10 bytes at offset 0)"
 
@@ -433,8 +437,8 @@ def test_match():
         match value:
             case cordwood.Record(offset, end_offset, data):
                 seen.append((offset, end_offset, data))
-            case cordwood.SkippedRegion(begin, end, cordwood.Reason.UNKNOWN_KIND):
-                seen.append((begin, end))
+            case cordwood.SkippedRegion(offset, end_offset, cordwood.Reason.UNKNOWN_KIND):
+                seen.append((offset, end_offset))
             case cordwood.Outcome(cordwood.OutcomeKind.CLEAN, offset=at):
                 seen.append(at)
     assert seen == [(10, 20, b"one"), (0, 10), 30]

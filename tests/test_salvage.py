@@ -112,7 +112,7 @@ def test_records_behind_damage_in_the_same_block_are_marked():
             (b"four", False),
         ]
         (region,) = reader.skipped
-        assert (region.begin, region.end, region.reason) == (10, 20, "checksum_mismatch")
+        assert (region.offset, region.end_offset, region.reason) == (10, 20, "checksum_mismatch")
         assert region.bit_flip is None, "only verify and salvage look for it"
 
 

@@ -56,7 +56,7 @@ TAKE = [
     list,
     lambda reader: [record.data for record in reader.records()],
     lambda reader: [record for batch in reader.batches(len_max=10_000) for record in batch],
-    lambda reader: [record for pack in reader.packs(len_max=10_000) for record in pack],
+    lambda reader: [record for pack in reader.record_batches(target_len=10_000) for record in pack],
 ]
 
 

@@ -280,7 +280,7 @@ def test_a_refuses_a_torn_tail_and_the_advice_helps(path, name):
     with cordwood.open(path, "a", on_torn_tail="truncate") as writer:
         tail = writer.discarded_tail
         assert writer.append(b"two") == offset
-    assert (tail.begin, tail.end, tail.reason) == (offset, offset + length, reason)
+    assert (tail.offset, tail.end_offset, tail.reason) == (offset, offset + length, reason)
     assert path.read_bytes() == reference.encode([*([b"one"] if offset else []), b"two"])
 
 
@@ -289,7 +289,7 @@ def test_a_pads_a_torn_tail_and_leaves_every_byte(path, name):
     file, offset, length, reason = TORN[name]
     path.write_bytes(file)
     with cordwood.open(path, "a", on_torn_tail="pad") as writer:
-        assert (writer.discarded_tail.begin, len(writer.discarded_tail)) == (offset, length)
+        assert (writer.discarded_tail.offset, len(writer.discarded_tail)) == (offset, length)
         begin = writer.append(b"two")
         assert begin == -(-len(file) // BLOCK_LEN) * BLOCK_LEN
     # Zeros alone could complete a torn record.

@@ -162,7 +162,7 @@ def read_and_print(path: Path, label: str, *, ends: str = "clean") -> list[bytes
         records = list(reader)
         end, skipped = reader.outcome, reader.skipped
     payload_len = sum(map(len, records))
-    regions = ", ".join(f"[{region.begin}, {region.end}) {region.reason}" for region in skipped) or "none"
+    regions = ", ".join(f"[{region.offset}, {region.end_offset}) {region.reason}" for region in skipped) or "none"
     print(f"  {label:<30} {len(records):>8,} {payload_len:>12,} {path.stat().st_size:>12,}  {end.kind:<10} {regions}")
     check(end.kind == ends, f"{label} must end as {ends}")
     check(ends == "torn_tail" or not skipped, f"{label} is whole, but has skipped regions")

@@ -20,9 +20,9 @@ from cordwood._native import (
     Fragment,
     NotYet,
     Outcome,
-    Pack,
     Reader,
     Record,
+    RecordBatch,
     Report,
     SkippedRegion,
     Stat,
@@ -49,9 +49,10 @@ from cordwood.errors import (
     RecordTooLargeError,
     TornTailError,
 )
-from cordwood.types import FragmentKind, FragmentPart, OutcomeKind, Reason, Severity, WaitReason
+from cordwood.types import BLOCK_LEN, FragmentKind, FragmentPart, OutcomeKind, Reason, Severity, WaitReason
 
 __all__ = [
+    "BLOCK_LEN",
     "BitFlip",
     "CordwoodError",
     "CorruptionError",
@@ -67,10 +68,10 @@ __all__ = [
     "OtherLogError",
     "Outcome",
     "OutcomeKind",
-    "Pack",
     "Reader",
     "Reason",
     "Record",
+    "RecordBatch",
     "RecordTooLargeError",
     "Report",
     "Severity",

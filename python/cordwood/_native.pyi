@@ -1,7 +1,7 @@
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from os import PathLike
 from types import TracebackType
-from typing import ClassVar, Literal, Self, final
+from typing import ClassVar, Literal, Self, final, overload
 
 from _typeshed import ReadableBuffer
 
@@ -21,9 +21,9 @@ __all__ = [
     "NotYet",
     "Operation",
     "Outcome",
-    "Pack",
     "Reader",
     "Record",
+    "RecordBatch",
     "Report",
     "Runs",
     "SkippedRegion",
@@ -85,7 +85,7 @@ class Record:
 
 @final
 class SkippedRegion:
-    """A region of a file that was not returned as a record: the bytes `[begin, end)`, and why.
+    """A region of a file that was not returned as a record: the bytes `[offset, end_offset)`, and why.
 
     `Reader.skipped`, `Follower.skipped` and `Report.skipped` list them. `len(region)` is its
     length in bytes, and `str(region)` a sentence about it.
@@ -97,16 +97,16 @@ class SkippedRegion:
     ...     _ = file.seek(7), file.write(b"X")
     >>> region = cordwood.verify("example.log").skipped[0]
     >>> region
-    SkippedRegion(begin=0, end=20, reason='checksum_mismatch')
+    SkippedRegion(offset=0, end_offset=20, reason='checksum_mismatch')
     >>> len(region), region.severity.value
     (20, 'corruption')
     """
 
     @property
-    def begin(self) -> int:
+    def offset(self) -> int:
         """File offset of the first byte."""
     @property
-    def end(self) -> int:
+    def end_offset(self) -> int:
         """File offset after the last byte."""
     @property
     def reason(self) -> Reason:
@@ -129,7 +129,7 @@ class SkippedRegion:
 
         Nothing is repaired.
         """
-    __match_args__ = ("begin", "end", "reason")
+    __match_args__ = ("offset", "end_offset", "reason")
     def __len__(self) -> int: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
@@ -274,7 +274,7 @@ class Reader:
         TypeError: `source` is none of the above, or is a text file.
         ValueError: An option has no such value.
 
-    A step of the iteration, over the reader or what `records`, `batches` and `packs` return,
+    A step of the iteration, over the reader or what `records`, `batches` and `record_batches` return,
     raises:
 
     * `CorruptionError`: damage, under the policy `"raise"`. The next step continues after it.
@@ -344,21 +344,22 @@ class Reader:
         ...     list(reader.batches())
         [[b'one', b'two']]
         """
-    def packs(self, *, len_max: int = 4194304, threads: int = 1) -> Iterator[Pack]:
-        """Iterates over packs: many records in a few buffers, without an object for each.
+    def record_batches(self, *, target_len: int = 4194304, threads: int = 1) -> Iterator[RecordBatch]:
+        """Iterates over record batches: many records in a few buffers, without an object for each.
 
         The fastest way to read.
 
         Args:
-            len_max: A pack is full with the record that makes it at least this many bytes; or with
-                65,536 records, or with one for each 16 bytes of `len_max` if these are more. It
-                ends earlier before damage that has to be reported, and at the end. Default: 4 MiB.
+            target_len: A batch is full with the record that makes it at least this many bytes; or
+                with 65,536 records, or with one for each 16 bytes of `target_len` if these are more.
+                It ends earlier before damage that has to be reported, and at the end. Default: 4
+                MiB.
             threads: Read ahead in this many threads, 1 to 256, 16 MiB of the file in each, which
                 are held in memory. The records and their order are the same. An object with `read`
                 is read by one thread, and so is anything under the policy `"stop"`. Default: 1.
 
         Returns:
-            An iterator of `Pack`, none of them empty.
+            An iterator of `RecordBatch`, none of them empty.
 
         Raises:
             ValueError: The reader is closed, or `threads` is not 1 to 256.
@@ -367,7 +368,7 @@ class Reader:
         ...     writer.extend([b"one", b"two"])
         2
         >>> with cordwood.open("example.log") as reader:
-        ...     [(len(pack), pack.end_offset) for pack in reader.packs()]
+        ...     [(len(batch), batch.end_offset) for batch in reader.record_batches()]
         [(2, 20)]
         """
     @property
@@ -458,23 +459,23 @@ class Reader:
     ) -> None: ...
 
 @final
-class Pack:
+class RecordBatch:
     """Consecutive records in one buffer, and where each begins in another.
 
     The layout is that of Arrow's `LargeBinary`.
 
-    `Reader.packs` makes them. The buffers are shared, not copied; they are read-only, and stay
+    `Reader.record_batches` makes them. The buffers are shared, not copied; they are read-only, and stay
     as they are for as long as anything refers to them.
 
-    `len(pack)` is the number of records. `pack[i]` copies one record to `bytes`, and raises
-    `IndexError` if there is none.
+    `len(batch)` is the number of records. `batch[i]` copies one record to `bytes`, and raises
+    `IndexError` if there is none; a slice gives a list, and iterating gives all.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     writer.extend([b"one", b"two"])
     2
     >>> reader = cordwood.open("example.log")
-    >>> for pack in reader.packs():
-    ...     bytes(pack.data), pack.offsets.tolist(), pack.record_offsets.tolist(), pack[1]
+    >>> for batch in reader.record_batches():
+    ...     bytes(batch.data), batch.offsets.tolist(), batch.record_offsets.tolist(), batch[1]
     (b'onetwo', [0, 3, 6], [0, 10], b'two')
     """
 
@@ -497,7 +498,11 @@ class Pack:
     def end_offset(self) -> int:
         """The file offset after the last record."""
     def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[bytes]: ...
+    @overload
     def __getitem__(self, index: int, /) -> bytes: ...
+    @overload
+    def __getitem__(self, index: slice, /) -> list[bytes]: ...
 
 @final
 class NotYet:

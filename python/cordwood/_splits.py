@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from os import PathLike, fspath, stat
 from typing import NamedTuple
 
-BLOCK_LEN = 1 << 15
+from cordwood.types import BLOCK_LEN
 
 
 class Split(NamedTuple):

@@ -1,8 +1,21 @@
 """The closed sets of words that regions, fragments, ends and errors use: strings, and stable."""
 
 from enum import StrEnum
+from typing import Final
 
-__all__ = ["FragmentKind", "FragmentPart", "OutcomeKind", "PayloadReason", "Reason", "Severity", "WaitReason"]
+__all__ = [
+    "BLOCK_LEN",
+    "FragmentKind",
+    "FragmentPart",
+    "OutcomeKind",
+    "PayloadReason",
+    "Reason",
+    "Severity",
+    "WaitReason",
+]
+
+BLOCK_LEN: Final = 32_768
+"""Bytes in a block of a log. Ranges of a log that are read apart begin at multiples of it."""
 
 
 class Reason(StrEnum):

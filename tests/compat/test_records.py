@@ -231,7 +231,7 @@ def test_appengine_logger(caplog):
     with caplog.at_level(logging.WARNING):
         assert list(reader) == []
     assert [record.name for record in caplog.records] == ["cordwood"]
-    assert [(region.begin, region.end) for region in reader.reader.skipped] == [(0, 20)]
+    assert [(region.offset, region.end_offset) for region in reader.reader.skipped] == [(0, 20)]
 
 
 def test_leveldb_export_seek():

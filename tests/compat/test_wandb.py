@@ -127,7 +127,7 @@ def test_wandb_goes_on(tmp_path):
     assert (caught.value.path, caught.value.length) == (str(path), 7 + len(RECORDS[2]))
     assert store.get_offset() == begin
     assert list(iter(store.scan_data, None)) == RECORDS[3:]
-    assert [region.begin for region in store.reader.skipped if region.severity == "corruption"] == [begin]
+    assert [region.offset for region in store.reader.skipped if region.severity == "corruption"] == [begin]
     store.close()
 
 

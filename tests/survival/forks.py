@@ -402,7 +402,7 @@ WAYS_TO_READ: dict[str, Callable[[Path], Iterator[bytes]]] = {
     "records()": lambda path: (record.data for record in cordwood.open(path).records()),
     "batches()": lambda path: itertools.chain.from_iterable(cordwood.open(path).batches(len_max=1 << 16)),
     "packs()": lambda path: (
-        pack[index] for pack in cordwood.open(path).packs(len_max=1 << 16) for index in range(len(pack))
+        pack[index] for pack in cordwood.open(path).record_batches(target_len=1 << 16) for index in range(len(pack))
     ),
     "a follower": lambda path: iter(cordwood.follow(path, timeout=0)),
 }

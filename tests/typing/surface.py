@@ -47,8 +47,8 @@ with cordwood.open("example.log") as reader:
     assert_type(reader.records(), Iterator[Record])
     assert_type(reader.batches(), Iterator[list[bytes]])
     assert_type(reader.batches(len_max=1 << 20), Iterator[list[bytes]])
-    for pack in reader.packs(len_max=1 << 20):
-        assert_type(pack, cordwood.Pack)
+    for pack in reader.record_batches(target_len=1 << 20):
+        assert_type(pack, cordwood.RecordBatch)
         assert_type(pack.data, memoryview)
         assert_type(pack.offsets, memoryview)
         assert_type(pack[0], bytes)
@@ -141,9 +141,9 @@ def values(value: Record | SkippedRegion | Outcome) -> object:
             assert_type(offset, int)
             assert_type(end_offset, int)
             return assert_type(data, bytes)
-        case SkippedRegion(begin, end, reason):
-            assert_type(begin, int)
-            assert_type(end, int)
+        case SkippedRegion(offset, end_offset, reason):
+            assert_type(offset, int)
+            assert_type(end_offset, int)
             assert_type(reason, Reason)
             assert_type(value.severity, Severity)
             assert_type(value.stored_crc, int | None)

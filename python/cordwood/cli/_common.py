@@ -330,8 +330,8 @@ def region_fields(region: cordwood.SkippedRegion) -> dict[str, Any]:
     """A skipped region as JSON."""
     flip = region.bit_flip
     return {
-        "begin": region.begin,
-        "end": region.end,
+        "offset": region.offset,
+        "end_offset": region.end_offset,
         "reason": region.reason,
         "severity": region.severity,
         "message": str(region),
@@ -359,7 +359,7 @@ def described(region: cordwood.SkippedRegion) -> str:
     reason = re.sub(r" \(\d+ bytes? at offset \d+\)$", "", str(region))
     flip = region.bit_flip
     cause = f"; bit {flip.bit} of the byte at {flip.offset:,} was flipped" if flip else ""
-    return f"at {region.begin:,}: {counted(len(region), 'byte')} left out, {reason}{cause}"
+    return f"at {region.offset:,}: {counted(len(region), 'byte')} left out, {reason}{cause}"
 
 
 def tell_skipped(name: str, regions: Iterable[cordwood.SkippedRegion]) -> Status:

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 
 from cordwood.cli._common import counted
-
-BLOCK_LEN = 32_768
+from cordwood.types import BLOCK_LEN
 
 Run = tuple[int, int, str, str | None, str | None, int]
 """Offset, end offset, name, reason, severity, number of fragments: what `cordwood._native.runs` gives."""

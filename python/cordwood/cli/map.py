@@ -33,8 +33,9 @@ from cordwood.cli._common import (
     shown,
     tell_other_log,
 )
-from cordwood.cli._map_cells import BLOCK_LEN, Cells, look_of, verdict
+from cordwood.cli._map_cells import Cells, look_of, verdict
 from cordwood.cli._twice import readable_twice
+from cordwood.types import BLOCK_LEN
 
 if TYPE_CHECKING:
     from cordwood.typing import Source

@@ -110,11 +110,11 @@ class Scanner:
             self._pending.extend(told)
         found = self._pending.popleft()
         if isinstance(found, cordwood.SkippedRegion):
-            self.offset = found.begin
+            self.offset = found.offset
             raise error_type(
                 f"{self.name}: {found}",
                 path=self.name,
-                offset=found.begin,
+                offset=found.offset,
                 length=len(found),
                 reason=found.reason,
                 stored_crc=found.stored_crc,
@@ -136,7 +136,7 @@ class Scanner:
         ]
         if len(skipped) >= LISTED_MAX:
             # There may be more in front of the record, which is not listed: that is read once more.
-            self.seek(regions[-1].end)
+            self.seek(regions[-1].end_offset)
             return told or self._told(next(self._records, None))
         self._skipped_len = self.reader.skipped_len
         self._skipped_count = len(skipped)

@@ -1,4 +1,4 @@
-//! Packs that several threads read ahead, each from a range of the file.
+//! RecordBatches that several threads read ahead, each from a range of the file.
 
 use std::collections::VecDeque;
 use std::io;
@@ -8,7 +8,7 @@ use std::thread;
 use cordwood::{BLOCK_LEN, Dialect, ReadOptions, Severity, verbs};
 use pyo3::prelude::*;
 
-use crate::pack::Pool;
+use crate::record_batch::Pool;
 use crate::source::{Input, SourceReader, source_at};
 
 /// Bytes of the file that one thread reads at a time: enough to be worth a thread, and few enough to be held in memory.
@@ -16,7 +16,7 @@ const RANGE_LEN: u64 = 512 * BLOCK_LEN as u64;
 
 /// What stands in a file, in order.
 pub(crate) enum Found {
-    Pack(cordwood::Pack),
+    RecordBatch(cordwood::RecordBatch),
     Skipped(cordwood::SkippedRegion),
     Failed(cordwood::Error),
 }
@@ -78,7 +78,7 @@ impl Ahead {
         }
         let found = self.found.pop_front();
         match &found {
-            Some(Found::Pack(pack)) => self.position = Some(pack.end_offset()),
+            Some(Found::RecordBatch(pack)) => self.position = Some(pack.end_offset()),
             Some(Found::Skipped(region) | Found::Failed(cordwood::Error::Corruption { region, .. })) => {
                 self.position = Some(region.end);
             }
@@ -147,13 +147,13 @@ impl Ahead {
 fn read_part(part: &mut SourceReader, pool: &Pool, len_max: usize) -> (Vec<Found>, bool) {
     let mut found = Vec::new();
     let mut pack = pool.take();
-    let take = |pack: &mut cordwood::Pack, found: &mut Vec<Found>| {
+    let take = |pack: &mut cordwood::RecordBatch, found: &mut Vec<Found>| {
         if !pack.is_empty() {
-            found.push(Found::Pack(std::mem::replace(pack, pool.take())));
+            found.push(Found::RecordBatch(std::mem::replace(pack, pool.take())));
         }
     };
     loop {
-        let step = match part.pack_buffered(&mut pack, len_max) {
+        let step = match part.record_batch_buffered(&mut pack, len_max) {
             Ok(cordwood::Step::NeedMore) => part.fill().map(|()| cordwood::Step::NeedMore),
             step => step,
         };

@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
 use crate::event::Record;
-use crate::pack::Pack;
+use crate::record_batch::RecordBatch;
 
 /// Copies the bytes of `source` from `position` on to `target`, as many as there are and fit, and returns how many.
 ///
@@ -125,10 +125,10 @@ impl Drop for KeptException<'_> {
     }
 }
 
-/// A part of a pack as bytes: what a `memoryview` of it shows.
+/// A part of a record batch as bytes: what a `memoryview` of it shows.
 #[pyclass(frozen, module = "cordwood._native")]
 pub(crate) struct Column {
-    pub(crate) pack: Py<Pack>,
+    pub(crate) batch: Py<RecordBatch>,
     pub(crate) part: Part,
 }
 
@@ -145,20 +145,20 @@ impl Column {
     ///
     /// Python calls it with a `view` that it owns, and keeps this object alive until the view is released.
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
-        let Column { pack, part } = slf.get();
-        let pack = pack.get().records();
+        let Column { batch, part } = slf.get();
+        let batch = batch.get().records();
         let (begin, len) = match part {
-            Part::Data => (pack.data().as_ptr(), pack.data().len()),
-            Part::Offsets => (pack.offsets().as_ptr().cast(), size_of_val(pack.offsets())),
+            Part::Data => (batch.data().as_ptr(), batch.data().len()),
+            Part::Offsets => (batch.offsets().as_ptr().cast(), size_of_val(batch.offsets())),
             Part::RecordOffsets => (
-                pack.record_offsets().as_ptr().cast(),
-                size_of_val(pack.record_offsets()),
+                batch.record_offsets().as_ptr().cast(),
+                size_of_val(batch.record_offsets()),
             ),
         };
         // SAFETY:
         // - `view` is Python's to fill, as the caller promises.
         // - `len` bytes stand at `begin`, all of them set: those of a slice of integers.
-        // - They stay there, unchanged, as long as this object: `Pack` is frozen and changes nothing before it is dropped, and this object holds it.
+        // - They stay there, unchanged, as long as this object: `RecordBatch` is frozen and changes nothing before it is dropped, and this object holds it.
         // - The view is read-only: Python refuses whoever asks for a writable one, so the pointer is never written through.
         let filled =
             unsafe { ffi::PyBuffer_FillInfo(view, slf.as_ptr(), begin.cast_mut().cast(), len as isize, 1, flags) };

@@ -62,7 +62,7 @@ impl Record {
     }
 }
 
-/// A region of a file that was not returned as a record: the bytes `[begin, end)`, and why.
+/// A region of a file that was not returned as a record: the bytes `[offset, end_offset)`, and why.
 ///
 /// `Reader.skipped`, `Follower.skipped` and `Report.skipped` list them. `len(region)` is its
 /// length in bytes, and `str(region)` a sentence about it.
@@ -74,7 +74,7 @@ impl Record {
 /// ...     _ = file.seek(7), file.write(b"X")
 /// >>> region = cordwood.verify("example.log").skipped[0]
 /// >>> region
-/// SkippedRegion(begin=0, end=20, reason='checksum_mismatch')
+/// SkippedRegion(offset=0, end_offset=20, reason='checksum_mismatch')
 /// >>> len(region), region.severity.value
 /// (20, 'corruption')
 #[pyclass(frozen, module = "cordwood", eq, hash)]
@@ -97,18 +97,18 @@ impl From<cordwood::Finding> for SkippedRegion {
 impl SkippedRegion {
     #[classattr]
     fn __match_args__() -> (&'static str, &'static str, &'static str) {
-        ("begin", "end", "reason")
+        ("offset", "end_offset", "reason")
     }
 
     /// File offset of the first byte.
     #[getter]
-    fn begin(&self) -> u64 {
+    fn offset(&self) -> u64 {
         self.0.begin
     }
 
     /// File offset after the last byte.
     #[getter]
-    fn end(&self) -> u64 {
+    fn end_offset(&self) -> u64 {
         self.0.end
     }
 
@@ -166,7 +166,10 @@ impl SkippedRegion {
 
     fn __repr__(&self) -> String {
         let cordwood::SkippedRegion { begin, end, reason, .. } = self.0;
-        format!("SkippedRegion(begin={begin}, end={end}, reason='{}')", reason.as_str())
+        format!(
+            "SkippedRegion(offset={begin}, end_offset={end}, reason='{}')",
+            reason.as_str()
+        )
     }
 }
 

@@ -17,8 +17,8 @@ mod fast_call;
 mod follow;
 mod fragments;
 mod operation;
-mod pack;
 mod reader;
+mod record_batch;
 mod source;
 mod verbs;
 mod version_edit;
@@ -47,7 +47,7 @@ mod native {
     #[pymodule_export]
     use crate::operation::Operation;
     #[pymodule_export]
-    use crate::pack::Pack;
+    use crate::record_batch::RecordBatch;
     #[pymodule_export]
     use crate::verbs::{BitFlip, Report, Stat, salvage, stat, verify};
     #[pymodule_export]

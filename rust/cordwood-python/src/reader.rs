@@ -20,7 +20,7 @@ use crate::dialect::{Dialect, dialect_of};
 use crate::error::to_python;
 use crate::event::{Outcome, Record, SkippedRegion, listed};
 use crate::exclusive::Exclusive;
-use crate::pack::{Pack, Pool};
+use crate::record_batch::{Pool, RecordBatch};
 use crate::source::{Input, OpenedReader, Referent, SourceReader, open_reader};
 
 #[expect(
@@ -102,7 +102,7 @@ type Made = VecDeque<Record>;
 
 /// The same of a pack.
 struct Held {
-    pack: cordwood::Pack,
+    pack: cordwood::RecordBatch,
     /// The number of the next one.
     index: usize,
 }
@@ -163,8 +163,8 @@ impl Open {
         }
     }
 
-    /// The same for a pack that could not be handed out.
-    fn hold(&mut self, records: cordwood::Pack) {
+    /// The same for a record batch that could not be handed out.
+    fn hold(&mut self, records: cordwood::RecordBatch) {
         if let Some(&offset) = records.record_offsets().first() {
             self.position = offset;
             self.met = Some(Next::Held(Held {
@@ -219,12 +219,12 @@ impl Open {
         })
     }
 
-    /// [`fill`](Self::fill) for `packs`, with what threads have read ahead where they can.
-    fn fill_for(&mut self, py: Python<'_>, pack: &mut cordwood::Pack, packs: &Packs) -> Option<Next> {
-        if packs.threads == NonZeroUsize::MIN {
-            return self.fill(py, pack, packs.len_max);
+    /// [`fill`](Self::fill) for `record_batches`, with what threads have read ahead where they can.
+    fn fill_for(&mut self, py: Python<'_>, pack: &mut cordwood::RecordBatch, batches: &RecordBatches) -> Option<Next> {
+        if batches.threads == NonZeroUsize::MIN {
+            return self.fill(py, pack, batches.target_len);
         }
-        let mut ahead = packs.ahead.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ahead = batches.ahead.lock().unwrap_or_else(PoisonError::into_inner);
         if self.options.dialect.is_none() {
             match py.detach(|| self.reader.dialect()) {
                 Ok(dialect) => self.options.dialect = Some(dialect),
@@ -244,14 +244,14 @@ impl Open {
                     source.as_ref(),
                     &self.options,
                     self.position,
-                    &packs.pool,
-                    packs.len_max,
+                    &batches.pool,
+                    batches.target_len,
                 )
             }
             _ => Ok(None),
         };
         match found {
-            Ok(Some(Found::Pack(found))) => {
+            Ok(Some(Found::RecordBatch(found))) => {
                 self.position = found.end_offset();
                 self.met = Some(Next::Elsewhere);
                 *pack = found;
@@ -265,14 +265,14 @@ impl Open {
                 self.met = Some(Next::Elsewhere);
                 Some(Next::Failed(error))
             }
-            Ok(None) => self.fill(py, pack, packs.len_max),
+            Ok(None) => self.fill(py, pack, batches.target_len),
             Err(error) => Some(Next::Raised(error)),
         }
     }
 
     /// Adds the next records to `pack`, with the interpreter released, until it holds `len_max` bytes or something else comes, which is
     /// returned if there is no record before it.
-    fn fill(&mut self, py: Python<'_>, pack: &mut cordwood::Pack, len_max: usize) -> Option<Next> {
+    fn fill(&mut self, py: Python<'_>, pack: &mut cordwood::RecordBatch, len_max: usize) -> Option<Next> {
         let stopped_by = loop {
             match self.met.take() {
                 // What `batches` has left.
@@ -324,7 +324,7 @@ impl Open {
             if self.end.is_some() {
                 break Next::End;
             }
-            let step = py.detach(|| match self.reader.pack_buffered(pack, len_max) {
+            let step = py.detach(|| match self.reader.record_batch_buffered(pack, len_max) {
                 Ok(Step::NeedMore) => self.reader.fill().map(|()| Step::NeedMore),
                 step => step,
             });
@@ -504,7 +504,7 @@ pub(crate) fn is_interrupt_of_source(py: Python<'_>, error: &std::io::Error) -> 
 ///     TypeError: `source` is none of the above, or is a text file.
 ///     ValueError: An option has no such value.
 ///
-/// A step of the iteration, over the reader or what `records`, `batches` and `packs` return,
+/// A step of the iteration, over the reader or what `records`, `batches` and `record_batches` return,
 /// raises:
 ///
 /// * `CorruptionError`: damage, under the policy `"raise"`. The next step continues after it.
@@ -631,20 +631,21 @@ impl Reader {
         })
     }
 
-    /// Iterates over packs: many records in a few buffers, without an object for each.
+    /// Iterates over record batches: many records in a few buffers, without an object for each.
     ///
     /// The fastest way to read.
     ///
     /// Args:
-    ///     len_max: A pack is full with the record that makes it at least this many bytes; or with
-    ///         65,536 records, or with one for each 16 bytes of `len_max` if these are more. It
-    ///         ends earlier before damage that has to be reported, and at the end. Default: 4 MiB.
+    ///     target_len: A batch is full with the record that makes it at least this many bytes; or
+    ///         with 65,536 records, or with one for each 16 bytes of `target_len` if these are more.
+    ///         It ends earlier before damage that has to be reported, and at the end. Default: 4
+    ///         MiB.
     ///     threads: Read ahead in this many threads, 1 to 256, 16 MiB of the file in each, which
     ///         are held in memory. The records and their order are the same. An object with `read`
     ///         is read by one thread, and so is anything under the policy `"stop"`. Default: 1.
     ///
     /// Returns:
-    ///     An iterator of `Pack`, none of them empty.
+    ///     An iterator of `RecordBatch`, none of them empty.
     ///
     /// Raises:
     ///     ValueError: The reader is closed, or `threads` is not 1 to 256.
@@ -653,20 +654,20 @@ impl Reader {
     /// ...     writer.extend([b"one", b"two"])
     /// 2
     /// >>> with cordwood.open("example.log") as reader:
-    /// ...     [(len(pack), pack.end_offset) for pack in reader.packs()]
+    /// ...     [(len(batch), batch.end_offset) for batch in reader.record_batches()]
     /// [(2, 20)]
-    #[pyo3(signature = (*, len_max = 4_194_304, threads = 1))]
-    fn packs(
+    #[pyo3(signature = (*, target_len = 4_194_304, threads = 1))]
+    fn record_batches(
         slf: Py<Self>,
         py: Python<'_>,
-        #[pyo3(from_py_with = number)] len_max: usize,
+        #[pyo3(from_py_with = number)] target_len: usize,
         #[pyo3(from_py_with = number)] threads: usize,
-    ) -> PyResult<Packs> {
+    ) -> PyResult<RecordBatches> {
         slf.get().with_state(py, |_| Ok(()))?;
         let threads = threads_of(threads)?;
-        Ok(Packs {
+        Ok(RecordBatches {
             reader: slf,
-            len_max,
+            target_len,
             threads,
             pool: Arc::new(Pool::new(threads)),
             ahead: Mutex::new(Ahead::new(threads)),
@@ -960,10 +961,10 @@ impl Reader {
 
     /// Records with at least `len_max` bytes together, or many short ones; fewer before the end or before what is to be said or raised; `None` at
     /// the end.
-    fn pack(&self, py: Python<'_>, packs: &Packs) -> PyResult<Option<Pack>> {
-        let mut pack = packs.pool.take();
-        let found = self.find(py, |state| state.fill_for(py, &mut pack, packs).map_or(Ok(()), Err))?;
-        Ok(found.map(|()| Pack::new(pack, Arc::clone(&packs.pool))))
+    fn pack(&self, py: Python<'_>, batches: &RecordBatches) -> PyResult<Option<RecordBatch>> {
+        let mut pack = batches.pool.take();
+        let found = self.find(py, |state| state.fill_for(py, &mut pack, batches).map_or(Ok(()), Err))?;
+        Ok(found.map(|()| RecordBatch::new(pack, Arc::clone(&batches.pool))))
     }
 
     /// Records with at most `len_max` bytes together, or one longer one, and at most [`COUNT_MAX`]; fewer before the end or before what is to be said
@@ -1133,11 +1134,11 @@ impl Batches {
     }
 }
 
-/// What `Reader.packs` returns.
+/// What `Reader.record_batches` returns.
 #[pyclass(frozen, weakref, module = "cordwood._native")]
-pub(crate) struct Packs {
+pub(crate) struct RecordBatches {
     reader: Py<Reader>,
-    len_max: usize,
+    target_len: usize,
     threads: NonZeroUsize,
     pool: Arc<Pool>,
     /// Locked only by who has locked the reader.
@@ -1145,7 +1146,7 @@ pub(crate) struct Packs {
 }
 
 #[pymethods]
-impl Packs {
+impl RecordBatches {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.reader)
     }
@@ -1154,7 +1155,7 @@ impl Packs {
         slf
     }
 
-    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Pack>> {
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<RecordBatch>> {
         self.reader.get().pack(py, self)
     }
 }

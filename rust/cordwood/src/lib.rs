@@ -84,7 +84,7 @@ pub use format::{
     trailer_len,
 };
 pub use log_info::{LogInfo, Predecessor};
-pub use reader::{Event, FileReader, Pack, Reader, Record, SliceSource, Source, StreamSource};
+pub use reader::{Event, FileReader, Reader, Record, RecordBatch, SliceSource, Source, StreamSource};
 pub use reader::{FollowOptions, Follower, NotYet, Poll, WaitReason};
 #[doc(hidden)]
 pub use writer::{FileId, Process, Storage};

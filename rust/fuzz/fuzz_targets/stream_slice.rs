@@ -4,7 +4,7 @@
 
 use arbitrary::Arbitrary;
 use cordwood::{
-    Decoder, End, Error, Pack, ReadOptions, Reader, Reason, Severity, Source, Step, StreamSource, Window, block_begin,
+    Decoder, End, Error, RecordBatch, ReadOptions, Reader, Reason, Severity, Source, Step, StreamSource, Window, block_begin,
 };
 use cordwood_fuzz::file::Script;
 use cordwood_fuzz::model::Event;
@@ -132,9 +132,9 @@ fn next_buffered<S: Source>(reader: &mut Reader<S>) -> Result<Option<Option<Even
 /// The records alone, in one buffer.
 fn pack(file: &[u8], options: &ReadOptions, len_max: usize, expected: &[Event]) {
     let mut reader = Reader::from_slice(file, options.clone());
-    let mut pack = Pack::default();
+    let mut pack = RecordBatch::default();
     loop {
-        match reader.pack(&mut pack, len_max) {
+        match reader.record_batch(&mut pack, len_max) {
             Ok(true) | Err(Error::Corruption { .. }) => {}
             Ok(false) => break,
             Err(error) => panic!("{error}"),

@@ -1,14 +1,14 @@
 //! Readers: one loop around the [`Decoder`], over anything that gives windows of a file.
 
 mod follow;
-mod pack;
+mod record_batch;
 mod source;
 
 use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
 
 pub use follow::{FollowOptions, Follower, NotYet, Poll, WaitReason};
-pub use pack::Pack;
+pub use record_batch::RecordBatch;
 pub use source::{FileReader, SliceSource, Source, StreamSource};
 
 use crate::decode::{Decoder, End, OnCorruption, ReadOptions, RecordSpan, Refused, Step, Stored};

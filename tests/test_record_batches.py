@@ -1,4 +1,4 @@
-"""`Reader.packs`: what the buffers hold, who may look at them, and how long they stay."""
+"""`Reader.record_batches`: what the buffers hold, who may look at them, and how long they stay."""
 
 import array
 import gc
@@ -17,14 +17,14 @@ OFFSETS = reference.record_offsets(RECORDS)
 
 
 def test_the_buffers():
-    [pack] = cordwood.open(FILE).packs()
+    [pack] = cordwood.open(FILE).record_batches()
     assert pack.data == b"".join(RECORDS)
     assert (pack.offsets.format, pack.offsets.itemsize) == ("q", 8)
     assert pack.offsets.tolist() == [0, 3, 3, 70_003, 70_006]
     assert (pack.record_offsets.format, pack.record_offsets.itemsize) == ("Q", 8)
     assert pack.record_offsets.tolist() == OFFSETS
     assert pack.end_offset == len(FILE)
-    assert repr(pack) == "<cordwood.Pack: 4 records, 70006 bytes>"
+    assert repr(pack) == "<cordwood.RecordBatch: 4 records, 70006 bytes>"
     for view in [pack.data, pack.offsets, pack.record_offsets]:
         assert view.readonly
         assert view.c_contiguous
@@ -35,7 +35,7 @@ def test_the_buffers():
 
 
 def test_a_pack_is_a_sequence():
-    [pack] = cordwood.open(FILE).packs()
+    [pack] = cordwood.open(FILE).record_batches()
     assert list(pack) == RECORDS
     assert [pack[index - 4] for index in range(4)] == RECORDS
     for index in [4, -5, 1 << 62, -1 << 62]:
@@ -44,8 +44,8 @@ def test_a_pack_is_a_sequence():
 
 
 def test_a_log_without_records_has_no_pack():
-    assert list(cordwood.open(b"").packs()) == []
-    assert list(cordwood.open(bytes(100)).packs()) == []
+    assert list(cordwood.open(b"").record_batches()) == []
+    assert list(cordwood.open(bytes(100)).record_batches()) == []
 
 
 @pytest.mark.parametrize(
@@ -53,13 +53,13 @@ def test_a_log_without_records_has_no_pack():
 )
 def test_a_pack_is_full_with_the_record_that_makes_it_so_long(len_max, lengths):
     with cordwood.open(reference.encode([bytes(100)] * 10)) as reader:
-        assert [len(pack) for pack in reader.packs(len_max=len_max)] == lengths
+        assert [len(pack) for pack in reader.record_batches(target_len=len_max)] == lengths
 
 
 def test_packs_and_records_share_one_position():
     with cordwood.open(reference.encode([b"a", b"b", b"c", b"d", b"e"])) as reader:
         assert next(reader) == b"a"
-        packs = reader.packs(len_max=1)
+        packs = reader.record_batches(target_len=1)
         assert list(next(packs)) == [b"b"]
         assert reader.tell() == 16
         # The batch looks at the next record and finds that it does not fit.
@@ -68,12 +68,12 @@ def test_packs_and_records_share_one_position():
         assert next(reader) == b"e"
         assert list(packs) == []
         reader.seek(8)
-        assert [list(pack) for pack in reader.packs()] == [[b"b", b"c", b"d", b"e"]]
+        assert [list(pack) for pack in reader.record_batches()] == [[b"b", b"c", b"d", b"e"]]
 
 
 def test_memory_is_used_again_only_when_nobody_looks_at_it():
     records = [bytes([number]) * 1000 for number in range(200)]
-    packs = cordwood.open(reference.encode(records)).packs(len_max=10_000)
+    packs = cordwood.open(reference.encode(records)).record_batches(target_len=10_000)
     kept = []
     for number, pack in enumerate(packs):
         if number % 3 == 0:
@@ -87,7 +87,7 @@ def test_memory_is_used_again_only_when_nobody_looks_at_it():
 
 def test_views_outlive_pack_and_reader():
     reader = cordwood.open(FILE)
-    pack = next(reader.packs())
+    pack = next(reader.record_batches())
     data, offsets = pack.data, pack.offsets
     reader.close()
     del reader, pack
@@ -101,7 +101,7 @@ def test_damage_comes_between_packs():
     block = reference.encode([b"one"]) + bytes([bad[0] ^ 1]) + bad[1:]
     file = block.ljust(BLOCK_LEN, b"x") + reference.encode([b"two"])
     with cordwood.open(file) as reader:
-        packs = reader.packs()
+        packs = reader.record_batches()
         assert list(next(packs)) == [b"one"]
         assert reader.tell() == 10
         with pytest.raises(cordwood.CorruptionError):
@@ -144,8 +144,8 @@ def long_file(tmp_path_factory):
 @pytest.mark.parametrize("threads", [2, 3])
 def test_threads_give_what_one_gives(long_file, policy, threads):
     with cordwood.open(long_file, on_corruption=policy) as one, cordwood.open(long_file, on_corruption=policy) as many:
-        expected = list(take(one.packs()))
-        assert list(take(many.packs(threads=threads))) == expected
+        expected = list(take(one.record_batches()))
+        assert list(take(many.record_batches(threads=threads))) == expected
         assert many.skipped == one.skipped
         assert (many.outcome, many.tell()) == (one.outcome, one.tell())
         assert policy == "stop" or len(one.skipped) > 5
@@ -156,8 +156,8 @@ def test_packs_of_threads_share_the_position(long_file):
         expected = list(reader.records())
     with cordwood.open(long_file, on_corruption="skip") as reader:
         found = []
-        packs, records, batches = reader.packs(threads=2), reader.records(), reader.batches()
-        others = reader.packs(threads=3, len_max=1)
+        packs, records, batches = reader.record_batches(threads=2), reader.records(), reader.batches()
+        others = reader.record_batches(threads=3, target_len=1)
         for number in range(10**9):
             way = number * 7919 % 5
             if way == 0:
@@ -180,9 +180,9 @@ def test_packs_of_threads_share_the_position(long_file):
 
 def test_what_cannot_be_read_twice_is_read_by_one_thread():
     with cordwood.open(io.BytesIO(FILE)) as reader:
-        assert [list(pack) for pack in reader.packs(threads=4)] == [RECORDS]
+        assert [list(pack) for pack in reader.record_batches(threads=4)] == [RECORDS]
 
 
 def test_no_threads():
     with pytest.raises(ValueError, match="threads"):
-        cordwood.open(FILE).packs(threads=0)
+        cordwood.open(FILE).record_batches(threads=0)

@@ -11,9 +11,9 @@ use crate::fragment::RUN_MAX;
 
 /// Records one behind the other: their bytes in one buffer, where each begins in another. It is the layout of Arrow's `LargeBinary`.
 ///
-/// [`Reader::pack`] fills it.
+/// [`Reader::record_batch`] fills it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pack {
+pub struct RecordBatch {
     data: Vec<u8>,
     offsets: Vec<i64>,
     record_offsets: Vec<u64>,
@@ -22,9 +22,9 @@ pub struct Pack {
     end_offset: u64,
 }
 
-impl Default for Pack {
+impl Default for RecordBatch {
     fn default() -> Self {
-        Pack {
+        RecordBatch {
             data: Vec::new(),
             offsets: vec![0],
             record_offsets: Vec::new(),
@@ -34,7 +34,7 @@ impl Default for Pack {
     }
 }
 
-impl Pack {
+impl RecordBatch {
     /// The number of records.
     pub fn len(&self) -> usize {
         self.record_offsets.len()
@@ -82,10 +82,10 @@ impl Pack {
         self.data.get(begin as usize..end as usize)
     }
 
-    /// Whether it holds `len_max` bytes of data, or so many records that their offsets alone take as much memory; 65,536 of them are never too many.
+    /// Whether it holds `target_len` bytes of data, or so many records that their offsets alone take as much memory; 65,536 of them are never too many.
     #[inline]
-    pub fn is_full(&self, len_max: usize) -> bool {
-        self.data.len() >= len_max || self.len() >= count_max(len_max)
+    pub fn is_full(&self, target_len: usize) -> bool {
+        self.data.len() >= target_len || self.len() >= count_max(target_len)
     }
 
     /// Takes all records out. The memory is kept for the next ones.
@@ -143,61 +143,61 @@ impl Pack {
     }
 }
 
-/// So many records fill a pack, however short they are. Each takes 16 bytes of memory besides its data.
+/// So many records fill a record batch, however short they are. Each takes 16 bytes of memory besides its data.
 const COUNT_MAX: usize = 1 << 16;
 
-fn count_max(len_max: usize) -> usize {
-    COUNT_MAX.max(len_max / 16)
+fn count_max(target_len: usize) -> usize {
+    COUNT_MAX.max(target_len / 16)
 }
 
 impl<S: Source> Reader<S> {
-    /// Adds records to `pack` until it [is full](Pack::is_full), or the log ends; the last one may make it longer. Returns whether any was
+    /// Adds records to `batch` until it [is full](RecordBatch::is_full), or the log ends; the last one may make it longer. Returns whether any was
     /// added. What lies before a record unreturned is passed over.
     ///
     /// ```
-    /// use cordwood_log::{Pack, ReadOptions, Reader};
+    /// use cordwood_log::{RecordBatch, ReadOptions, Reader};
     /// let file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo".repeat(3);
     /// let mut reader = Reader::from_slice(&file, ReadOptions::default());
-    /// let mut pack = Pack::default();
-    /// while reader.pack(&mut pack, 1 << 20)? {
-    ///     assert_eq!((pack.data(), pack.offsets(), pack.record_offsets()), (&b"foofoofoo"[..], &[0, 3, 6, 9][..], &[0, 10, 20][..]));
-    ///     pack.clear();
+    /// let mut batch = RecordBatch::default();
+    /// while reader.record_batch(&mut batch, 1 << 20)? {
+    ///     assert_eq!((batch.data(), batch.offsets(), batch.record_offsets()), (&b"foofoofoo"[..], &[0, 3, 6, 9][..], &[0, 10, 20][..]));
+    ///     batch.clear();
     /// }
     /// # Ok::<(), cordwood_log::Error>(())
     /// ```
     ///
     /// # Errors
     ///
-    /// As [`next_event`](Reader::next_event); the records that come before are in `pack`. If there is not memory enough for one more, a further
+    /// As [`next_event`](Reader::next_event); the records that come before are in `batch`. If there is not memory enough for one more, a further
     /// call begins with that.
-    pub fn pack(&mut self, pack: &mut Pack, len_max: usize) -> Result<bool, Error> {
-        let len_before = pack.len();
+    pub fn record_batch(&mut self, batch: &mut RecordBatch, target_len: usize) -> Result<bool, Error> {
+        let len_before = batch.len();
         loop {
-            match self.pack_buffered(pack, len_max)? {
-                Step::Record(_) | Step::End(_) => return Ok(pack.len() > len_before),
+            match self.record_batch_buffered(batch, target_len)? {
+                Step::Record(_) | Step::End(_) => return Ok(batch.len() > len_before),
                 Step::NeedMore => self.fill()?,
                 Step::Skipped(_) => {}
             }
         }
     }
 
-    /// What [`pack`](Self::pack) does, without I/O: it returns the first step that is no record, or the record that made `pack` full, which is
+    /// What [`record_batch`](Self::record_batch) does, without I/O: it returns the first step that is no record, or the record that made `batch` full, which is
     /// the last in it.
     ///
     /// # Errors
     ///
-    /// As [`pack`](Self::pack).
-    pub fn pack_buffered(&mut self, pack: &mut Pack, len_max: usize) -> Result<Step, Error> {
-        let count_max = count_max(len_max);
+    /// As [`record_batch`](Self::record_batch).
+    pub fn record_batch_buffered(&mut self, batch: &mut RecordBatch, target_len: usize) -> Result<Step, Error> {
+        let count_max = count_max(target_len);
         // Room is made for all records of a run at a time: they lie in one block.
-        if pack.reserve(RUN_MAX, BLOCK_LEN).is_err() {
+        if batch.reserve(RUN_MAX, BLOCK_LEN).is_err() {
             return Err(self.out_of_memory());
         }
-        // A record that somebody else has taken may be between those in the pack and the rest of a run.
-        if !pack.is_empty()
+        // A record that somebody else has taken may be between those in the record batch and the rest of a run.
+        if !batch.is_empty()
             && let Some(span) = self.next_found()
         {
-            pack.keep_end(span.offset);
+            batch.keep_end(span.offset);
             self.put_back(span);
         }
         loop {
@@ -205,19 +205,19 @@ impl<S: Source> Reader<S> {
                 Some(span) => span,
                 None => match self.step_buffered()? {
                     Step::Record(span) => {
-                        if pack.reserve(1 + RUN_MAX, self.data(span).len() + BLOCK_LEN).is_err() {
+                        if batch.reserve(1 + RUN_MAX, self.data(span).len() + BLOCK_LEN).is_err() {
                             self.put_back(span);
                             return Err(self.out_of_memory());
                         }
                         // Only here: the other records of a run follow one another.
-                        pack.keep_end(span.offset);
+                        batch.keep_end(span.offset);
                         span
                     }
                     other => return Ok(other),
                 },
             };
-            pack.add(self.data(span), span.offset, span.end_offset);
-            if pack.data.len() >= len_max || pack.record_offsets.len() >= count_max {
+            batch.add(self.data(span), span.offset, span.end_offset);
+            if batch.data.len() >= target_len || batch.record_offsets.len() >= count_max {
                 return Ok(Step::Record(span));
             }
         }

@@ -1,0 +1,176 @@
+//! The class `RecordBatch`: many records in a few buffers.
+
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pyo3::exceptions::PyIndexError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyIterator, PyList, PyMemoryView, PySlice};
+
+use crate::bytes::{Column, Part, new_bytes};
+
+/// Consecutive records in one buffer, and where each begins in another.
+///
+/// The layout is that of Arrow's `LargeBinary`.
+///
+/// `Reader.record_batches` makes them. The buffers are shared, not copied; they are read-only, and stay
+/// as they are for as long as anything refers to them.
+///
+/// `len(batch)` is the number of records. `batch[i]` copies one record to `bytes`, and raises
+/// `IndexError` if there is none; a slice gives a list, and iterating gives all.
+///
+/// >>> with cordwood.open("example.log", "w") as writer:
+/// ...     writer.extend([b"one", b"two"])
+/// 2
+/// >>> reader = cordwood.open("example.log")
+/// >>> for batch in reader.record_batches():
+/// ...     bytes(batch.data), batch.offsets.tolist(), batch.record_offsets.tolist(), batch[1]
+/// (b'onetwo', [0, 3, 6], [0, 10], b'two')
+#[pyclass(frozen, weakref, module = "cordwood")]
+pub(crate) struct RecordBatch {
+    records: cordwood::RecordBatch,
+    pool: Arc<Pool>,
+}
+
+impl RecordBatch {
+    pub(crate) fn new(records: cordwood::RecordBatch, pool: Arc<Pool>) -> Self {
+        RecordBatch { records, pool }
+    }
+
+    pub(crate) fn records(&self) -> &cordwood::RecordBatch {
+        &self.records
+    }
+
+    fn record<'py>(&self, py: Python<'py>, index: isize) -> PyResult<Bound<'py, PyBytes>> {
+        let record = usize::try_from(index).ok().and_then(|index| self.records.get(index));
+        let Some(record) = record else {
+            return Err(PyIndexError::new_err(
+                "there is no record with this number in the batch",
+            ));
+        };
+        new_bytes(py, record).ok_or_else(|| PyErr::fetch(py))
+    }
+
+    fn list<'py>(&self, py: Python<'py>, indices: impl Iterator<Item = isize>) -> PyResult<Bound<'py, PyAny>> {
+        let records = indices.map(|index| self.record(py, index));
+        let records: Vec<_> = records.collect::<PyResult<_>>()?;
+        PyList::new(py, records).map(Bound::into_any)
+    }
+
+    fn column<'py>(slf: &Bound<'py, Self>, part: Part) -> PyResult<Bound<'py, PyMemoryView>> {
+        let batch = slf.clone().unbind();
+        PyMemoryView::from(Bound::new(slf.py(), Column { batch, part })?.as_any())
+    }
+}
+
+impl Drop for RecordBatch {
+    fn drop(&mut self) {
+        self.pool.put(std::mem::take(&mut self.records));
+    }
+}
+
+#[pymethods]
+impl RecordBatch {
+    /// The bytes of all records, one after the other.
+    #[getter]
+    fn data<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyMemoryView>> {
+        Self::column(slf, Part::Data)
+    }
+
+    /// Where each record begins in `data`, and then where the last one ends.
+    ///
+    /// One more than there are records; 64-bit signed integers in native byte order (format `"q"`).
+    #[getter]
+    fn offsets<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        Self::column(slf, Part::Offsets)?.call_method1(intern!(slf.py(), "cast"), (intern!(slf.py(), "q"),))
+    }
+
+    /// The file offset of each record.
+    ///
+    /// 64-bit unsigned integers in native byte order (format `"Q"`).
+    #[getter]
+    fn record_offsets<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        Self::column(slf, Part::RecordOffsets)?.call_method1(intern!(slf.py(), "cast"), (intern!(slf.py(), "Q"),))
+    }
+
+    /// The file offset after the last record.
+    #[getter]
+    fn end_offset(&self) -> u64 {
+        self.records.end_offset()
+    }
+
+    fn __len__(&self) -> usize {
+        self.records.len()
+    }
+
+    /// One record, or a list of those that a slice names.
+    fn __getitem__<'py>(&self, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = index.py();
+        if let Ok(slice) = index.cast::<PySlice>() {
+            let range = slice.indices(self.records.len() as isize)?;
+            // Of a slice of this length, no index passes its ends.
+            return self.list(
+                py,
+                (0..range.slicelength as isize).map(|at| range.start + at * range.step),
+            );
+        }
+        let index: isize = index.extract()?;
+        // From the end, if it is below 0.
+        let from_start = if index < 0 {
+            index + self.records.len() as isize
+        } else {
+            index
+        };
+        self.record(py, from_start).map(Bound::into_any)
+    }
+
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
+        // All at once: a step of a list takes Python less than one of an object of ours.
+        self.list(py, 0..self.records.len() as isize)?.try_iter()
+    }
+
+    fn __repr__(&self) -> String {
+        let records = &self.records;
+        format!(
+            "<cordwood.RecordBatch: {} records, {} bytes>",
+            records.len(),
+            records.data().len()
+        )
+    }
+}
+
+/// Memory of record batches that Python is done with. New memory costs more than what is read into it: the system zeroes each page of it first.
+pub(crate) struct Pool {
+    batches: Mutex<Vec<cordwood::RecordBatch>>,
+    count_max: usize,
+}
+
+impl Pool {
+    /// A record batch that a huge record has made larger is not kept.
+    const CAPACITY_MAX: usize = 64 << 20;
+
+    /// One record batch is read while the next is filled; several threads fill more of them.
+    pub(crate) fn new(threads: NonZeroUsize) -> Self {
+        Pool {
+            batches: Mutex::default(),
+            count_max: match threads.get() {
+                1 => 2,
+                threads => 4 * threads,
+            },
+        }
+    }
+
+    pub(crate) fn take(&self) -> cordwood::RecordBatch {
+        let batch = self.batches.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        batch.unwrap_or_default()
+    }
+
+    fn put(&self, mut batch: cordwood::RecordBatch) {
+        batch.clear();
+        let mut batches = self.batches.lock().unwrap_or_else(PoisonError::into_inner);
+        if batches.len() < self.count_max && batch.capacity() <= Self::CAPACITY_MAX {
+            batches.push(batch);
+        }
+    }
+}
