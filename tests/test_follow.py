@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from reference import BLOCK_LEN, FULL, fragment
+from reference import BLOCK_LEN, FULL, encode, fragment
 
 import cordwood
 
@@ -264,6 +264,20 @@ def test_closing_ends_a_wait_in_another_thread(live):
     follower.close()
     with pytest.raises(ValueError, match="the follower is closed"):
         follower.tell()
+
+
+def test_a_closed_follower_still_says_how_it_went(live):
+    log = bytearray(encode([b"one", b"two"]))
+    log[8] ^= 1
+    live.write_bytes(log + encode([b"three"] * 8_000)[:40_000])
+    with cordwood.follow(live, timeout=0, on_corruption="stop", retry_time=0, retry_polls=0) as follower:
+        assert list(follower) == []
+        before = (follower.outcome, follower.skipped, follower.skipped_len)
+        assert (before[0].kind, before[0].offset, len(before[1])) == ("stopped", 0, 1)
+    assert (follower.outcome, follower.skipped, follower.skipped_len) == before
+    idle = cordwood.follow(live, on_corruption="skip")
+    idle.close()
+    assert (idle.outcome.kind, idle.outcome.offset) == ("unfinished", 0)
 
 
 def test_a_cancelled_task_loses_no_record(live):

@@ -428,7 +428,7 @@ class Reader:
 
         Adjacent regions are one, if the reason with all its details is the same.
 
-        Each use makes a new list. It, `skipped_len` and `end` can still be read when the reader is
+        Each use makes a new list. It, `skipped_len` and `outcome` can still be read when the reader is
         closed.
         """
     @property
@@ -625,7 +625,7 @@ class Follower:
         """Returns the next record if it is there. It never waits.
 
         Returns:
-            The record, or `None`: `waiting` then says why, and `end` whether there will be more.
+            The record, or `None`: `waiting` then says why, and `outcome` whether there will be more.
 
         Raises:
             CordwoodError: As a step of the iteration: damage, or what became of the file.
@@ -686,7 +686,10 @@ class Follower:
     def closed(self) -> bool:
         """Whether `close` has been called."""
     def close(self) -> None:
-        """Closes the file. Closing twice is no error."""
+        """Closes the file. Closing twice is no error.
+
+        `skipped`, `skipped_len` and `outcome` can still be read.
+        """
     def __enter__(self) -> Self: ...
     def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None, /

@@ -141,7 +141,7 @@ class RecordsReader:
         self._log = _Log(reader)
         position = self._log.position
         self.reader: cordwood.Reader = cordwood.Reader(self._log, dialect="leveldb", on_corruption="skip")
-        """The reader below: `skipped` and `end` tell what was not returned."""
+        """The reader below: `skipped` and `outcome` say what was not returned."""
         if position:
             self.reader.seek(position)
 

@@ -138,7 +138,7 @@ class LogFile:
     Attributes:
         path: The path.
         file_no: The number in the name.
-        reader: The reader below: `skipped` and `end` tell what was not returned.
+        reader: The reader below: `skipped` and `outcome` say what was not returned.
     """
 
     LOG_ENTRY_HEADER_SIZE = 7

@@ -180,7 +180,7 @@ class DataStore:
 
     @property
     def reader(self) -> cordwood.Reader:
-        """The reader below, of a file that is scanned: `skipped` and `end` tell what was not returned.
+        """The reader below, of a file that is scanned: `skipped` and `outcome` say what was not returned.
 
         `skipped` begins anew at an end, and when there are 1,000 regions.
         """

@@ -24,7 +24,17 @@ use crate::source::path_of;
 /// The longest sleep without a look at Ctrl-C.
 const PAUSE_MAX: Duration = Duration::from_millis(100);
 
-struct State {
+enum State {
+    Open(Box<Open>),
+    /// What it has reported stays.
+    Closed {
+        skipped: Findings,
+        end: Option<cordwood::End>,
+        offset: u64,
+    },
+}
+
+struct Open {
     follower: cordwood::Follower,
     skipped: Findings,
     /// What the last poll said, if it found nothing.
@@ -54,10 +64,10 @@ enum Taken {
     End,
 }
 
-impl State {
+impl Open {
     fn take(&mut self, py: Python<'_>) -> Taken {
         self.waiting = None;
-        let State { follower, .. } = self;
+        let Open { follower, .. } = self;
         match py.detach(|| follower.poll()) {
             Ok(Poll::Record(record)) => {
                 let offset = record.offset;
@@ -165,7 +175,7 @@ impl State {
 #[pyclass(frozen, weakref, module = "cordwood")]
 pub(crate) struct Follower {
     /// `None` once it is closed.
-    state: Exclusive<Option<State>>,
+    state: Exclusive<State>,
     path: PathBuf,
     timeout: Option<Duration>,
 }
@@ -250,7 +260,7 @@ impl Follower {
     /// Returns the next record if it is there. It never waits.
     ///
     /// Returns:
-    ///     The record, or `None`: `waiting` then says why, and `end` whether there will be more.
+    ///     The record, or `None`: `waiting` then says why, and `outcome` whether there will be more.
     ///
     /// Raises:
     ///     CordwoodError: As a step of the iteration: damage, or what became of the file.
@@ -310,19 +320,28 @@ impl Follower {
     /// Adjacent regions are one, if the reason with all its details is the same.
     #[getter]
     fn skipped(&self, py: Python<'_>) -> PyResult<Vec<SkippedRegion>> {
-        self.with_state(py, |state| listed(&state.skipped))
+        Ok(match &*self.state.lock(py)? {
+            State::Open(open) => listed(&open.skipped),
+            State::Closed { skipped, .. } => listed(skipped),
+        })
     }
 
     /// Bytes in all regions that were not returned so far, listed or not.
     #[getter]
     fn skipped_len(&self, py: Python<'_>) -> PyResult<u64> {
-        self.with_state(py, |state| state.skipped.len())
+        Ok(match &*self.state.lock(py)? {
+            State::Open(open) => open.skipped.len(),
+            State::Closed { skipped, .. } => skipped.len(),
+        })
     }
 
     /// `"stopped"` where damage ended the log under the policy `"stop"`; else `"unfinished"`.
     #[getter]
     fn outcome(&self, py: Python<'_>) -> PyResult<Outcome> {
-        self.with_state(py, |state| Outcome::at(state.follower.offset(), state.end))
+        Ok(match &*self.state.lock(py)? {
+            State::Open(open) => Outcome::at(open.follower.offset(), open.end),
+            State::Closed { end, offset, .. } => Outcome::at(*offset, *end),
+        })
     }
 
     /// The path of the file.
@@ -334,13 +353,22 @@ impl Follower {
     /// Whether `close` has been called.
     #[getter]
     fn closed(&self, py: Python<'_>) -> PyResult<bool> {
-        Ok(self.state.lock(py)?.is_none())
+        Ok(matches!(&*self.state.lock(py)?, State::Closed { .. }))
     }
 
     /// Closes the file. Closing twice is no error.
+    ///
+    /// `skipped`, `skipped_len` and `outcome` can still be read.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        let closed = self.state.lock(py)?.take();
-        let summary = closed.and_then(|mut state| state.logged.summary());
+        let mut state = self.state.lock(py)?;
+        let State::Open(open) = &mut *state else { return Ok(()) };
+        let summary = open.logged.summary();
+        *state = State::Closed {
+            skipped: std::mem::take(&mut open.skipped),
+            end: open.end,
+            offset: open.follower.offset(),
+        };
+        drop(state);
         log_summary(py, summary, Some(&self.path))
     }
 
@@ -372,23 +400,23 @@ impl Follower {
             .detach(|| cordwood::Follower::open(&path, options))
             .map_err(|error| to_python(py, error, Some(&path)))?;
         Ok(Follower {
-            state: Exclusive::new(Some(State {
+            state: Exclusive::new(State::Open(Box::new(Open {
                 follower,
                 skipped: Findings::default(),
                 waiting: None,
                 end: None,
                 raises,
                 logged: Logged::default(),
-            })),
+            }))),
             path,
             timeout,
         })
     }
 
-    fn with_state<T>(&self, py: Python<'_>, use_it: impl FnOnce(&mut State) -> T) -> PyResult<T> {
-        match self.state.lock(py)?.as_mut() {
-            Some(state) => Ok(use_it(state)),
-            None => Err(PyValueError::new_err("the follower is closed")),
+    fn with_state<T>(&self, py: Python<'_>, use_it: impl FnOnce(&mut Open) -> T) -> PyResult<T> {
+        match &mut *self.state.lock(py)? {
+            State::Open(state) => Ok(use_it(state)),
+            State::Closed { .. } => Err(PyValueError::new_err("the follower is closed")),
         }
     }
 

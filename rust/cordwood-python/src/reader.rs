@@ -733,7 +733,7 @@ impl Reader {
     ///
     /// Adjacent regions are one, if the reason with all its details is the same.
     ///
-    /// Each use makes a new list. It, `skipped_len` and `end` can still be read when the reader is
+    /// Each use makes a new list. It, `skipped_len` and `outcome` can still be read when the reader is
     /// closed.
     #[getter]
     fn skipped(&self, py: Python<'_>) -> PyResult<Vec<SkippedRegion>> {

@@ -4,7 +4,8 @@
 
 use arbitrary::Arbitrary;
 use cordwood::{
-    Decoder, End, Error, RecordBatch, ReadOptions, Reader, Reason, Severity, Source, Step, StreamSource, Window, block_begin,
+    Decoder, End, Error, ReadOptions, Reader, Reason, RecordBatch, Severity, Source, Step, StreamSource, Window,
+    block_begin,
 };
 use cordwood_fuzz::file::Script;
 use cordwood_fuzz::model::Event;
