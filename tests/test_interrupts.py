@@ -27,13 +27,16 @@ CALLS = {
     "iterate": "list(cordwood.Reader(path))",
     "batches": "list(cordwood.Reader(path).batches())",
     "record_batches": "list(cordwood.Reader(path).record_batches())",
-    "packs, 2 threads": "list(cordwood.Reader(path).record_batches(threads=2))",
+    "record_batches, 2 threads": "list(cordwood.Reader(path).record_batches(threads=2))",
     "fragments": "sum(1 for _ in cordwood.fragments(path))",
     "detect and start": "list(cordwood.Reader(path, start=1 << 20))",
 }
+# In the background of a shell SIGINT is ignored, and Python leaves it so.
 SCRIPT = """
+import signal
 import sys
 import cordwood
+signal.signal(signal.SIGINT, signal.default_int_handler)
 path = sys.argv[1]
 print("ready", flush=True)
 try:
@@ -41,6 +44,14 @@ try:
 except KeyboardInterrupt:
     print("interrupted")
 """
+
+
+@pytest.fixture
+def listening():
+    """As at a terminal."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="module")
@@ -160,7 +171,7 @@ def test_an_error_of_the_source_comes_after_the_records_before_it(step):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGINT cannot be sent to one process here")
 @pytest.mark.parametrize("step", ["batches", "record_batches"])
-def test_ctrl_c_inside_of_a_batch_from_a_pipe(step):
+def test_ctrl_c_inside_of_a_batch_from_a_pipe(step, listening):
     receive, send = os.pipe()
     with os.fdopen(send, "wb", buffering=0) as sink, cordwood.Reader(f"/dev/fd/{receive}") as reader:
         sink.write(LOG[:500])

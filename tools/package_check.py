@@ -33,7 +33,7 @@ IMPORT_SECONDS_MAX = 0.1
 def run(*command: object, **options: object) -> str:
     """Runs a command; what it prints is shown if it fails."""
     words = [str(word) for word in command]
-    print("+", *words, flush=True)
+    print("+", " ".join(words).partition("\n")[0], flush=True)
     done = subprocess.run(words, capture_output=True, text=True, check=False, **options)
     if done.returncode:
         sys.exit(f"{done.stdout}{done.stderr}\nexit status {done.returncode}")
@@ -157,19 +157,20 @@ def import_seconds(python: Path) -> float:
 
 
 def try_crates(crates: dict[str, Path]) -> None:
-    folder = OUT / "unpacked"
-    shutil.rmtree(folder, ignore_errors=True)
-    for crate in crates.values():
-        with tarfile.open(crate) as archive:
-            archive.extractall(folder, filter="data")
     cargo = {"env": {**os.environ, "CARGO_TARGET_DIR": str(OUT / "crates")}}
-    for name in crates:
-        run("cargo", "test", "--doc", cwd=folder / f"{name}-{VERSION}", **cargo)
-    run("cargo", "new", "--quiet", "--vcs", "none", "tried", cwd=folder)
-    run("cargo", "add", "--quiet", "--path", f"../cordwood-log-{VERSION}", cwd=folder / "tried")
-    [code] = re.findall(r"```rust\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
-    (folder / "tried" / "src" / "main.rs").write_text(code, encoding="utf-8")
-    run("cargo", "run", "--quiet", cwd=folder / "tried", **cargo)
+    # Outside of the checkout: inside, Cargo would take a new package for a part of the workspace.
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        for crate in crates.values():
+            with tarfile.open(crate) as archive:
+                archive.extractall(folder, filter="data")
+        for name in crates:
+            run("cargo", "test", "--doc", cwd=folder / f"{name}-{VERSION}", **cargo)
+        run("cargo", "new", "--quiet", "--vcs", "none", "tried", cwd=folder)
+        run("cargo", "add", "--quiet", "--path", f"../cordwood-log-{VERSION}", cwd=folder / "tried")
+        [code] = re.findall(r"```rust\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+        (folder / "tried" / "src" / "main.rs").write_text(code, encoding="utf-8")
+        run("cargo", "run", "--quiet", cwd=folder / "tried", **cargo)
 
 
 def main() -> None:
