@@ -1,7 +1,7 @@
 """Times the build for the stable ABI beside the one for this Python: `make bench-abi3`.
 
 Each has a process of its own, and they take turns. What is timed is the processor's time, and a ratio is that of two
-turns one behind the other. Each turn checks what it has read or written.
+turns one after the other. Each turn checks what it has read or written.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ with chromium-reader 0.1.1, a rewrite of it, where the names of states and types
 * **count**: All operations of a batch are given, and the logger is told if their number is not the one that the batch
   states. ccl_leveldb gives as many as are stated, and raises an `IndexError` if there are fewer.
 * **offset**: The offset of an operation in a batch of several fragments is that of the batch, and the bytes of the
-  batch in front of it, without the headers between the fragments, as chromium-reader gives it. ccl_leveldb multiplies
+  batch before it, without the headers between the fragments, as chromium-reader gives it. ccl_leveldb multiplies
   that of the batch by 32,768.
 * **path**: The path may be `str`. ccl_leveldb takes a `pathlib.Path` only.
 * **only-logs**: What reads tables, MANIFESTs and whole databases is not here: `LdbFile`, `Block`, `BlockHandle`,

@@ -30,7 +30,7 @@ On an undamaged file, all calls return what wandb's return. The deviations:
 * **exception**: Damage is a `DamagedError`: an `AssertionError`, as scripts expect, and a
   `cordwood.CorruptionError` with offset and reason. It is raised under `python -O`, too, where wandb hands out
   damaged data. Where wandb raises an `IndexError`, at an unknown type, it is the same error.
-* **goes-on**: After damage, `get_offset` is where it begins, and the next `scan_data` goes on behind it: all sound
+* **goes-on**: After damage, `get_offset` is where it begins, and the next `scan_data` continues after it: all valid
   records are returned, also those in the same block (the policy `"salvage"`). wandb goes on at the place that the
   length in the damaged header gives, right or wrong.
 * **torn-tail**: The incomplete end of a run that was killed or is still running ends the scan: `scan_data` returns
@@ -41,7 +41,7 @@ On an undamaged file, all calls return what wandb's return. The deviations:
   header for whole.
 * **zeros**: Zeros up to the end of the file or of a block, as a preallocated file has them, are passed over by
   `scan_data`, which wandb's does not: `AssertionError`. `scan_record` raises; wandb's returns fragments of type 0.
-* **trailer**: What stands in a block's trailer does not matter, and the file may end in front of it or in it. wandb
+* **trailer**: What stands in a block's trailer does not matter, and the file may end before it or in it. wandb
   raises an `AssertionError`.
 * **old-files**: `scan_data` reads files of wandb-core before 0.17.6, which have other checksums. wandb's does not.
 * **read-only**: A file that is scanned is opened for reading only, and `write` raises an `io.UnsupportedOperation`.
@@ -49,7 +49,7 @@ On an undamaged file, all calls return what wandb's return. The deviations:
   A file descriptor is read from the file's beginning, in wandb from where it stands.
 * **file-header**: A wrong file header is a `FileHeaderError`, an `AssertionError`. wandb raises that if the header
   is cut short, and else `Exception`.
-* **append**: `open_for_append` goes on behind the last record, and raises a `TornTailError` or `CorruptionError` if
+* **append**: `open_for_append` continues after the last record, and raises a `TornTailError` or `CorruptionError` if
   the file does not end with a whole one. wandb cuts the file to 0 bytes and writes records without a file header.
 * **write**: `write` takes any object with `SerializeToString`, and does not ask for its `ByteSize`. A file that is
   written is locked against a second writer. Records are gathered: wandb's are in Python's buffer of 8 KiB, these in
@@ -58,7 +58,7 @@ On an undamaged file, all calls return what wandb's return. The deviations:
   wandb's writes over what is there.
 * **reuse**: A store can write a second file. wandb's goes on counting where the first one ended, and so cuts the
   records of the second in the wrong places.
-* **logger**: There is no `logger`, which is told of files that are opened and closed.
+* **logger**: There is no `logger`, to which wandb reports files that are opened and closed.
 """
 
 from __future__ import annotations

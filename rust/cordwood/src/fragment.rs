@@ -96,7 +96,7 @@ fn special(dialect: &Dialect, bytes: &[u8], verify_checksums: bool) -> Option<Fo
 /// The most fragments that are found at a time.
 pub(crate) const RUN_MAX: usize = 512;
 
-/// FULL fragments one behind the other, as most files consist of: what [`find`] would find, call by call, in one loop that is compiled with
+/// FULL fragments one after the other, as most files consist of: what [`find`] would find, call by call, in one loop that is compiled with
 /// the instructions of the checksum's kernel. It ends where anything else stands.
 pub(crate) struct FullRun<'a> {
     /// From the first header to the end of the block, or as far as the file is known.

@@ -177,7 +177,7 @@ mod place {
     pub(super) const PASSABLE: u8 = 2;
 }
 
-/// The first place behind the first byte at which a chain begins: sound fragments one behind the other, up to an end.
+/// The first place behind the first byte at which a chain begins: sound fragments one after the other, up to an end.
 ///
 /// From the back to the front, so that what follows a place is known when it is its turn, and each is looked at once.
 fn scan(dialect: &Dialect, rest: &[u8], ends: &Ends) -> Option<usize> {

@@ -210,7 +210,7 @@ pub(crate) struct Stored {
     pub(crate) payload_len: u64,
 }
 
-/// Records of one fragment each, one behind the other, found in one go and handed out one by one.
+/// Records of one fragment each, one after the other, found in one go and handed out one by one.
 struct Run {
     /// File offset of the first.
     begin: u64,

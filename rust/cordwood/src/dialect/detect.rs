@@ -622,7 +622,7 @@ const FIRST_COMPRESSED: [u8; 11] = *b"\xe1\x2c\x08\xf8\x04\x00\x09\x07\x00\x00\x
 /// What a zstd frame begins with.
 const ZSTD_MAGIC: &[u8; 4] = b"\x28\xb5\x2f\xfd";
 
-/// The dialect of a first block that begins with damage, and where that ends: at the first two sound fragments in it, one behind the other.
+/// The dialect of a first block that begins with damage, and where that ends: at the first two sound fragments in it, one after the other.
 fn behind_damage(block: &[u8]) -> Option<(usize, Dialect)> {
     // Most bytes are no type, and need no checksum.
     let is_type = |byte| {

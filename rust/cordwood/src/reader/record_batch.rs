@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::format::BLOCK_LEN;
 use crate::fragment::RUN_MAX;
 
-/// Records one behind the other: their bytes in one buffer, where each begins in another. It is the layout of Arrow's `LargeBinary`.
+/// Records one after the other: their bytes in one buffer, where each begins in another. It is the layout of Arrow's `LargeBinary`.
 ///
 /// [`Reader::record_batch`] fills it.
 #[derive(Debug, Clone, PartialEq, Eq)]
