@@ -3,7 +3,7 @@
     python benches/python/hostile.py [--len MIB] [--family NAME]...
 
 Each measurement is one call in a fresh process. `ratio` compares its CPU time per byte with iterating over the records
-of a whole log of the same length, of records of 100 bytes. `memory` is how far the peak went above what the process had
+of a whole log of the same length: of records that take 100 bytes each, or as many as a fragment of the family. `memory` is how far the peak went above what the process had
 when cordwood was loaded. The zstd family is a short file of its own, whose ratio means nothing: the budget for
 compressed logs bounds it. Linux only.
 """
@@ -59,9 +59,11 @@ def every_second_record_damaged(length: int) -> bytes:
 
 
 WHOLE = "whole log"
+WHOLE_EMPTY = "whole log, empty records"
 # The file of a length, and the dialect by which it is read: None where its content says it.
 FAMILIES: dict[str, tuple[Callable[[int], bytes], str | None]] = {
     WHOLE: (lambda length: log_of([b"x" * 93] * (length // 100)), None),
+    WHOLE_EMPTY: (lambda length: log_of([b""] * (length // 7)), None),
     "@ everywhere": (lambda length: b"@" * length, "leveldb"),
     "a record a block, then @": (lambda length: repeated(fragment(1, b"").ljust(BLOCK_LEN, b"@"), length), None),
     "English text": (lambda length: repeated(TEXT, length), "leveldb"),
@@ -129,10 +131,10 @@ def main() -> None:
     if options.measure:
         measure(*options.measure)
         return
-    plain = None
+    plain: dict[str, float] = {}
     row = "{:25} {:16} {:9} {:>8} {:>6} {:>12}"
     print(row.format("family", "verb", "policy", "ns/byte", "ratio", "memory, MiB"))
-    for family in dict.fromkeys([WHOLE, *(options.family or FAMILIES)]):
+    for family in dict.fromkeys([WHOLE, WHOLE_EMPTY, *(options.family or FAMILIES)]):
         make, dialect = FAMILIES[family]
         file = make(options.len << 20)
         for verb, policy in ((verb, policy) for verb, policies in VERBS.items() for policy in policies):
@@ -143,8 +145,9 @@ def main() -> None:
                 answer = subprocess.run(command, check=True, capture_output=True, text=True)
             seconds, memory = json.loads(answer.stdout)
             ns = seconds / len(file) * 1e9
-            plain = plain or ns
-            ratio = f"{ns / plain:.1f}"
+            plain.setdefault(family, ns)
+            base = WHOLE_EMPTY if "empty" in family else WHOLE
+            ratio = f"{ns / plain[base]:.1f}"
             print(row.format(family, verb, policy, f"{ns:.2f}", ratio, f"{memory / (1 << 20):.1f}"), flush=True)
 
 

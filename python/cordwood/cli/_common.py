@@ -362,14 +362,28 @@ def described(region: cordwood.SkippedRegion) -> str:
     return f"at {region.offset:,}: {counted(len(region), 'byte')} left out, {reason}{cause}"
 
 
+TOLD_MAX = 10
+"""So many regions of a file are reported one by one on stderr; `cordwood verify` lists them all."""
+
+
 def tell_skipped(name: str, regions: Iterable[cordwood.SkippedRegion]) -> Status:
-    """Reports each region that holds something which was not returned. Damage decides the exit status."""
+    """Reports the regions that hold something which was not returned. Damage decides the exit status."""
     status = Status.CLEAN
+    count, rest_len = 0, 0
     for region in regions:
-        if region.severity != cordwood.Severity.INFO:
-            complain(f"{shown(name)}: {described(region)}")
-        if region.severity == cordwood.Severity.CORRUPTION:
+        severity = region.severity
+        if severity == cordwood.Severity.CORRUPTION:
             status = Status.DAMAGE
+        elif severity == cordwood.Severity.INFO:
+            continue
+        count += 1
+        if count <= TOLD_MAX:
+            complain(f"{shown(name)}: {described(region)}")
+        else:
+            rest_len += len(region)
+    if count > TOLD_MAX:
+        rest = f"{counted(count - TOLD_MAX, 'more region')}, {counted(rest_len, 'byte')} left out"
+        complain(f"{shown(name)}: {rest}; to list them: cordwood verify")
     return status
 
 

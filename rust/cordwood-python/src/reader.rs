@@ -90,6 +90,18 @@ impl Logged {
         is_told
     }
 
+    /// Counts a region of which the logger is not told. `false`: it is to be told, and is not counted.
+    fn only_counts(&mut self, region: cordwood::SkippedRegion) -> bool {
+        let is_damage = region.reason.severity() == Severity::Corruption;
+        if is_damage && self.count < Self::COUNT_MAX {
+            return false;
+        }
+        if is_damage {
+            self.add(region);
+        }
+        true
+    }
+
     /// At the end of a reading: how many regions have only been counted, and how many bytes they have. The next reading begins.
     pub(crate) fn summary(&mut self) -> Option<(u64, u64)> {
         let Logged { count, len } = std::mem::take(self);
@@ -186,11 +198,7 @@ impl Open {
             None => {}
         }
         while self.end.is_none() {
-            // One step and one read at most: a long stretch without a record must not keep Ctrl-C waiting.
-            let step = py.detach(|| match self.reader.step_buffered() {
-                Ok(Step::NeedMore) => self.reader.fill().map(|()| Step::NeedMore),
-                step => step,
-            });
+            let step = py.detach(|| self.look_without_python());
             match step {
                 Ok(Step::Record(span)) => return Next::Record(span),
                 Ok(Step::Skipped(region)) => return Next::Skipped(region),
@@ -207,6 +215,24 @@ impl Open {
             }
         }
         Next::End
+    }
+
+    /// The next step that concerns anyone. Regions of which the logger is not told are counted here: they may be as short as a header.
+    ///
+    /// [`Step::NeedMore`] after one read, or after many regions: a long stretch without a record must not keep Ctrl-C waiting.
+    fn look_without_python(&mut self) -> Result<Step, cordwood::Error> {
+        const REGION_COUNT_MAX: u32 = 1 << 12;
+        for _ in 0..REGION_COUNT_MAX {
+            match self.reader.step_buffered()? {
+                Step::NeedMore => {
+                    self.reader.fill()?;
+                    break;
+                }
+                Step::Skipped(region) if self.logged.only_counts(region) => self.skip(region),
+                step => return Ok(step),
+            }
+        }
+        Ok(Step::NeedMore)
     }
 
     /// Goes to the position, to which threads have read ahead.

@@ -163,9 +163,10 @@ impl Ends {
         at >= self.zeros || self.is_hard_end(at)
     }
 
-    /// Whether a write that was to end at `end` may have been cut short by the end of the file.
-    fn is_torn(&self, end: usize) -> bool {
-        end > self.rest_len && end <= self.left
+    /// The first place for which [`is_end`](Self::is_end) holds. It holds for all after it.
+    fn first(&self) -> usize {
+        let trailer = (self.left + 1).saturating_sub(HEADER_LEN);
+        self.zeros.min(self.rest_len).min(trailer)
     }
 }
 
@@ -175,32 +176,43 @@ mod place {
     pub(super) const SOUND: u8 = 1;
     /// The same, or one damaged fragment whose length leads to such a place, or a torn write.
     pub(super) const PASSABLE: u8 = 2;
+    /// After the end of the file, where a write that was cut short may have been to end.
+    pub(super) const TORN: u8 = 4;
 }
 
-/// The first place behind the first byte at which a chain begins: sound fragments one after the other, up to an end.
+/// The first place after the first byte at which a chain begins: consecutive valid fragments, up to an end.
 ///
-/// From the back to the front, so that what follows a place is known when it is its turn, and each is looked at once.
+/// From the back to the front, so that what follows a place is known when it is its turn, and each is looked at once. Most bytes of a block
+/// lead nowhere, wherever their length points to: for them this is one look at a table, without a branch that depends on them.
 fn scan(dialect: &Dialect, rest: &[u8], ends: &Ends) -> Option<usize> {
+    let header_lens: [u8; 256] = std::array::from_fn(|kind| dialect.meaning(kind as u8).form.header_len() as u8);
     let scanner = Scanner::new(rest);
     let is_right = |at: usize, end: usize| scanner.sound(dialect, at).is_some_and(|sound| at + sound.end == end);
-    let mut places = vec![0; rest.len() + 1];
+    // Up to where the longest fragment that a header can state may end.
+    let mut places = vec![0; rest.len() + dialect.header_len_max() + usize::from(u16::MAX) + 1];
+    if ends.left > rest.len() {
+        places[rest.len() + 1..=ends.left].fill(place::TORN);
+    }
+    let first_end = ends.first();
+    places[first_end..=rest.len()].fill(place::SOUND | place::PASSABLE);
+    // Here a header was cut short.
+    let cut = (rest.len() + 1).saturating_sub(HEADER_LEN);
+    places[cut.min(first_end)..first_end].fill(place::PASSABLE);
+
     let mut first = None;
-    for at in (1..=rest.len()).rev() {
-        if ends.is_end(at) {
-            places[at] = place::SOUND | place::PASSABLE;
-            continue;
-        }
+    for at in (1..cut.min(first_end)).rev() {
         let Some(header) = header_at(rest, at) else {
-            // A header that was cut short.
-            places[at] = place::PASSABLE;
             continue;
         };
-        let end = at + dialect.meaning(header.kind).form.header_len() + usize::from(header.len);
-        let next = places.get(end).copied().unwrap_or(0);
+        let end = at + usize::from(header_lens[usize::from(header.kind)]) + usize::from(header.len);
+        let next = places[end];
+        if next == 0 {
+            continue;
+        }
         places[at] = if next & place::PASSABLE != 0 && !is_zero(header) && is_right(at, end) {
             first = Some(at);
             place::SOUND | place::PASSABLE
-        } else if next & place::SOUND != 0 || ends.is_torn(end) {
+        } else if next & (place::SOUND | place::TORN) != 0 {
             place::PASSABLE
         } else {
             0
@@ -275,6 +287,65 @@ mod tests {
         assert_eq!(resume_len(&[&bad, &good, &bad, &good]), 50 + good.len() + 50);
         assert_eq!(resume_len(&[&bad, &zeros]), 50 + zeros.len());
         assert_eq!(resume_len(&[&bad, torn]), 50 + torn.len());
+    }
+
+    /// [`scan`] as the rule says it, place by place.
+    fn naive_scan(dialect: &Dialect, rest: &[u8], ends: &Ends) -> Option<usize> {
+        let mut places = vec![(false, false); rest.len() + 1];
+        let mut first = None;
+        for at in (1..=rest.len()).rev() {
+            let Some(header) = header_at(rest, at).filter(|_| !ends.is_end(at)) else {
+                places[at] = (ends.is_end(at), true);
+                continue;
+            };
+            let end = at + dialect.meaning(header.kind).form.header_len() + usize::from(header.len);
+            let (is_sound, is_passable) = places.get(end).copied().unwrap_or_default();
+            let fragment = dialect.sound(&rest[at..], true).filter(|sound| at + sound.end == end);
+            if is_passable && !is_zero(header) && fragment.is_some() {
+                places[at] = (true, true);
+                first = Some(at);
+            } else {
+                let is_torn = end > rest.len() && end <= ends.left;
+                places[at] = (false, is_sound || is_torn);
+            }
+        }
+        first
+    }
+
+    /// Valid fragments with damage between them, and whole blocks of what may be headers; at the end of a block and of a file.
+    #[test]
+    fn the_search_finds_what_the_rule_says() {
+        let mut random = 1_u64;
+        let mut next = move |max: usize| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (random >> 33) as usize % max
+        };
+        let dialects = [Dialect::LEVELDB, Dialect::PEBBLE, Dialect::WANDB];
+        let mut found = 0;
+        for round in 0..600 {
+            let mut rest = vec![0xff; next(40)];
+            while rest.len() < 300 {
+                let mut one = fragment(next(13) as u8, &vec![next(3) as u8; next(30)]);
+                match next(8) {
+                    0 => one[next(7)] ^= 1 << next(8),
+                    1 => one.truncate(next(7)),
+                    2 => one = (0..next(60)).map(|_| next(13) as u8).collect(),
+                    _ => {}
+                }
+                rest.extend(one);
+            }
+            rest.resize(rest.len() + [0, 5, 20][next(3)], 0);
+            rest.truncate(rest.len() - next(12));
+            for left in [rest.len(), rest.len() + next(10), rest.len() + next(3000)] {
+                let ends = Ends::new(&rest, left);
+                for dialect in &dialects {
+                    let expected = naive_scan(dialect, &rest, &ends);
+                    assert_eq!(scan(dialect, &rest, &ends), expected, "{round} {dialect:?} {left}");
+                    found += usize::from(expected.is_some());
+                }
+            }
+        }
+        assert!(found > 1000, "{found} chains");
     }
 
     #[test]

@@ -168,6 +168,11 @@ impl Dialect {
             && matches!(self.kinds.meanings[1].role, Role::Fragment(Kind::Full))
     }
 
+    /// The length of the longest header.
+    pub(crate) const fn header_len_max(&self) -> usize {
+        self.kinds.header_len_max
+    }
+
     /// The most zeros with which a writer fills a block that has no room for a header.
     pub(crate) const fn trailer_len_max(self) -> usize {
         self.kinds.header_len_max - 1
