@@ -3,9 +3,9 @@
     python benches/python/hostile.py [--len MIB] [--family NAME]...
 
 Each measurement is one call in a fresh process. `ratio` compares its CPU time per byte with iterating over the records
-of a whole log of the same length: of records that take 100 bytes each, or as many as a fragment of the family. `memory` is how far the peak went above what the process had
-when cordwood was loaded. The zstd family is a short file of its own, whose ratio means nothing: the budget for
-compressed logs bounds it. Linux only.
+of a whole log of the same length: of records that take 100 bytes each, or as many as a fragment of the family. `memory`
+is how far the peak went above what the process had when cordwood was loaded. The zstd family is a short file, whose
+ratio means nothing: the budget for compressed logs bounds it. Linux only.
 """
 
 from __future__ import annotations
