@@ -158,7 +158,11 @@ fn records(told: &[Told]) -> Vec<Vec<u8>> {
 
 /// What a reader of the whole file tells.
 fn read(file: &[u8]) -> Vec<Told> {
-    let mut reader = Reader::from_slice(file, ReadOptions::default().with_on_corruption(OnCorruption::Skip));
+    read_with(file, ReadOptions::default().with_on_corruption(OnCorruption::Skip))
+}
+
+fn read_with(file: &[u8], options: ReadOptions) -> Vec<Told> {
+    let mut reader = Reader::from_slice(file, options);
     let mut told = Vec::new();
     while let Some(event) = reader.next_event().unwrap() {
         match event {
@@ -747,5 +751,35 @@ fn the_first_fragment_of_any_dialect_is_waited_for() {
                 "{wire:?}: {poll:?}"
             );
         }
+    }
+}
+
+/// In a run file before wandb-core 0.17.6 the header stands before the first block. Whether zeros in its place are
+/// damage, that block says.
+#[test]
+fn a_file_header_of_zeros_is_told_as_a_reader_of_the_whole_file_tells_it() {
+    let mut file = Vec::new();
+    let mut encoder = Encoder::with_dialect(0, Dialect::WANDB_OLD);
+    for len in [10, 20, 40_000, 30_000] {
+        encoder.encode(&vec![b'x'; len], &mut file);
+    }
+    let block_end = 7 + BLOCK_LEN;
+    let header_only = [vec![0; 7], file[7..].to_vec()].concat();
+    let whole_block = [vec![0; block_end], file[block_end..].to_vec()].concat();
+    let mut all_but_one_byte = whole_block.clone();
+    all_but_one_byte[block_end - 1] = 1;
+    let options = ReadOptions::default()
+        .with_dialect(Dialect::WANDB_OLD)
+        .with_on_corruption(OnCorruption::Skip);
+    for file in [header_only, whole_block, all_but_one_byte] {
+        let (_folder, path) = folder();
+        fs::write(&path, &file).unwrap();
+        let follow_options = FollowOptions::default()
+            .with_dialect(Dialect::WANDB_OLD)
+            .with_on_corruption(OnCorruption::Skip)
+            .with_retry(0, Duration::ZERO);
+        let mut told = Vec::new();
+        drain(&mut Follower::open(&path, follow_options).unwrap(), &mut told);
+        assert_eq!(told, read_with(&file, options.clone()));
     }
 }

@@ -570,7 +570,7 @@ impl Decoder {
         }
         // Whether nothing else is in the first block: then it was preallocated, and else the header was destroyed.
         let written_len = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
-        let block_end = prefix.len() + self.dialect.block_left(prefix.len() as u64);
+        let block_end = self.dialect.first_block_end();
         let first_block = window.at(0, block_end);
         let is_zero = written_len == 0 && first_block.iter().all(|&byte| byte == 0);
         let is_half_written = self.waits_at_faults && bytes != prefix && prefix.starts_with(&bytes[..written_len]);

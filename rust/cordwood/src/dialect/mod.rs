@@ -195,6 +195,11 @@ impl Dialect {
         offset.saturating_sub(self.grid_offset) / BLOCK_LEN as u64
     }
 
+    /// Where the first block ends.
+    pub(crate) const fn first_block_end(self) -> usize {
+        self.prefix.len() + self.block_left(self.prefix.len() as u64)
+    }
+
     /// Bytes from `offset` to the end of its block.
     #[inline]
     pub(crate) const fn block_left(&self, offset: u64) -> usize {

@@ -19,6 +19,9 @@ use crate::fragment::{Found, find};
 /// Bytes that are asked for at a time when there is much to catch up with. See `source::WINDOW_LEN`.
 const WINDOW_LEN: usize = 1 << 20;
 
+/// The least that is asked for: a block, and the file header that may stand before the first.
+const READ_LEN_MIN: usize = BLOCK_LEN + 16;
+
 /// Blocks behind zeros that one poll looks into, so that no poll takes long: those of 8 MiB.
 const PROBES_MAX: usize = 256;
 
@@ -638,7 +641,13 @@ impl Follower {
         let at = self.decoder.offset();
         // The block need not be whole. Its rest will be skipped whatever is written there, as it is by every reader of the whole file;
         // but it can be told only when it is there. Zeros in its place change nothing about what stands before them.
-        let left = self.decoder.dialect().block_left(at);
+        let dialect = self.decoder.dialect();
+        // A file header that stands before the first block is judged together with it.
+        let left = if at == 0 {
+            dialect.first_block_end()
+        } else {
+            dialect.block_left(at)
+        };
         let (window, there) = self.file.whole_block(at, left);
         self.decoder.set_waits_at_faults(false);
         let step = self.decoder.step(window);
@@ -845,8 +854,8 @@ impl LiveFile {
         // Much at a time only as long as all of it is of use: behind the end of what is written there may be a gigabyte of zeros.
         let used = usize::try_from(offset.saturating_sub(self.offset)).unwrap_or(usize::MAX);
         let was_of_use = self.len == self.read_len && used.saturating_add(BLOCK_LEN) > self.len;
-        let wanted = if was_of_use { self.read_len * 2 } else { BLOCK_LEN };
-        self.read_len = wanted.clamp(BLOCK_LEN, WINDOW_LEN);
+        let wanted = if was_of_use { self.read_len * 2 } else { READ_LEN_MIN };
+        self.read_len = wanted.clamp(READ_LEN_MIN, WINDOW_LEN);
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.resize(buffer.len().max(self.read_len), 0);
         (self.offset, self.len) = (offset, 0);
