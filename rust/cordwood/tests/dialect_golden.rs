@@ -168,6 +168,18 @@ fn swanlab_header_and_full() {
     check_both_ways(Dialect::SWANLAB, Dialect::SWANLAB, b"foo", file);
 }
 
+/// Where a record ends seven bytes before the end of a block, the next begins with a FIRST fragment without data. In a run
+/// file before wandb-core 0.17.6 it stands where a block begins in a newer one, which never begins with such a fragment.
+#[test]
+fn an_empty_first_fragment_ends_a_block_of_wandb() {
+    let mut file = b":W&B\xe1\xbe\x00".to_vec();
+    file.extend(Wire::Ieee.full(&[b'x'; 32_754]));
+    file.extend(Wire::Ieee.part(2, b""));
+    assert_eq!(file.len(), 32_768 + 7);
+    file.extend(Wire::Ieee.part(4, b"data"));
+    assert_eq!(detect(&file), Ok(Some(Dialect::WANDB_OLD)));
+}
+
 /// The header takes seven bytes of the first block; before wandb-core 0.17.6 it stood before the first block.
 #[test]
 fn both_grids_of_wandb() {

@@ -733,7 +733,11 @@ fn wandb_grid(head: &[u8], is_all: bool) -> Detection {
     let has_second_block_at = |begin: usize| {
         let block = head.get(begin..).unwrap_or_default();
         let block = &block[..block.len().min(BLOCK_LEN)];
-        Dialect::WANDB.sound(block, true).is_some()
+        // A FIRST fragment without data stands only at the end of a block.
+        let is_at_end = |sound: &Sound| sound.role == Role::Fragment(Kind::First) && sound.end == HEADER_LEN;
+        Dialect::WANDB
+            .sound(block, true)
+            .is_some_and(|sound| !is_at_end(&sound))
     };
     let prefix_len = Dialect::WANDB.prefix.len();
     let first = head
