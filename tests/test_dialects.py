@@ -122,6 +122,10 @@ def test_a_compressed_log_of_rocksdb(tmp_path):
         found = puts_in(reader)
         assert (reader.dialect.name, reader.dialect.zstd, reader.outcome.kind) == ("rocksdb", True, "clean")
         assert [region.reason for region in reader.skipped] == ["metadata"]
+        # The record that says how all others are compressed comes before them again.
+        reader.seek(0)
+        assert puts_in(reader) == found
+        assert {region.reason for region in reader.skipped} == {"metadata"}
     assert found == [(key, value + bytes(1000)) for key, value in expected_puts(RECORDS)]
 
 

@@ -314,6 +314,8 @@ impl Decoder {
         self.doubt = None;
         self.log_end = None;
         self.read_begin = offset;
+        // What a log says of itself before its first record stands at the beginning, and is read again there.
+        self.info.has_begun &= offset > 0;
         self.inflater.reset();
     }
 
