@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -33,6 +35,36 @@ def renamed(tmp_path: Path) -> Path:
 def console(*arguments: object) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "cordwood", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("zstd", [False, True])
+def test_the_number_is_found_after_damage(zstd: bool) -> None:
+    """Where the first record is damaged, the next block may be what an older log left: it is not returned as this log."""
+
+    def log(number: int, records: list[bytes]) -> bytes:
+        file = io.BytesIO()
+        with cordwood.Writer(file, "w", dialect=Dialect("rocksdb", log_number=number, zstd=zstd)) as writer:
+            writer.extend(records)
+        return file.getvalue()
+
+    numbers = random.Random(1)
+    records = [b"new%d" % index for index in range(10)]
+    own, older = log(4, records), log(3, [numbers.randbytes(300) for _ in range(400)])
+    assert len(older) > 3 * BLOCK_LEN
+    file = own + older[len(own) :]
+    detected = cordwood.detect(file)
+    assert detected is not None
+    assert (detected.log_number, detected.zstd) == (4, zstd)
+    assert list(cordwood.open(file)) == records
+    damaged = bytearray(file)
+    # The length of the first record; before it stands what says that records are compressed.
+    damaged[15 if zstd else 4] ^= 1
+    for dialect in None, "rocksdb":
+        for policy, expected in ("skip", []), ("salvage", records[1:]):
+            with cordwood.open(bytes(damaged), dialect=dialect, on_corruption=policy) as reader:
+                assert list(reader) == expected
+                assert reader.dialect.log_number == 4
+            assert cordwood.verify(bytes(damaged), dialect=dialect, on_corruption=policy).record_count == len(expected)
 
 
 def test_all_that_read_follow_the_same_rule(renamed: Path, tmp_path: Path) -> None:

@@ -783,3 +783,24 @@ fn a_file_header_of_zeros_is_told_as_a_reader_of_the_whole_file_tells_it() {
         assert_eq!(told, read_with(&file, options.clone()));
     }
 }
+
+/// A record that says how all others are compressed comes first. Its type is that of a longer header in another dialect, of
+/// which more would be waited for; its checksum says that it is none.
+#[test]
+fn metadata_before_the_first_record_is_not_waited_at() {
+    let metadata = b"\xe1\x2c\x08\xf8\x04\x00\x09\x07\x00\x00\x00";
+    let (_folder, path) = folder();
+    let mut file = metadata.to_vec();
+    file.extend(Wire::Recyclable(4).full(b""));
+    fs::write(&path, b"").unwrap();
+    let options = FollowOptions::default().with_retry(0, Duration::ZERO);
+    let mut follower = Follower::open(&path, options).unwrap();
+    for len in 1..file.len() {
+        fs::write(&path, &file[..len]).unwrap();
+        assert!(!matches!(follower.poll(), Ok(Poll::Record(_))), "{len} bytes");
+    }
+    fs::write(&path, &file).unwrap();
+    let mut told = Vec::new();
+    drain(&mut follower, &mut told);
+    assert_eq!(told.last(), Some(&Told::Record(11, 22, Vec::new())));
+}

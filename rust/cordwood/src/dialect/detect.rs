@@ -199,8 +199,15 @@ pub(crate) fn identify(
     let numbered = |dialect: Dialect| number.map_or(dialect, |number| dialect.with_log_number(number));
     match named.map(numbered) {
         Some(dialect) if offset > 0 || !is_open(dialect) => Detection::Dialect(dialect),
+        Some(dialect) if number.is_some() => match complete(dialect, bytes, is_last) {
+            Detection::Dialect(found) => Detection::Dialect(numbered(found)),
+            detection => detection,
+        },
         Some(dialect) => complete(dialect, bytes, is_last),
         None => match detect_at(bytes, offset, is_last) {
+            Detection::Dialect(dialect) if offset == 0 && number.is_none() && dialect.has_log_numbers() => {
+                complete(dialect, bytes, is_last)
+            }
             Detection::Dialect(dialect) => Detection::Dialect(numbered(dialect)),
             // The name says that an engine wrote a log there, so rather it is damaged.
             Detection::Foreign(Foreign::Unknown) if path.is_some_and(is_named_by_engine) => Detection::Unclear,
@@ -245,18 +252,18 @@ fn is_digits(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The named `dialect` with what the beginning of the file says: up to the first valid fragment of a record, in three blocks.
+/// `dialect` with what the beginning of the file says: up to the first valid fragment of a record at the beginning of a block, in three blocks.
 fn complete(dialect: Dialect, bytes: &[u8], is_last: bool) -> Detection {
     let head = &bytes[..bytes.len().min(DETECT_LEN)];
     let is_all = is_last || head.len() == DETECT_LEN;
-    if dialect.log_number().is_none()
-        && let Some(number) = dialect.number_of_empty_log(head)
-    {
+    if let Some(number) = dialect.number_of_empty_log(head) {
         return Detection::Dialect(dialect.with_log_number(number));
     }
     let mut found = dialect;
+    let (mut number, mut number_after_damage) = (None, None);
     let mut begin = 0;
-    while begin < head.len() {
+    let mut is_found = false;
+    while begin < head.len() && !is_found {
         let left = dialect.block_left(begin as u64);
         let block = &head[begin..];
         let block = &block[..block.len().min(left)];
@@ -264,32 +271,33 @@ fn complete(dialect: Dialect, bytes: &[u8], is_last: bool) -> Detection {
             if block.len() < left && !is_all {
                 return Detection::NeedMore;
             }
+            let after_damage = behind_damage(block).and_then(|(_, dialect)| dialect.log_number());
+            number_after_damage = number_after_damage.or(after_damage);
             begin += left;
             continue;
         };
-        if found.log_number().is_none()
-            && let Some(number) = Dialect::log_number_at(block, sound.form)
-        {
-            found = found.with_log_number(number);
-        }
+        number = number.or_else(|| Dialect::log_number_at(block, sound.form));
         if sound.role == Role::Metadata(Metadata::SetCompression)
             && block[HEADER_LEN..sound.end] == super::rocksdb::ZSTD
         {
             found = found.with_zstd();
         }
-        if matches!(sound.role, Role::Fragment(_)) {
-            return if dialect.sound(head, true).is_some() {
-                Detection::Dialect(found)
-            } else if is_all {
-                Detection::Dialect(with_compression(found, head))
-            } else {
-                Detection::NeedMore
-            };
-        }
+        is_found = matches!(sound.role, Role::Fragment(_));
         begin += sound.end;
     }
-    if is_all {
+    if !is_found && !is_all {
+        return Detection::NeedMore;
+    }
+    // What follows damage may be of a log that a record holds, so the beginning of a block outranks it. But a block after the damage may be what
+    // an older log left, and the numbers of logs increase.
+    let is_unnumbered = is_found && number.is_none();
+    if let Some(number) = number.max(number_after_damage).filter(|_| !is_unnumbered) {
+        found = found.with_log_number(number);
+    }
+    if !is_found || dialect.sound(head, true).is_some() {
         Detection::Dialect(found)
+    } else if is_all {
+        Detection::Dialect(with_compression(found, head))
     } else {
         Detection::NeedMore
     }
@@ -432,10 +440,18 @@ fn first_fragments(header: Header) -> impl Iterator<Item = (Form, usize)> {
 
 /// Whether `head` may end within the first fragment of a log that is still being written. What is in that fragment says nothing of the log: a record
 /// may hold a log itself.
-pub(crate) fn ends_in_first_fragment(head: &[u8]) -> bool {
-    head.first_chunk()
-        .map(Header::decode)
-        .is_some_and(|header| first_fragments(header).any(|(_, end)| end > head.len()))
+pub(crate) fn ends_in_first_fragment(mut head: &[u8]) -> bool {
+    let has_begun = !head.is_empty();
+    // RocksDB's metadata comes before all records, and has no log number.
+    while let Some(sound) = Dialect::ROCKSDB.sound(head, true)
+        && matches!(sound.role, Role::Metadata(_))
+    {
+        head = &head[sound.end..];
+    }
+    match head.first_chunk().map(Header::decode) {
+        Some(header) => first_fragments(header).any(|(_, end)| end > head.len()),
+        None => has_begun && head.is_empty(),
+    }
 }
 
 /// Whether the first fragment is valid but for its type, in which one bit or more is wrong, or the end trailer of a log without records is right but for
