@@ -355,7 +355,7 @@ impl LogBefore<'_> {
         while let Some(whole) = self.dialect.sound(torn, true) {
             torn = &torn[whole.end..];
         }
-        if torn.len() < HEADER_LEN && !tail.has_fragment {
+        if bytes.len() < HEADER_LEN && !tail.has_fragment {
             // The type of the first header is missing. Zero is none, and completes nothing; another byte could make the file look like no log.
             return Ok(0);
         }
