@@ -12,7 +12,7 @@
 //! let mut writer = Writer::new(Vec::new());
 //! assert_eq!(writer.append(b"one")?, 0);
 //! assert_eq!(writer.append(b"two")?, 10); // the offset of the record's first header
-//! let file = writer.into_inner()?;
+//! let file = writer.finish()?;
 //!
 //! let mut reader = Reader::from_slice(&file, ReadOptions::default());
 //! let mut records = Vec::new();

@@ -572,6 +572,7 @@ impl LogFile {
     /// Writes all records so far and, if the [policy](LogFileOptions::sync) is not [`SyncPolicy::Never`], waits until they are on the disk.
     /// Other threads that wait for a sync are waited for. Then the file is given up, and another writer may have it. Every later call fails with
     /// [`Error::Closed`], but a further `close` and those that only ask. A second `close` waits until the first has given the file up.
+    /// It does not take the log, as [`Writer::finish`](super::Writer::finish) does, since threads may share it.
     ///
     /// In a forked child nothing is written and the lock stays: only the child's copy of the descriptor is closed.
     ///
@@ -626,7 +627,7 @@ impl LogFile {
         let State { encoder, buffer, .. } = &mut *state;
         // What a file of this dialect begins with, if there is no record, and what closes it.
         encoder.begin(buffer);
-        encoder.finish(buffer);
+        encoder.end(buffer);
         self.write_out(&mut state)?;
         if self.options.preallocate_len > 0
             && let Some(storage) = &state.storage

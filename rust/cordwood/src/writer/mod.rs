@@ -25,8 +25,8 @@ const BUFFER_LEN: usize = 1 << 20;
 
 /// Writes records to any [`Write`]. For a file on disk there is [`LogFile`].
 ///
-/// Records are gathered in a buffer and written about 1 MiB at a time; [`flush`](Writer::flush) and
-/// [`into_inner`](Writer::into_inner) write the rest. **A writer that is dropped without either loses what is in its buffer**: drop cannot
+/// Records are gathered in a buffer and written about 1 MiB at a time; [`flush`](Writer::flush),
+/// [`finish`](Writer::finish) and [`into_inner`](Writer::into_inner) write the rest. **A writer that is dropped without any of them loses what is in its buffer**: drop cannot
 /// report that a write failed, so it does not try.
 ///
 /// After a failed write nobody knows how much of the buffer arrived, so every later call fails too.
@@ -36,7 +36,7 @@ const BUFFER_LEN: usize = 1 << 20;
 /// let mut writer = Writer::new(Vec::new());
 /// writer.append(b"hello")?;
 /// assert_eq!(writer.offset(), 7 + 5);
-/// let file = writer.into_inner()?;
+/// let file = writer.finish()?;
 /// assert_eq!(file.len(), 12);
 /// # Ok::<(), std::io::Error>(())
 /// ```
@@ -174,6 +174,11 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
+    /// The sink. What has been appended since the last flush may not have reached it.
+    pub fn get_ref(&self) -> &W {
+        &self.sink
+    }
+
     /// The sink. What has been appended since the last flush may not have reached it; do not write to it.
     pub fn get_mut(&mut self) -> &mut W {
         &mut self.sink
@@ -184,26 +189,36 @@ impl<W: Write> Writer<W> {
         self.has_failed
     }
 
-    /// Closes the log with the trailer that its dialect has, if any, and flushes. Nothing may be appended after that.
+    /// Ends the log with the trailer that its dialect has, if any, flushes, and gives the sink back. It takes the writer, since nothing
+    /// may be appended after the trailer. A file that is to be appended to later needs [`into_inner`](Self::into_inner), which writes
+    /// no trailer.
     ///
     /// ```
     /// use cordwood_log::{Dialect, Writer};
-    /// let mut writer = Writer::with_dialect(Vec::new(), 0, Dialect::PEBBLE.with_log_number(1));
-    /// writer.finish()?;
-    /// assert_eq!(writer.into_inner()?, b"\x00\x00\x00\x00\x00\x00\x05\x02\x00\x00\x00");
+    /// let writer = Writer::with_dialect(Vec::new(), 0, Dialect::PEBBLE.with_log_number(1));
+    /// assert_eq!(writer.finish()?, b"\x00\x00\x00\x00\x00\x00\x05\x02\x00\x00\x00");
     /// # Ok::<(), std::io::Error>(())
     /// ```
     ///
     /// # Errors
     ///
-    /// What the sink says.
-    pub fn finish(&mut self) -> io::Result<()> {
+    /// What the sink says; the sink is then lost.
+    pub fn finish(mut self) -> io::Result<W> {
         self.check()?;
-        self.encoder.finish(&mut self.buffer);
-        self.flush()
+        self.encoder.end(&mut self.buffer);
+        self.into_inner()
     }
 
-    /// Flushes and gives the sink back.
+    /// Flushes and gives the sink back, without the trailer that [`finish`](Self::finish) writes.
+    ///
+    /// ```
+    /// use cordwood_log::Writer;
+    /// let mut writer = Writer::new(Vec::new());
+    /// writer.append(b"one")?;
+    /// assert_eq!(writer.get_ref().len(), 0);
+    /// assert_eq!(writer.into_inner()?.len(), 10);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     ///
     /// # Errors
     ///

@@ -157,7 +157,7 @@ fn recycle_log() {
         let mut log = write(dialect, &records);
         let is_closed = number % 3 > 0;
         if is_closed {
-            let mut encoder = Encoder::with_dialect(log.len() as u64, dialect);
+            let encoder = Encoder::with_dialect(log.len() as u64, dialect);
             encoder.finish(&mut log);
         }
         buffer[..log.len()].copy_from_slice(&log);
