@@ -23,11 +23,14 @@ pub use storage::{FileId, Storage};
 /// Bytes that are gathered before they are written.
 const BUFFER_LEN: usize = 1 << 20;
 
+const HAS_SINK: &str = "only what takes the whole writer takes its sink";
+
 /// Writes records to any [`Write`]. For a file on disk there is [`LogFile`].
 ///
 /// Records are gathered in a buffer and written about 1 MiB at a time; [`flush`](Writer::flush),
-/// [`finish`](Writer::finish) and [`into_inner`](Writer::into_inner) write the rest. **A writer that is dropped without any of them loses what is in its buffer**: drop cannot
-/// report that a write failed, so it does not try.
+/// [`finish`](Writer::finish) and [`into_inner`](Writer::into_inner) write the rest. **Call `finish` or `into_inner` to learn whether all
+/// was written**: a writer that is dropped without either tries to write what is in its buffer, and nobody hears of it if that fails. It does
+/// not try after a failure, nor in a forked child, whose copy of the buffer is for its parent to write; and it writes no trailer.
 ///
 /// After a failed write nobody knows how much of the buffer arrived, so every later call fails too.
 ///
@@ -42,11 +45,14 @@ const BUFFER_LEN: usize = 1 << 20;
 /// ```
 #[derive(Debug)]
 pub struct Writer<W: Write> {
-    sink: W,
+    /// `None` only when it is given back: what drops the writer then has nothing to write.
+    sink: Option<W>,
     encoder: Encoder,
     buffer: Vec<u8>,
     record_len_max: u64,
     has_failed: bool,
+    /// The process that made it.
+    owner: u64,
 }
 
 impl<W: Write> Writer<W> {
@@ -78,11 +84,12 @@ impl<W: Write> Writer<W> {
         let mut buffer = Vec::new();
         encoder.begin(&mut buffer);
         Writer {
-            sink,
+            sink: Some(sink),
             encoder,
             buffer,
             record_len_max: RECORD_LEN_MAX,
             has_failed: false,
+            owner: Process::current().number(),
         }
     }
 
@@ -139,10 +146,7 @@ impl<W: Write> Writer<W> {
     pub fn flush(&mut self) -> io::Result<()> {
         self.check()?;
         self.write_out()?;
-        self.has_failed = true;
-        self.sink.flush()?;
-        self.has_failed = false;
-        Ok(())
+        self.with_sink(W::flush)
     }
 
     /// Bytes that have been appended and not yet been written to the sink.
@@ -168,20 +172,17 @@ impl<W: Write> Writer<W> {
     /// What the sink or `sync` says.
     pub fn sync_with(&mut self, sync: impl FnOnce(&mut W) -> io::Result<()>) -> io::Result<()> {
         self.flush()?;
-        self.has_failed = true;
-        sync(&mut self.sink)?;
-        self.has_failed = false;
-        Ok(())
+        self.with_sink(sync)
     }
 
     /// The sink. What has been appended since the last flush may not have reached it.
     pub fn get_ref(&self) -> &W {
-        &self.sink
+        self.sink.as_ref().expect(HAS_SINK)
     }
 
     /// The sink. What has been appended since the last flush may not have reached it; do not write to it.
     pub fn get_mut(&mut self) -> &mut W {
-        &mut self.sink
+        self.sink.as_mut().expect(HAS_SINK)
     }
 
     /// Whether a write or a sync has failed, so that every further call fails too.
@@ -225,7 +226,7 @@ impl<W: Write> Writer<W> {
     /// What the sink says; the sink is then lost.
     pub fn into_inner(mut self) -> io::Result<W> {
         self.flush()?;
-        Ok(self.sink)
+        Ok(self.sink.take().expect(HAS_SINK))
     }
 
     #[cold]
@@ -249,12 +250,32 @@ impl<W: Write> Writer<W> {
     }
 
     fn write_out(&mut self) -> io::Result<()> {
-        self.has_failed = true;
-        self.sink.write_all(&self.buffer)?;
-        self.has_failed = false;
+        let buffer = std::mem::take(&mut self.buffer);
+        let written = self.with_sink(|sink| sink.write_all(&buffer));
+        self.buffer = buffer;
+        written?;
         self.buffer.clear();
         // One huge record must not keep its memory for the life of the writer.
         self.buffer.shrink_to(2 * BUFFER_LEN);
         Ok(())
+    }
+
+    /// Does something to the sink. If it fails or panics, the writer has failed.
+    fn with_sink(&mut self, work: impl FnOnce(&mut W) -> io::Result<()>) -> io::Result<()> {
+        self.has_failed = true;
+        work(self.get_mut())?;
+        self.has_failed = false;
+        Ok(())
+    }
+}
+
+/// Tries to write what nobody flushed, as `BufWriter` does.
+impl<W: Write> Drop for Writer<W> {
+    fn drop(&mut self) {
+        let is_here = Process::current().number() == self.owner;
+        if self.sink.is_some() && !self.has_failed && is_here {
+            // There is nobody to tell. `finish` and `into_inner` say what failed.
+            let _ = self.flush();
+        }
     }
 }
