@@ -7,6 +7,7 @@ use crate::salvage::true_len;
 
 /// What part of a fragment a byte belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum FragmentPart {
     /// The masked checksum, bytes 0 to 3 of the header.
     Checksum,

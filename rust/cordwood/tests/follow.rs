@@ -394,6 +394,7 @@ fn damage_with_a_sound_block_behind_it_is_told_at_once() {
         Err(Error::Corruption {
             path: Some(named),
             region,
+            ..
         }) => {
             assert_eq!(named, path);
             assert_eq!((region.begin, region.end), (0, BLOCK_LEN as u64));

@@ -15,6 +15,7 @@ impl From<Record<'_>> for Event {
             end_offset,
             data,
             is_salvaged,
+            ..
         } = record;
         Event::Record {
             offset,

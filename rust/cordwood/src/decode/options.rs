@@ -4,6 +4,7 @@ use crate::dialect::{Dialect, is_open};
 
 /// What a reader does with damage: a [`SkippedRegion`](crate::SkippedRegion) of [`Severity::Corruption`](crate::Severity::Corruption).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum OnCorruption {
     /// It is an [`Error::Corruption`](crate::Error::Corruption); the next call goes on behind it.
     #[default]

@@ -177,6 +177,7 @@ impl NotYet {
 
 /// What a [`Follower`] answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Poll<'a> {
     /// A record.
     Record(Record<'a>),

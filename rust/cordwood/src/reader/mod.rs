@@ -19,6 +19,7 @@ use crate::log_info::LogInfo;
 
 /// A record: its bytes and where it stands in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Record<'a> {
     /// File offset of the first fragment's header.
     pub offset: u64,
@@ -31,6 +32,8 @@ pub struct Record<'a> {
 }
 
 /// What stands in a file, in the order of the offsets.
+///
+/// Exhaustive: bytes are returned or they are not, and whoever matches on it misses none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event<'a> {
     /// A record.
