@@ -399,7 +399,7 @@ impl Follower {
 
 impl Follower {
     fn open(py: Python<'_>, path: PathBuf, options: FollowOptions, timeout: Option<Duration>) -> PyResult<Self> {
-        let raises = options.on_corruption == cordwood::OnCorruption::Raise;
+        let raises = options.on_corruption == cordwood::OnCorruption::Fail;
         let follower = py
             .detach(|| cordwood::Follower::open(&path, options))
             .map_err(|error| to_python(py, error, Some(&path)))?;

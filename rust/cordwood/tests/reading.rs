@@ -103,9 +103,7 @@ fn a_window_at_the_end_of_all_offsets() {
     for bytes in [&fragment(1, b"foo")[..], &damaged, &[0; 20], b"junk", &[]] {
         for offset in [u64::MAX, u64::MAX - 5, u64::MAX - BLOCK as u64] {
             for policy in [OnCorruption::Skip, OnCorruption::Salvage] {
-                let options = ReadOptions::default()
-                    .with_range(offset, None)
-                    .with_on_corruption(policy);
+                let options = ReadOptions::default().with_range(offset..).with_on_corruption(policy);
                 let mut decoder = Decoder::new(&options);
                 let window = Window {
                     offset,
@@ -379,7 +377,7 @@ fn salvage_returns_a_superset_of_skip() {
         all.push(skip().with_dialect(dialect).with_verify_checksums(false));
         let start = random.below(file.len().max(1)) as u64;
         let end = start + random.below(2 * BLOCK) as u64;
-        all.push(skip().with_dialect(dialect).with_range(start, Some(end)));
+        all.push(skip().with_dialect(dialect).with_range(start..end));
         all.push(skip().with_dialect(dialect).with_record_len_max(100));
         for options in all {
             if Reader::from_slice(&file, options.clone()).dialect().is_err() {
@@ -568,7 +566,7 @@ fn ranges_of_a_recycled_log_report_no_damage() -> Result<(), Box<dyn std::error:
             for step in [BLOCK, 2 * BLOCK, 50_000, file.len()] {
                 let mut found = 0;
                 for start in (0..file.len()).step_by(step) {
-                    let mut options = skip().with_range(start as u64, Some((start + step) as u64));
+                    let mut options = skip().with_range(start as u64..(start + step) as u64);
                     options.dialect = dialect;
                     let (events, end) = read_all(&mut Reader::open(&path, options.clone())?);
                     for event in &events {
@@ -605,7 +603,7 @@ fn a_lost_write_is_reported_by_a_range() {
     let options = |start: usize, end: usize| {
         skip()
             .with_dialect(Dialect::RECYCLABLE.with_log_number(7))
-            .with_range(start as u64, Some(end as u64))
+            .with_range(start as u64..end as u64)
     };
     let has_lost = |start, end| read(&file, &options(start, end)).1.contains(&"lost_write");
     assert!(has_lost(0, file.len()));
@@ -620,7 +618,7 @@ fn a_lost_write_is_reported_by_a_range() {
 fn a_range_takes_the_number_of_the_file() -> Result<(), cordwood_log::Error> {
     let (file, _) = recycled(70_000);
     for dialect in numbered_dialects() {
-        let mut options = skip().with_range(5 * BLOCK as u64, None);
+        let mut options = skip().with_range(5 * BLOCK as u64..);
         options.dialect = dialect;
         let slice = read_all(&mut Reader::from_slice(&file, options.clone())).0;
         let stream = read_all(&mut Reader::new(file.as_slice(), options)).0;
@@ -662,14 +660,14 @@ mod compressed {
         let written: std::collections::HashSet<_> = records.iter().collect();
         let mut count = 0;
         for policy in [
-            OnCorruption::Raise,
+            OnCorruption::Fail,
             OnCorruption::Skip,
             OnCorruption::Stop,
             OnCorruption::Salvage,
         ] {
             let options = ReadOptions::default().with_on_corruption(policy);
             for options in [options.clone(), options.clone().with_dialect(Dialect::ROCKSDB)] {
-                for options in [options.clone(), options.with_range(70_000, None)] {
+                for options in [options.clone(), options.with_range(70_000..)] {
                     let found = read(file, &options).0;
                     for (offset, data) in &found {
                         assert!(written.contains(data), "{what}: {policy:?} returns a frame at {offset}");

@@ -963,8 +963,8 @@ mod tests {
         for file in [&file, &damaged] {
             for options in [
                 skip.clone(),
-                skip.clone().with_range(10, Some(70_000)),
-                skip.clone().with_range(32_768, Some(65_536)),
+                skip.clone().with_range(10..70_000),
+                skip.clone().with_range(32_768..65_536),
                 skip.clone().with_record_len_max(50),
                 skip.clone().with_verify_checksums(false),
                 ReadOptions::default().with_on_corruption(OnCorruption::Stop),

@@ -73,7 +73,7 @@ pub struct Reader<S> {
     undetected: Option<ReadOptions>,
     /// The dialect was looked for, and nothing showed it.
     is_unclear: bool,
-    raises: bool,
+    fails: bool,
     range_end: Option<u64>,
     end: Option<End>,
     path: Option<PathBuf>,
@@ -166,7 +166,7 @@ impl<R: Read> Reader<StreamSource<R>> {
         let Reader {
             source,
             decoder,
-            raises,
+            fails,
             range_end,
             end,
             path,
@@ -176,7 +176,7 @@ impl<R: Read> Reader<StreamSource<R>> {
         Reader {
             source: change(source),
             decoder,
-            raises,
+            fails,
             range_end,
             end,
             path,
@@ -201,7 +201,7 @@ impl<S: Source> Reader<S> {
         Reader {
             source,
             decoder: Decoder::new(&options),
-            raises: options.on_corruption == OnCorruption::Raise,
+            fails: options.on_corruption == OnCorruption::Fail,
             range_end: options.end,
             end: None,
             path: None,
@@ -329,7 +329,7 @@ impl<S: Source> Reader<S> {
     /// * [`Error::Io`] if the source cannot be read, or, of the kind [`OutOfMemory`](std::io::ErrorKind::OutOfMemory), if there is not memory enough
     ///   for a record; a further call tries again.
     /// * [`Error::OverBudget`] if the next record of a compressed log decompresses to too much; a further call says the same.
-    /// * [`Error::Corruption`] in place of an event that is damage, under [`OnCorruption::Raise`]; a further call goes on behind it.
+    /// * [`Error::Corruption`] in place of an event that is damage, under [`OnCorruption::Fail`]; a further call goes on behind it.
     pub fn next_event(&mut self) -> Result<Option<Event<'_>>, Error> {
         match self.step()? {
             Step::Record(span) => Ok(Some(Event::Record(self.record(span)))),
@@ -413,7 +413,7 @@ impl<S: Source> Reader<S> {
             return Ok(Step::NeedMore);
         }
         match self.decoder.step(self.source.window()) {
-            Step::Skipped(region) if self.raises && region.reason.severity() == Severity::Corruption => {
+            Step::Skipped(region) if self.fails && region.reason.severity() == Severity::Corruption => {
                 Err(Error::Corruption {
                     path: self.path.clone(),
                     region,

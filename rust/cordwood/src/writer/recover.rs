@@ -422,7 +422,7 @@ impl LogBefore<'_> {
         let source = StreamSource::new(read, offset).with_len(self.file_len);
         let read_options = ReadOptions::default()
             .with_on_corruption(OnCorruption::Skip)
-            .with_range(offset, None)
+            .with_range(offset..)
             .with_dialect(dialect)
             // What could be written can be appended to.
             .with_record_len_max(u64::MAX);

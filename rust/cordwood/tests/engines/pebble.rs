@@ -100,9 +100,7 @@ fn corrupt_block() {
 
 /// Where the records begin that a reader of the range from `start` returns.
 fn offsets_from(file: &[u8], start: u64) -> Vec<u64> {
-    let options = ReadOptions::default()
-        .with_dialect(Dialect::PEBBLE)
-        .with_range(start, None);
+    let options = ReadOptions::default().with_dialect(Dialect::PEBBLE).with_range(start..);
     super::read_with(options, file).offsets
 }
 
