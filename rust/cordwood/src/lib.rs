@@ -84,7 +84,9 @@ pub use format::{
     trailer_len,
 };
 pub use log_info::{LogInfo, Predecessor};
-pub use reader::{Event, FileReader, Reader, Record, RecordBatch, SliceSource, Source, StreamSource};
+pub use reader::{
+    Event, FileReader, OwnedRecord, Reader, Record, RecordBatch, Records, SeekSource, SliceSource, Source, StreamSource,
+};
 pub use reader::{FollowOptions, Follower, NotYet, Poll, WaitReason};
 #[doc(hidden)]
 pub use writer::{FileId, Process, Storage};

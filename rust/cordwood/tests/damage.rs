@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::thread;
 
 use cordwood_log::{
-    BLOCK_LEN, BitFlip, Encoder, End, Error, Event, FRAGMENT_LEN_MAX, FragmentPart, HEADER_LEN, Header, OnCorruption,
-    ReadOptions, Reader, Reason, Severity, SkippedRegion, TRAILER_LEN_MAX, Writer, verbs,
+    BLOCK_LEN, BitFlip, Dialect, Encoder, End, Error, Event, FRAGMENT_LEN_MAX, FragmentPart, HEADER_LEN, Header,
+    OnCorruption, ReadOptions, Reader, Reason, Severity, SkippedRegion, TRAILER_LEN_MAX, Writer, verbs,
 };
 
 const POLICIES: [OnCorruption; 4] = [
@@ -295,7 +295,7 @@ fn check_flip(log: &Log, bytes: &[u8], offset: usize, bit: u8) {
         6 => FragmentPart::Kind,
         _ => FragmentPart::Payload,
     };
-    let found = cordwood_log::locate_bit_flip(rest, at as u64);
+    let found = cordwood_log::locate_bit_flip(rest, at as u64, Dialect::LEVELDB);
     let found = found.map(|BitFlip { offset, bit, part, .. }| (offset, bit, part));
     assert_eq!(found, Some((offset as u64, bit, part)));
 }

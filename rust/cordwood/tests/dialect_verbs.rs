@@ -351,7 +351,7 @@ mod budget {
                             "{error}"
                         );
                     }
-                    reader.seek(offsets[0]);
+                    reader.seek(offsets[0]).unwrap();
                 }
                 let error = verbs::verify(&mut Reader::from_slice(&file, options.clone())).unwrap_err();
                 assert!(is_refused(&error), "{error}");

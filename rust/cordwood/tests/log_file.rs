@@ -764,3 +764,29 @@ fn a_record_that_is_too_long_is_not_written() {
         assert!(!writer.has_failed());
     }
 }
+
+/// It writes what single appends write, and stops where they would fail.
+#[test]
+fn a_writer_extends_as_it_appends() -> io::Result<()> {
+    for dialect in [Dialect::LEVELDB, Dialect::WANDB] {
+        let records: Vec<Vec<u8>> = (0..3_000).map(|i| vec![i as u8; i * 7 % 900]).collect();
+        let mut one = Writer::with_dialect(Vec::new(), 0, dialect);
+        for record in &records {
+            one.append(record)?;
+        }
+        let mut all = Writer::with_dialect(Vec::new(), 0, dialect);
+        assert_eq!(all.extend(&records)?, 3_000);
+        assert_eq!(all.offset(), one.offset());
+        assert!(all.buffered_len() < 1 << 20, "it writes on the way");
+        assert!(all.finish()? == one.finish()?);
+    }
+    let mut writer = Writer::new(Vec::new()).with_record_len_max(3);
+    let refused = writer.extend(["one", "three", "two"]).unwrap_err();
+    assert!(matches!(
+        refused.downcast::<Error>(),
+        Ok(Error::RecordTooLarge { record_len: 5, .. })
+    ));
+    assert_eq!(writer.extend(["two"])?, 1);
+    assert_eq!(records(&writer.finish()?), [b"one", b"two"]);
+    Ok(())
+}

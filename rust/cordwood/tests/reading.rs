@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use common::{Found, fragment, read_all};
 use cordwood_log::{
-    Decoder, Dialect, Error, FollowOptions, Follower, NotYet, OnCorruption, Poll, ReadOptions, Reader, Severity, Step,
-    WaitReason, Window, detect, detect_named, locate_bit_flip, verbs,
+    Decoder, Dialect, Encoder, Error, FollowOptions, Follower, NotYet, OnCorruption, Poll, ReadOptions, Reader,
+    SeekSource, Severity, Step, WaitReason, Window, detect, detect_named, locate_bit_flip, verbs,
 };
 use wire::Wire;
 
@@ -118,7 +118,7 @@ fn a_window_at_the_end_of_all_offsets() {
             }
         }
     }
-    let flip = locate_bit_flip(&damaged, u64::MAX).expect("one bit");
+    let flip = locate_bit_flip(&damaged, u64::MAX, Dialect::LEVELDB).expect("one bit");
     assert_eq!(flip.offset, u64::MAX);
 }
 
@@ -731,4 +731,64 @@ fn causes_are_not_part_of_the_message_again() {
     let as_io = std::io::Error::from(missing);
     assert_eq!(as_io.kind(), std::io::ErrorKind::NotFound);
     assert!(as_io.to_string().starts_with("no such file: "), "{as_io}");
+}
+
+/// Damage is one item, and what follows it the next. Any other error, which would come again, is the last.
+#[test]
+fn an_iterator_of_records_goes_on_after_damage_and_ends_at_other_errors() {
+    let mut file = Vec::new();
+    let mut encoder = Encoder::new(0);
+    let mut begins = Vec::new();
+    for byte in 0..3 {
+        begins.push(encoder.encode(&[byte; 20_000], &mut file));
+    }
+    file[20_000] ^= 1;
+    let mut reader = Reader::from_slice(&file, ReadOptions::default());
+    let mut items = reader.records();
+    // The damaged block, and the rest of the record that began in it.
+    for _ in 0..2 {
+        assert!(matches!(items.next(), Some(Err(Error::Corruption { .. }))));
+    }
+    let found: Vec<_> = items.by_ref().map(Result::unwrap).collect();
+    let [third] = &found[..] else { panic!("{found:?}") };
+    assert_eq!((third.offset, third.end_offset), (begins[2], file.len() as u64));
+    assert!(third.data == [2; 20_000] && !third.is_salvaged);
+    assert!(items.next().is_none());
+
+    let mut reader = Reader::from_slice(
+        b"%PDF-1.7 and more, which is no log of any dialect",
+        ReadOptions::default(),
+    );
+    let mut items = reader.records();
+    assert!(matches!(items.next(), Some(Err(Error::Foreign { .. }))));
+    assert!(items.next().is_none());
+    assert!(reader.next_record().is_err());
+}
+
+/// One call for a file in memory, a stream and a file on disk.
+#[test]
+fn every_source_seeks_alike() -> Result<(), Error> {
+    fn third<S: SeekSource>(mut reader: Reader<S>) -> Result<Vec<u8>, Error> {
+        while reader.next_record()?.is_some() {}
+        reader.seek(20)?;
+        let record = reader.next_record()?.expect("three records");
+        assert_eq!(record.offset, 20);
+        Ok(record.data.to_vec())
+    }
+    let mut file = Vec::new();
+    let mut encoder = Encoder::new(0);
+    for record in ["one", "two", "abc"] {
+        encoder.encode(record.as_bytes(), &mut file);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("example.log");
+    std::fs::write(&path, &file).unwrap();
+    let options = ReadOptions::default();
+    assert_eq!(third(Reader::from_slice(&file, options.clone()))?, b"abc");
+    assert_eq!(
+        third(Reader::new(std::io::Cursor::new(&file), options.clone()))?,
+        b"abc"
+    );
+    assert_eq!(third(Reader::open(&path, options)?)?, b"abc");
+    Ok(())
 }

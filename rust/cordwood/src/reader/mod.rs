@@ -2,19 +2,21 @@
 
 mod follow;
 mod record_batch;
+mod records;
 mod source;
 
-use std::io::{Read, Seek};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 pub use follow::{FollowOptions, Follower, NotYet, Poll, WaitReason};
 pub use record_batch::RecordBatch;
-pub use source::{FileReader, SliceSource, Source, StreamSource};
+pub use records::{OwnedRecord, Records};
+pub use source::{FileReader, SeekSource, SliceSource, Source, StreamSource};
 
 use crate::decode::{Decoder, End, OnCorruption, ReadOptions, RecordSpan, Refused, Step, Stored};
 use crate::dialect::{Detection, Dialect, identify, of_rest};
 use crate::error::{Error, Reason, Severity, SkippedRegion};
-use crate::flip::{BitFlip, locate_in};
+use crate::flip::{BitFlip, locate_bit_flip};
 use crate::log_info::LogInfo;
 
 /// A record: its bytes and where it stands in the file.
@@ -48,8 +50,8 @@ pub enum Event<'a> {
 /// * [`open`](Reader::open) for a file.
 /// * [`new`](Reader::new) for anything that implements [`Read`].
 ///
-/// [`next_record`](Reader::next_record) gives the records, [`next_event`](Reader::next_event) also what lies between them. Neither writes to
-/// what it reads.
+/// [`next_record`](Reader::next_record) gives the records, [`next_event`](Reader::next_event) also what lies between them, both without a
+/// copy of the bytes; [`records`](Reader::records) is an iterator of records that own theirs. None writes to what it reads.
 ///
 /// ```
 /// use cordwood_log::{End, Event, OnCorruption, ReadOptions, Reader, Reason};
@@ -138,12 +140,24 @@ impl Reader<StreamSource<FileReader>> {
     }
 }
 
-impl<R: Read + Seek> Reader<StreamSource<R>> {
+impl<S: SeekSource> Reader<S> {
     /// Goes to `offset`, which must be where a record begins or ended. See [`Decoder::seek`].
+    ///
+    /// ```
+    /// use cordwood_log::{ReadOptions, Reader};
+    /// let file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo".repeat(3);
+    /// let mut reader = Reader::from_slice(&file, ReadOptions::default());
+    /// reader.seek(20)?;
+    /// assert_eq!(reader.next_record()?.unwrap().offset, 20);
+    /// # Ok::<(), cordwood_log::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
-    /// [`Error::Io`] if the source cannot seek there; the reader is then where it was.
+    /// The reader is then where it was:
+    ///
+    /// * [`Error::Io`] if the source cannot be read or go there.
+    /// * [`Error::Foreign`] if it is no log.
     pub fn seek(&mut self, offset: u64) -> Result<(), Error> {
         self.dialect()?;
         let moved = self.source.seek(offset);
@@ -186,15 +200,6 @@ impl<R: Read> Reader<StreamSource<R>> {
     }
 }
 
-impl Reader<SliceSource<'_>> {
-    /// Goes to `offset`, which must be where a record begins or ended. See [`Decoder::seek`].
-    pub fn seek(&mut self, offset: u64) {
-        // A file of another format stays one, and the next step says so.
-        let _ = self.is_detected();
-        self.seek_decoder(offset);
-    }
-}
-
 impl<S: Source> Reader<S> {
     /// Reads a source of your own.
     pub fn with_source(source: S, options: ReadOptions) -> Self {
@@ -210,9 +215,23 @@ impl<S: Source> Reader<S> {
         }
     }
 
-    /// What is read.
-    pub(crate) fn source(&self) -> &S {
+    /// The source that is read. That of [`open`](Self::open) and [`new`](Self::new) is a [`StreamSource`], which has a `get_ref` too.
+    pub fn get_ref(&self) -> &S {
         &self.source
+    }
+
+    /// Gives back the source. It may have read further than the records that were returned.
+    ///
+    /// ```
+    /// use cordwood_log::{ReadOptions, Reader};
+    /// let mut reader = Reader::new(&b"\xdd\x5f\xb3\x7a\x03\x00\x01foo"[..], ReadOptions::default());
+    /// assert_eq!(reader.next_record()?.unwrap().data, b"foo");
+    /// let rest: &[u8] = reader.into_inner().into_inner();
+    /// assert!(rest.is_empty());
+    /// # Ok::<(), cordwood_log::Error>(())
+    /// ```
+    pub fn into_inner(self) -> S {
+        self.source
     }
 
     /// The file, if it is known.
@@ -550,7 +569,7 @@ impl<S: Source> Reader<S> {
         let dialect = self.decoder.dialect();
         let rest = self.source.window().at(region.begin, dialect.block_left(region.begin));
         if can_be {
-            locate_in(&dialect, rest, region.begin)
+            locate_bit_flip(rest, region.begin, dialect)
         } else {
             None
         }
