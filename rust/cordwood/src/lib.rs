@@ -39,6 +39,13 @@
 //! [`Encoder`] and [`Writer`] are the same on the way out; [`LogFile`] is the writer of a file on disk, for whoever cannot afford to lose a
 //! record. [`verbs`] are what is done with a whole log: check it, save what can be read of it, count what is in it, take it apart. What the
 //! engines keep in the records is decoded by the crate `cordwood-payload`.
+//!
+//! # What is hidden
+//!
+//! Some functions are `#[doc(hidden)]`: those by which cordwood's Python package reads without holding its interpreter
+//! (`Reader::step_buffered`, `fill`, `data` and their like), and those by which tests put a disk of their own under a
+//! [`LogFile`] (`Storage`, `create_in`). They are no part of the interface, and may change in any release: to wait for bytes
+//! in your own way, use a [`Decoder`].
 
 // The README's example runs as a test of the documentation.
 #[cfg(doctest)]

@@ -131,6 +131,7 @@ impl ReadOptions {
 
     /// Whether a reader looks at the beginning of the file before it reads: to find out the dialect, or what the dialect that is named leaves open, the
     /// log number and the compression. It must then begin there, also for a range.
+    #[doc(hidden)]
     pub fn must_look(&self) -> bool {
         self.dialect.is_none_or(is_open)
     }

@@ -40,7 +40,7 @@ pub struct FollowOptions {
     /// What to do with damage. Default: [`OnCorruption::Fail`]. [`OnCorruption::Salvage`] is here the same as
     /// [`OnCorruption::Skip`]: the rest of a block that is still being written cannot be judged.
     pub on_corruption: OnCorruption,
-    /// How long [`Follower::next`] sleeps before it looks again. Default: 50 ms.
+    /// How long [`Follower::wait`] sleeps before it looks again. Default: 50 ms.
     pub poll_interval: Duration,
     /// What looks damaged and has no sound record behind it is read again this many times before it is told. Default: 3.
     pub retry_polls: u32,
@@ -504,6 +504,7 @@ impl Follower {
 
     /// Takes back the record that the last poll returned, which begins at the file offset `record_offset`: the next poll returns it once more.
     /// For a caller that has no room for its bytes.
+    #[doc(hidden)]
     pub fn put_back(&mut self, record_offset: u64) {
         self.position = record_offset;
         self.restart();

@@ -172,6 +172,7 @@ impl<S: SeekSource> Reader<S> {
 
 impl<R: Read> Reader<StreamSource<R>> {
     /// The same reader with its source changed by `change`, which must give the same bytes.
+    #[doc(hidden)]
     #[must_use]
     pub fn map_source<T: Read>(
         self,
@@ -416,6 +417,7 @@ impl<S: Source> Reader<S> {
     /// The next record, if it has been found already: the reader looks at many at a time. `None` says nothing of what comes.
     ///
     /// Takes a few nanoseconds. [`data`](Self::data) has the bytes.
+    #[doc(hidden)]
     #[inline]
     pub fn next_found(&mut self) -> Option<RecordSpan> {
         self.decoder.next_of_run()
@@ -427,6 +429,7 @@ impl<S: Source> Reader<S> {
     /// # Errors
     ///
     /// As [`next_event`](Self::next_event), but for what the source says.
+    #[doc(hidden)]
     pub fn step_buffered(&mut self) -> Result<Step, Error> {
         if self.undetected.is_some() && !self.is_detected()? {
             return Ok(Step::NeedMore);
@@ -461,6 +464,7 @@ impl<S: Source> Reader<S> {
     /// assert_eq!(reader.next_record()?.unwrap().data, b"foo");
     /// # Ok::<(), cordwood_log::Error>(())
     /// ```
+    #[doc(hidden)]
     #[cold]
     pub fn put_back(&mut self, span: RecordSpan) {
         self.decoder.put_back(span);
@@ -468,6 +472,7 @@ impl<S: Source> Reader<S> {
 
     /// Whether a record that was returned since the last event of another kind, and begins at this file offset, begins after damage in its
     /// block: see [`RecordSpan::is_salvaged`].
+    #[doc(hidden)]
     pub fn is_salvaged(&self, record_offset: u64) -> bool {
         self.decoder.salvaged().contains(&record_offset)
     }
@@ -483,6 +488,7 @@ impl<S: Source> Reader<S> {
     /// # Errors
     ///
     /// [`Error::Io`]; a further call tries again.
+    #[doc(hidden)]
     pub fn fill(&mut self) -> Result<(), Error> {
         let from = if self.undetected.is_some() {
             // All of the beginning has to be there at a time.
@@ -499,6 +505,7 @@ impl<S: Source> Reader<S> {
 
     /// The bytes of a record that [`step_buffered`](Self::step_buffered) returned since the last [`fill`](Self::fill); of a record with
     /// [`is_joined`](RecordSpan::is_joined) only until the next step.
+    #[doc(hidden)]
     #[inline]
     pub fn data(&self, span: RecordSpan) -> &[u8] {
         self.decoder.data(self.source.window(), span)

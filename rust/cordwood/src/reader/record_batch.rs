@@ -203,6 +203,7 @@ impl<S: Source> Reader<S> {
     /// # Errors
     ///
     /// As [`record_batch`](Self::record_batch).
+    #[doc(hidden)]
     pub fn record_batch_buffered(&mut self, batch: &mut RecordBatch, target_len: usize) -> Result<Step, Error> {
         let count_max = count_max(target_len);
         // Room is made for all records of a run at a time: they lie in one block.

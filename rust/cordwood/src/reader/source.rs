@@ -243,6 +243,7 @@ impl<R: Read> StreamSource<R> {
     }
 
     /// Says in which file these bytes are, so that it can be looked at elsewhere, too: see [`Source::read_aside`].
+    #[doc(hidden)]
     #[must_use]
     pub fn with_aside(self, file: FileReader) -> Self {
         StreamSource {
@@ -271,6 +272,7 @@ impl<R: Read> StreamSource<R> {
     }
 
     /// The same source with its reader wrapped in another.
+    #[doc(hidden)]
     pub fn map<T>(self, wrap: impl FnOnce(R) -> T) -> StreamSource<T> {
         let StreamSource {
             read,
