@@ -420,7 +420,8 @@ impl ObjectOutput {
     }
 }
 
-/// Calls the object. A writer that is dropped at the very end of the program may come after the interpreter.
+/// Calls the object. A writer that is dropped at the very end of the program may come after the
+/// interpreter.
 fn call<T>(work: impl FnOnce(Python<'_>) -> PyResult<T>) -> io::Result<T> {
     match Python::try_attach(work) {
         Some(done) => done.map_err(io::Error::from),

@@ -127,8 +127,9 @@ impl Encoder {
         }
     }
 
-    /// Appends the trailer that ends a log of Pebble, if the dialect has one and the log has a number, and returns the length of the
-    /// file. It takes the encoder, since nothing may follow the trailer.
+    /// Appends the trailer that ends a log of Pebble, if the dialect has one and the log has a
+    /// number, and returns the length of the file. It takes the encoder, since nothing may follow
+    /// the trailer.
     ///
     /// ```
     /// use cordwood_log::{Dialect, Encoder};

@@ -297,7 +297,8 @@ pub enum Error {
         /// What the operating system said.
         source: io::Error,
     },
-    /// Damage, under the policy [`OnCorruption::Fail`](crate::OnCorruption::Fail). The next call goes on behind it.
+    /// Damage, under the policy [`OnCorruption::Fail`](crate::OnCorruption::Fail). The next call
+    /// goes on behind it.
     #[non_exhaustive]
     Corruption {
         /// The file, where the reader opened it itself.

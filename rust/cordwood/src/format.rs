@@ -4,15 +4,17 @@
 //! header and its payload. A **record** is one FULL fragment, or FIRST, MIDDLE..., LAST. A block's last
 //! bytes that cannot hold a header are its **trailer**.
 //!
-//! Headers and blocks are here as LevelDB has them. Other dialects have longer headers or blocks that are counted from
-//! elsewhere; [`Dialect::block_begin`](crate::Dialect::block_begin) knows them.
+//! Headers and blocks are here as LevelDB has them. Other dialects have longer headers or blocks
+//! that are counted from elsewhere; [`Dialect::block_begin`](crate::Dialect::block_begin) knows
+//! them.
 //!
 //! Source: LevelDB `doc/log_format.md` and `db/log_format.h`.
 
 /// Bytes in a block. Blocks are counted from file offset 0.
 pub const BLOCK_LEN: usize = 32_768;
 
-/// Bytes in the header of a LevelDB fragment: masked checksum (u32), payload length (u16), kind (u8), little endian.
+/// Bytes in the header of a LevelDB fragment: masked checksum (u32), payload length (u16), kind
+/// (u8), little endian.
 pub const HEADER_LEN: usize = 7;
 
 /// The longest payload that a LevelDB fragment can carry: a block less one header, 32,761 bytes.
@@ -121,14 +123,16 @@ pub const fn block_left(offset: u64) -> usize {
     BLOCK_LEN - (offset % BLOCK_LEN as u64) as usize
 }
 
-/// Bytes of trailer that a writer of LevelDB's dialect puts at `offset` before the next header: 0 to [`TRAILER_LEN_MAX`].
+/// Bytes of trailer that a writer of LevelDB's dialect puts at `offset` before the next header: 0
+/// to [`TRAILER_LEN_MAX`].
 #[inline]
 pub const fn trailer_len(offset: u64) -> usize {
     let left = block_left(offset);
     if left < HEADER_LEN { left } else { 0 }
 }
 
-/// Bytes that a record of `record_len` bytes takes in a file of `offset` bytes: its trailer in front, headers and payload. In LevelDB's dialect.
+/// Bytes that a record of `record_len` bytes takes in a file of `offset` bytes: its trailer in
+/// front, headers and payload. In LevelDB's dialect.
 ///
 /// Saturates at `u64::MAX`.
 ///

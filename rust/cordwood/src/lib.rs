@@ -42,10 +42,11 @@
 //!
 //! # What is hidden
 //!
-//! Some functions are `#[doc(hidden)]`: those by which cordwood's Python package reads without holding its interpreter
-//! (`Reader::step_buffered`, `fill`, `data` and their like), and those by which tests put a disk of their own under a
-//! [`LogFile`] (`Storage`, `create_in`). They are no part of the interface, and may change in any release: to wait for bytes
-//! in your own way, use a [`Decoder`].
+//! Some functions are `#[doc(hidden)]`: those by which cordwood's Python package reads without
+//! holding its interpreter (`Reader::step_buffered`, `fill`, `data` and their like), and those by
+//! which tests put a disk of their own under a [`LogFile`] (`Storage`, `create_in`). They are no
+//! part of the interface, and may change in any release: to wait for bytes in your own way, use a
+//! [`Decoder`].
 
 // The README's example runs as a test of the documentation.
 #[cfg(doctest)]

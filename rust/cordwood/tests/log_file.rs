@@ -483,7 +483,8 @@ fn a_dropped_log_writes_what_it_has() -> Result<(), Error> {
     Ok(())
 }
 
-/// A failure that was undone: the records are tried again. One that could not be undone, a failed sync, a panic: nothing is tried.
+/// A failure that was undone: the records are tried again. One that could not be undone, a failed
+/// sync, a panic: nothing is tried.
 #[test]
 fn a_failed_log_that_is_dropped_writes_nothing() -> Result<(), Error> {
     let double = Double::default();

@@ -733,7 +733,8 @@ fn causes_are_not_part_of_the_message_again() {
     assert!(as_io.to_string().starts_with("no such file: "), "{as_io}");
 }
 
-/// Damage is one item, and what follows it the next. Any other error, which would come again, is the last.
+/// Damage is one item, and what follows it the next. Any other error, which would come again, is
+/// the last.
 #[test]
 fn an_iterator_of_records_goes_on_after_damage_and_ends_at_other_errors() {
     let mut file = Vec::new();

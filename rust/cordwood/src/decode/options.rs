@@ -78,7 +78,8 @@ impl ReadOptions {
         self
     }
 
-    /// Reads the events that begin in a range of file offsets: sets [`start`](Self::start) and [`end`](Self::end).
+    /// Reads the events that begin in a range of file offsets: sets [`start`](Self::start) and
+    /// [`end`](Self::end).
     ///
     /// A record belongs to the range in which its first fragment's header begins, so adjacent ranges together give each record once,
     /// wherever they are cut.

@@ -50,8 +50,9 @@ pub enum Event<'a> {
 /// * [`open`](Reader::open) for a file.
 /// * [`new`](Reader::new) for anything that implements [`Read`].
 ///
-/// [`next_record`](Reader::next_record) gives the records, [`next_event`](Reader::next_event) also what lies between them, both without a
-/// copy of the bytes; [`records`](Reader::records) is an iterator of records that own theirs. None writes to what it reads.
+/// [`next_record`](Reader::next_record) gives the records, [`next_event`](Reader::next_event) also
+/// what lies between them, both without a copy of the bytes; [`records`](Reader::records) is an
+/// iterator of records that own theirs. None writes to what it reads.
 ///
 /// ```
 /// use cordwood_log::{End, Event, OnCorruption, ReadOptions, Reader, Reason};
@@ -216,7 +217,8 @@ impl<S: Source> Reader<S> {
         }
     }
 
-    /// The source that is read. That of [`open`](Self::open) and [`new`](Self::new) is a [`StreamSource`], which has a `get_ref` too.
+    /// The source that is read. That of [`open`](Self::open) and [`new`](Self::new) is a
+    /// [`StreamSource`], which has a `get_ref` too.
     pub fn get_ref(&self) -> &S {
         &self.source
     }
@@ -349,7 +351,8 @@ impl<S: Source> Reader<S> {
     /// * [`Error::Io`] if the source cannot be read, or, of the kind [`OutOfMemory`](std::io::ErrorKind::OutOfMemory), if there is not memory enough
     ///   for a record; a further call tries again.
     /// * [`Error::OverBudget`] if the next record of a compressed log decompresses to too much; a further call says the same.
-    /// * [`Error::Corruption`] in place of an event that is damage, under [`OnCorruption::Fail`]; a further call goes on behind it.
+    /// * [`Error::Corruption`] in place of an event that is damage, under [`OnCorruption::Fail`]; a
+    ///   further call goes on behind it.
     pub fn next_event(&mut self) -> Result<Option<Event<'_>>, Error> {
         match self.step()? {
             Step::Record(span) => Ok(Some(Event::Record(self.record(span)))),

@@ -15,7 +15,8 @@ pub struct OwnedRecord {
     pub end_offset: u64,
     /// The bytes that were written.
     pub data: Vec<u8>,
-    /// Whether it begins after damage in the same block: see [`RecordSpan::is_salvaged`](crate::RecordSpan::is_salvaged).
+    /// Whether it begins after damage in the same block: see
+    /// [`RecordSpan::is_salvaged`](crate::RecordSpan::is_salvaged).
     pub is_salvaged: bool,
 }
 
@@ -54,11 +55,11 @@ impl<S: Source> Iterator for Records<'_, S> {
 impl<S: Source> FusedIterator for Records<'_, S> {}
 
 impl<S: Source> Reader<S> {
-    /// An iterator of the records from here on, each with bytes of its own. What lies between them is passed over, as by
-    /// [`next_record`](Reader::next_record), which copies nothing.
+    /// An iterator of the records from here on, each with bytes of its own. What lies between them
+    /// is passed over, as by [`next_record`](Reader::next_record), which copies nothing.
     ///
-    /// Under [`OnCorruption::Fail`](crate::OnCorruption::Fail) damage is an item that is an error, and the next item is what follows it. After any
-    /// other error the iterator ends.
+    /// Under [`OnCorruption::Fail`](crate::OnCorruption::Fail) damage is an item that is an error,
+    /// and the next item is what follows it. After any other error the iterator ends.
     ///
     /// ```
     /// use cordwood_log::{ReadOptions, Reader};

@@ -266,7 +266,8 @@ impl<R: Read> StreamSource<R> {
         &self.read
     }
 
-    /// Gives back what is read. It stands behind all that is in memory, of which a reader may have returned only a part.
+    /// Gives back what is read. It stands behind all that is in memory, of which a reader may have
+    /// returned only a part.
     pub fn into_inner(self) -> R {
         self.read
     }

@@ -875,7 +875,8 @@ impl Drop for LogFile {
         if self.is_forked() {
             return;
         }
-        // Nobody else has the log any more. After a panic while a record was appended, `check` refuses.
+        // Nobody else has the log any more. After a panic while a record was appended, `check`
+        // refuses.
         if let Some(mut state) = self.try_lock()
             && self.check(&state).is_ok()
         {

@@ -28,9 +28,11 @@ const HAS_SINK: &str = "only what takes the whole writer takes its sink";
 /// Writes records to any [`Write`]. For a file on disk there is [`LogFile`].
 ///
 /// Records are gathered in a buffer and written about 1 MiB at a time; [`flush`](Writer::flush),
-/// [`finish`](Writer::finish) and [`into_inner`](Writer::into_inner) write the rest. **Call `finish` or `into_inner` to learn whether all
-/// was written**: a writer that is dropped without either tries to write what is in its buffer, and nobody hears of it if that fails. It does
-/// not try after a failure, nor in a forked child, whose copy of the buffer is for its parent to write; and it writes no trailer.
+/// [`finish`](Writer::finish) and [`into_inner`](Writer::into_inner) write the rest. **Call
+/// `finish` or `into_inner` to learn whether all was written**: a writer that is dropped without
+/// either tries to write what is in its buffer, and nobody hears of it if that fails. It does not
+/// try after a failure, nor in a forked child, whose copy of the buffer is for its parent to write;
+/// and it writes no trailer.
 ///
 /// After a failed write nobody knows how much of the buffer arrived, so every later call fails too.
 ///
@@ -138,7 +140,7 @@ impl<W: Write> Writer<W> {
         Ok(offset)
     }
 
-    /// Appends several records, and returns how many. Where most are short it takes half the time that [`append`](Self::append) takes for each.
+    /// Appends several records in one loop, and returns how many.
     ///
     /// ```
     /// use cordwood_log::Writer;
@@ -150,7 +152,8 @@ impl<W: Write> Writer<W> {
     ///
     /// # Errors
     ///
-    /// As [`append`](Self::append). The records before one that is too long, or for which there is no memory, are appended.
+    /// As [`append`](Self::append). The records before one that is too long, or for which there is
+    /// no memory, are appended.
     pub fn extend<R: AsRef<[u8]>>(&mut self, records: impl IntoIterator<Item = R>) -> io::Result<u64> {
         self.check()?;
         let mut records = records.into_iter();
@@ -225,9 +228,9 @@ impl<W: Write> Writer<W> {
         self.has_failed
     }
 
-    /// Ends the log with the trailer that its dialect has, if any, flushes, and gives the sink back. It takes the writer, since nothing
-    /// may be appended after the trailer. A file that is to be appended to later needs [`into_inner`](Self::into_inner), which writes
-    /// no trailer.
+    /// Ends the log with the trailer that its dialect has, if any, flushes, and gives the sink
+    /// back. It takes the writer, since nothing may be appended after the trailer. A file that is
+    /// to be appended to later needs [`into_inner`](Self::into_inner), which writes no trailer.
     ///
     /// ```
     /// use cordwood_log::{Dialect, Writer};

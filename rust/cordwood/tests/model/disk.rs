@@ -272,7 +272,8 @@ struct Descriptor {
     file: Arc<Mutex<File>>,
     process: AtomicU32,
     opener: u32,
-    /// The process has been killed. What the `LogFile` still does when its value is dropped, no process does.
+    /// The process has been killed. What the `LogFile` still does when its value is dropped, no
+    /// process does.
     is_dead: AtomicBool,
     /// What the crate sees of the process: `OPENER` or `CHILD`. Not its number, so that processes that
     /// are alike make states that are alike.
