@@ -8,6 +8,7 @@ use std::thread;
 use cordwood::{BLOCK_LEN, Dialect, ReadOptions, Severity, verbs};
 use pyo3::prelude::*;
 
+use crate::arguments::range_of;
 use crate::record_batch::Pool;
 use crate::source::{Input, SourceReader, source_at};
 
@@ -105,7 +106,11 @@ impl Ahead {
         let file_end = file_len.unwrap_or(0).min(options.end.unwrap_or(u64::MAX));
         let is_last = end >= file_end;
         let range_end = if is_last { options.end } else { Some(end) };
-        let ranges = verbs::split_ranges(&options.clone().with_range(begin, range_end), file_len, self.threads);
+        let ranges = verbs::split_ranges(
+            &options.clone().with_range(range_of(begin, range_end)),
+            file_len,
+            self.threads,
+        );
         let mut parts = Vec::with_capacity(ranges.len());
         for range in ranges {
             let Some(input) = source.another() else {

@@ -1,5 +1,7 @@
 //! What is said of arguments that no call takes: which values it takes.
 
+use std::ops;
+
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
@@ -39,4 +41,12 @@ pub(crate) fn name<'a>(value: &'a Bound<'_, PyAny>, rule: &str) -> PyResult<&'a 
 /// What is raised for a name that no value has.
 pub(crate) fn unknown_name(rule: &str, name: &str) -> PyErr {
     PyValueError::new_err(format!("{rule}, not '{name}'"))
+}
+
+/// The range of the arguments `start` and `end`.
+pub(crate) fn range_of(start: u64, end: Option<u64>) -> (ops::Bound<u64>, ops::Bound<u64>) {
+    (
+        ops::Bound::Included(start),
+        end.map_or(ops::Bound::Unbounded, ops::Bound::Excluded),
+    )
 }

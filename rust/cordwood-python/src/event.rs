@@ -188,13 +188,8 @@ pub(crate) struct Outcome {
 
 impl From<cordwood::End> for Outcome {
     fn from(end: cordwood::End) -> Self {
-        let kind = match end {
-            cordwood::End::Clean { .. } => "clean",
-            cordwood::End::TornTail { .. } => "torn_tail",
-            cordwood::End::Stopped { .. } => "stopped",
-        };
         Outcome {
-            kind,
+            kind: end.as_str(),
             offset: end.offset(),
         }
     }

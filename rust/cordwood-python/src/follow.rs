@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use cordwood::{Finding, Findings, FollowOptions, OnCorruption, Poll, Severity};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::sync::PyOnceLock;
@@ -106,6 +106,10 @@ impl Open {
             Ok(Poll::End(end)) => {
                 self.end = Some(end);
                 Taken::End
+            }
+            Ok(other) => {
+                let message = format!("the follower answered what this class does not know: {other:?}");
+                Taken::Raised(PyRuntimeError::new_err(message))
             }
             Err(error) => {
                 if let cordwood::Error::Corruption { region, .. } = error {
@@ -395,7 +399,7 @@ impl Follower {
 
 impl Follower {
     fn open(py: Python<'_>, path: PathBuf, options: FollowOptions, timeout: Option<Duration>) -> PyResult<Self> {
-        let raises = options.on_corruption == cordwood::OnCorruption::Raise;
+        let raises = options.on_corruption == cordwood::OnCorruption::Fail;
         let follower = py
             .detach(|| cordwood::Follower::open(&path, options))
             .map_err(|error| to_python(py, error, Some(&path)))?;

@@ -14,7 +14,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyList};
 
 use crate::ahead::{Ahead, Found};
-use crate::arguments::{name, number, optional_number, unknown_name};
+use crate::arguments::{name, number, optional_number, range_of, unknown_name};
 use crate::bytes::{new_bytes, new_list};
 use crate::dialect::{Dialect, dialect_of};
 use crate::error::to_python;
@@ -572,7 +572,7 @@ impl Reader {
     ) -> PyResult<Self> {
         let mut options = ReadOptions::default()
             .with_on_corruption(on_corruption_of(on_corruption)?)
-            .with_range(start, end)
+            .with_range(range_of(start, end))
             .with_verify_checksums(verify_checksums)
             .with_record_len_max(record_len_max);
         options.dialect = dialect_of(dialect)?;
@@ -1086,7 +1086,7 @@ pub(crate) fn on_corruption_name<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<&'
 /// The policy of that name.
 pub(crate) fn on_corruption_of(name: &str) -> PyResult<OnCorruption> {
     match name {
-        "raise" => Ok(OnCorruption::Raise),
+        "raise" => Ok(OnCorruption::Fail),
         "skip" => Ok(OnCorruption::Skip),
         "stop" => Ok(OnCorruption::Stop),
         "salvage" => Ok(OnCorruption::Salvage),

@@ -420,9 +420,18 @@ impl ObjectOutput {
     }
 }
 
+/// Calls the object. A writer that is dropped at the very end of the program may come after the
+/// interpreter.
+fn call<T>(work: impl FnOnce(Python<'_>) -> PyResult<T>) -> io::Result<T> {
+    match Python::try_attach(work) {
+        Some(done) => done.map_err(io::Error::from),
+        None => Err(io::Error::other("the interpreter has ended")),
+    }
+}
+
 impl Write for ObjectOutput {
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
-        Python::attach(|py| {
+        call(|py| {
             let answer = self.0.bind(py).call_method1(
                 intern!(py, "write"),
                 (new_bytes(py, buffer).ok_or_else(|| PyErr::fetch(py))?,),
@@ -437,15 +446,13 @@ impl Write for ObjectOutput {
             }
             Ok(written)
         })
-        .map_err(io::Error::from)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        Python::attach(|py| match self.0.bind(py).getattr_opt(intern!(py, "flush"))? {
+        call(|py| match self.0.bind(py).getattr_opt(intern!(py, "flush"))? {
             Some(flush) => flush.call0().map(drop),
             None => Ok(()),
         })
-        .map_err(io::Error::from)
     }
 }
 

@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
 
-use crate::arguments::{name, number, optional_number, unknown_name};
+use crate::arguments::{name, number, optional_number, range_of, unknown_name};
 use crate::dialect::{Dialect, dialect_of};
 use crate::error::{os_error, to_python};
 use crate::event::{Outcome, SkippedRegion, listed, reason_object, severity_object};
@@ -195,7 +195,7 @@ pub(crate) fn verify(
     let on_corruption = on_corruption_of(on_corruption)?;
     let mut options = ReadOptions::default()
         .with_on_corruption(on_corruption)
-        .with_range(start, end)
+        .with_range(range_of(start, end))
         .with_verify_checksums(verify_checksums)
         .with_record_len_max(record_len_max);
     options.dialect = dialect_of(dialect)?;

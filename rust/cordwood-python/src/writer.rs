@@ -409,7 +409,7 @@ impl Writer {
                 match writer {
                     // Without the lock: to write to an object runs Python code. And attached, because at the end of the program, when the garbage
                     // collector finds what nobody closed, whoever lets go of the interpreter does not get it back.
-                    Some(mut writer) => writer.finish().map_err(|error| os_error(error, None)),
+                    Some(writer) => writer.finish().map(drop).map_err(|error| os_error(error, None)),
                     None => Ok(()),
                 }
             }

@@ -14,7 +14,7 @@ fn main() -> Result<(), Error> {
     let path = std::env::args().nth(1).unwrap_or_else(|| "orders.log".to_owned());
     let mut follower = Follower::open(&path, FollowOptions::default())?;
     loop {
-        match follower.next(Some(Duration::from_secs(10)))? {
+        match follower.wait(Some(Duration::from_secs(10)))? {
             Poll::Record(record) => println!("{}: {}", record.offset, record.data.escape_ascii()),
             Poll::Skipped(region) => eprintln!("skipped: {region}"),
             // What ends here may go on: a later run can begin at `follower.offset()`.

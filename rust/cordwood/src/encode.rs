@@ -127,15 +127,24 @@ impl Encoder {
         }
     }
 
-    /// Appends the trailer that closes a log of Pebble, if the dialect has one and the log has a number. Nothing may follow it.
+    /// Appends the trailer that ends a log of Pebble, if the dialect has one and the log has a
+    /// number, and returns the length of the file. It takes the encoder, since nothing may follow
+    /// the trailer.
     ///
     /// ```
     /// use cordwood_log::{Dialect, Encoder};
     /// let mut file = Vec::new();
-    /// Encoder::with_dialect(0, Dialect::PEBBLE.with_log_number(1)).finish(&mut file);
+    /// let file_len = Encoder::with_dialect(0, Dialect::PEBBLE.with_log_number(1)).finish(&mut file);
     /// assert_eq!(file, b"\x00\x00\x00\x00\x00\x00\x05\x02\x00\x00\x00");
+    /// assert_eq!(file_len, 11);
     /// ```
-    pub fn finish(&mut self, out: &mut Vec<u8>) {
+    pub fn finish(mut self, out: &mut Vec<u8>) -> u64 {
+        self.end(out);
+        self.offset
+    }
+
+    /// [`finish`](Self::finish) for an encoder that is kept for its offset.
+    pub(crate) fn end(&mut self, out: &mut Vec<u8>) {
         if let Some(trailer) = self.dialect.end_trailer() {
             self.trailer(out);
             out.extend_from_slice(&trailer);

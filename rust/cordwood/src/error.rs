@@ -86,6 +86,7 @@ pub enum Reason {
 
 /// How bad a skipped region is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Severity {
     /// No data is missing here, or the reader was told not to look.
     Info,
@@ -296,7 +297,9 @@ pub enum Error {
         /// What the operating system said.
         source: io::Error,
     },
-    /// Damage, under the policy [`OnCorruption::Raise`](crate::OnCorruption::Raise). The next call goes on behind it.
+    /// Damage, under the policy [`OnCorruption::Fail`](crate::OnCorruption::Fail). The next call
+    /// goes on behind it.
+    #[non_exhaustive]
     Corruption {
         /// The file, where the reader opened it itself.
         path: Option<PathBuf>,
@@ -306,6 +309,7 @@ pub enum Error {
     /// The next record of a compressed log, with all before it, decompresses to more than so few bytes of a file may: see
     /// [`ReadOptions::record_len_max`](crate::ReadOptions::record_len_max). It is neither skipped nor consumed, whatever the policy: every further call
     /// says the same.
+    #[non_exhaustive]
     OverBudget {
         /// The file, where the reader opened it itself.
         path: Option<PathBuf>,
@@ -320,6 +324,7 @@ pub enum Error {
     },
     /// A record was to be written that readers refuse unless they are told otherwise. Nothing of it was written, and the log can be used on: see
     /// [`LogFileOptions::record_len_max`](crate::LogFileOptions::record_len_max).
+    #[non_exhaustive]
     RecordTooLarge {
         /// The file.
         path: Option<PathBuf>,
@@ -331,6 +336,7 @@ pub enum Error {
         record_len_max: u64,
     },
     /// The file is no log of any dialect: of another known format, or of none.
+    #[non_exhaustive]
     Foreign {
         /// The file, where the reader opened it itself.
         path: Option<PathBuf>,
@@ -338,6 +344,7 @@ pub enum Error {
         foreign: Foreign,
     },
     /// All of a file belongs to another log than the one whose number was named or is in the file's name, so there is nothing to salvage.
+    #[non_exhaustive]
     OtherLog {
         /// The file, where the reader opened it itself.
         path: Option<PathBuf>,
@@ -348,6 +355,7 @@ pub enum Error {
     },
     /// A log that ends in an incomplete record or in zeros was to be appended to. Records behind such an end would be lost to every
     /// reader up to the next block.
+    #[non_exhaustive]
     TornTail {
         /// The file.
         path: Option<PathBuf>,
@@ -355,6 +363,7 @@ pub enum Error {
         region: SkippedRegion,
     },
     /// A log was to be appended to in a dialect that its fragments are not in: readers of the file would not find the record.
+    #[non_exhaustive]
     WrongDialect {
         /// The file.
         path: Option<PathBuf>,
@@ -365,6 +374,7 @@ pub enum Error {
     },
     /// A log was to be appended to in whose dialect logs are never appended to: those of RocksDB and Pebble that have a log number or are
     /// compressed. Their engines create a new log each time, and readers take what follows the end of such a log for the rest of an older one.
+    #[non_exhaustive]
     NeverAppended {
         /// The file.
         path: Option<PathBuf>,
@@ -382,6 +392,7 @@ pub enum Error {
         path: Option<PathBuf>,
     },
     /// A [`LogFile`](crate::LogFile) could not be written or synced.
+    #[non_exhaustive]
     Write {
         /// The file.
         path: Option<PathBuf>,

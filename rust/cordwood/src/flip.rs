@@ -7,6 +7,7 @@ use crate::salvage::true_len;
 
 /// What part of a fragment a byte belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum FragmentPart {
     /// The masked checksum, bytes 0 to 3 of the header.
     Checksum,
@@ -50,32 +51,28 @@ pub struct BitFlip {
 
 /// Finds the one flipped bit that explains why no fragment is found where one should begin.
 ///
-/// `bytes` begin with the damaged header and go on to the end of its block or of the file; `offset` is the file offset of the first.
+/// `bytes` begin with the damaged header and go on to the end of its block or of the file; `offset` is the file offset of the first,
+/// `dialect` that of the file.
 /// `None` if no single bit explains the damage, or more than one does: two flipped bits look like one elsewhere once in about 16,000 cases.
 /// Nothing is repaired.
 ///
 /// It takes time linear in the length of the fragment, about 0.02 ms for the longest.
 ///
 /// ```
-/// use cordwood_log::{FragmentPart, locate_bit_flip};
+/// use cordwood_log::{Dialect, FragmentPart, locate_bit_flip};
 /// let mut fragment = *b"\xdd\x5f\xb3\x7a\x03\x00\x01foo";
 /// fragment[9] ^= 0x20;
-/// let flip = locate_bit_flip(&fragment, 0).unwrap();
+/// let flip = locate_bit_flip(&fragment, 0, Dialect::LEVELDB).unwrap();
 /// assert_eq!((flip.offset, flip.bit, flip.part), (9, 5, FragmentPart::Payload));
 /// ```
-pub fn locate_bit_flip(bytes: &[u8], offset: u64) -> Option<BitFlip> {
-    locate_in(&Dialect::LEVELDB, bytes, offset)
-}
-
-/// [`locate_bit_flip`] in any dialect.
-pub(crate) fn locate_in(dialect: &Dialect, bytes: &[u8], offset: u64) -> Option<BitFlip> {
+pub fn locate_bit_flip(bytes: &[u8], offset: u64, dialect: Dialect) -> Option<BitFlip> {
     let header = Header::decode(bytes.first_chunk()?);
     let flip = |at: usize, bit: u32, part| BitFlip {
         offset: offset.saturating_add(at as u64),
         bit: bit as u8,
         part,
     };
-    let in_length = true_len(dialect, header, bytes).map(|len| {
+    let in_length = true_len(&dialect, header, bytes).map(|len| {
         let bit = (usize::from(header.len) ^ len).trailing_zeros();
         flip(4 + bit as usize / 8, bit % 8, FragmentPart::Length)
     });
@@ -170,7 +167,7 @@ mod tests {
                 };
                 let offset = 1000 + at as u64;
                 assert_eq!(
-                    locate_bit_flip(&bytes, 1000),
+                    locate_bit_flip(&bytes, 1000, Dialect::LEVELDB),
                     Some(BitFlip { offset, bit, part }),
                     "{at} {bit}"
                 );
@@ -204,7 +201,7 @@ mod tests {
                         _ => FragmentPart::SyncedOffset,
                     };
                     let offset = at as u64;
-                    let found = locate_in(&dialect, &bytes, 0);
+                    let found = locate_bit_flip(&bytes, 0, dialect);
                     assert_eq!(found, Some(BitFlip { offset, bit, part }), "{dialect:?} {kind}");
                 }
             }
@@ -214,11 +211,11 @@ mod tests {
     #[test]
     fn what_no_single_bit_explains_is_not_explained() {
         let mut bytes = fragment(&[b'x'; 300]);
-        assert_eq!(locate_bit_flip(&bytes, 0), None, "nothing is wrong");
+        assert_eq!(locate_bit_flip(&bytes, 0, Dialect::LEVELDB), None, "nothing is wrong");
         bytes[8] ^= 1;
         bytes[200] ^= 0x40;
-        assert_eq!(locate_bit_flip(&bytes, 0), None);
-        assert_eq!(locate_bit_flip(&bytes[..6], 0), None);
-        assert_eq!(locate_bit_flip(&[], 0), None);
+        assert_eq!(locate_bit_flip(&bytes, 0, Dialect::LEVELDB), None);
+        assert_eq!(locate_bit_flip(&bytes[..6], 0, Dialect::LEVELDB), None);
+        assert_eq!(locate_bit_flip(&[], 0, Dialect::LEVELDB), None);
     }
 }

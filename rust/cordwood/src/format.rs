@@ -4,18 +4,23 @@
 //! header and its payload. A **record** is one FULL fragment, or FIRST, MIDDLE..., LAST. A block's last
 //! bytes that cannot hold a header are its **trailer**.
 //!
+//! Headers and blocks are here as LevelDB has them. Other dialects have longer headers or blocks
+//! that are counted from elsewhere; [`Dialect::block_begin`](crate::Dialect::block_begin) knows
+//! them.
+//!
 //! Source: LevelDB `doc/log_format.md` and `db/log_format.h`.
 
 /// Bytes in a block. Blocks are counted from file offset 0.
 pub const BLOCK_LEN: usize = 32_768;
 
-/// Bytes in a fragment's header: masked checksum (u32), payload length (u16), kind (u8), little endian.
+/// Bytes in the header of a LevelDB fragment: masked checksum (u32), payload length (u16), kind
+/// (u8), little endian.
 pub const HEADER_LEN: usize = 7;
 
-/// The longest payload that a fragment can carry: a block less one header, 32,761 bytes.
+/// The longest payload that a LevelDB fragment can carry: a block less one header, 32,761 bytes.
 pub const FRAGMENT_LEN_MAX: usize = BLOCK_LEN - HEADER_LEN;
 
-/// The longest trailer, 6 bytes: one more and a header fits.
+/// The longest trailer of a LevelDB block, 6 bytes: one more and a header fits.
 pub const TRAILER_LEN_MAX: usize = HEADER_LEN - 1;
 
 /// What place a fragment has in its record: the type byte of its header.
@@ -106,26 +111,28 @@ impl Header {
     }
 }
 
-/// The file offset at which the block that holds `offset` begins.
+/// The file offset at which the block that holds `offset` begins, in LevelDB's dialect.
 #[inline]
 pub const fn block_begin(offset: u64) -> u64 {
     offset - offset % BLOCK_LEN as u64
 }
 
-/// Bytes from `offset` to the end of its block, 1 to [`BLOCK_LEN`].
+/// Bytes from `offset` to the end of its block in LevelDB's dialect, 1 to [`BLOCK_LEN`].
 #[inline]
 pub const fn block_left(offset: u64) -> usize {
     BLOCK_LEN - (offset % BLOCK_LEN as u64) as usize
 }
 
-/// Bytes of trailer that a writer puts at `offset` before the next header: 0 to [`TRAILER_LEN_MAX`].
+/// Bytes of trailer that a writer of LevelDB's dialect puts at `offset` before the next header: 0
+/// to [`TRAILER_LEN_MAX`].
 #[inline]
 pub const fn trailer_len(offset: u64) -> usize {
     let left = block_left(offset);
     if left < HEADER_LEN { left } else { 0 }
 }
 
-/// Bytes that a record of `record_len` bytes takes in a file of `offset` bytes: its trailer in front, headers and payload.
+/// Bytes that a record of `record_len` bytes takes in a file of `offset` bytes: its trailer in
+/// front, headers and payload. In LevelDB's dialect.
 ///
 /// Saturates at `u64::MAX`.
 ///

@@ -12,7 +12,7 @@
 //! let mut writer = Writer::new(Vec::new());
 //! assert_eq!(writer.append(b"one")?, 0);
 //! assert_eq!(writer.append(b"two")?, 10); // the offset of the record's first header
-//! let file = writer.into_inner()?;
+//! let file = writer.finish()?;
 //!
 //! let mut reader = Reader::from_slice(&file, ReadOptions::default());
 //! let mut records = Vec::new();
@@ -39,6 +39,14 @@
 //! [`Encoder`] and [`Writer`] are the same on the way out; [`LogFile`] is the writer of a file on disk, for whoever cannot afford to lose a
 //! record. [`verbs`] are what is done with a whole log: check it, save what can be read of it, count what is in it, take it apart. What the
 //! engines keep in the records is decoded by the crate `cordwood-payload`.
+//!
+//! # What is hidden
+//!
+//! Some functions are `#[doc(hidden)]`: those by which cordwood's Python package reads without
+//! holding its interpreter (`Reader::step_buffered`, `fill`, `data` and their like), and those by
+//! which tests put a disk of their own under a [`LogFile`] (`Storage`, `create_in`). They are no
+//! part of the interface, and may change in any release: to wait for bytes in your own way, use a
+//! [`Decoder`].
 
 // The README's example runs as a test of the documentation.
 #[cfg(doctest)]
@@ -84,7 +92,9 @@ pub use format::{
     trailer_len,
 };
 pub use log_info::{LogInfo, Predecessor};
-pub use reader::{Event, FileReader, Reader, Record, RecordBatch, SliceSource, Source, StreamSource};
+pub use reader::{
+    Event, FileReader, OwnedRecord, Reader, Record, RecordBatch, Records, SeekSource, SliceSource, Source, StreamSource,
+};
 pub use reader::{FollowOptions, Follower, NotYet, Poll, WaitReason};
 #[doc(hidden)]
 pub use writer::{FileId, Process, Storage};

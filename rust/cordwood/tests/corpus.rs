@@ -143,7 +143,7 @@ fn each_file_cut_to_64_bytes_is_detected_or_said_to_be_unclear() {
 #[test]
 fn each_file_is_read_without_a_hint() {
     for (file, path, bytes) in files() {
-        for policy in [OnCorruption::Raise, OnCorruption::Stop, OnCorruption::Salvage] {
+        for policy in [OnCorruption::Fail, OnCorruption::Stop, OnCorruption::Salvage] {
             let options = ReadOptions::default().with_on_corruption(policy);
             let mut by_path = Reader::open(&path, options.clone()).expect(file.name);
             check(file, read_all(&mut by_path), bytes.len() as u64);

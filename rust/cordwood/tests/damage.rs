@@ -5,12 +5,12 @@ use std::ops::Range;
 use std::thread;
 
 use cordwood_log::{
-    BLOCK_LEN, BitFlip, Encoder, End, Error, Event, FRAGMENT_LEN_MAX, FragmentPart, HEADER_LEN, Header, OnCorruption,
-    ReadOptions, Reader, Reason, Severity, SkippedRegion, TRAILER_LEN_MAX, Writer, verbs,
+    BLOCK_LEN, BitFlip, Dialect, Encoder, End, Error, Event, FRAGMENT_LEN_MAX, FragmentPart, HEADER_LEN, Header,
+    OnCorruption, ReadOptions, Reader, Reason, Severity, SkippedRegion, TRAILER_LEN_MAX, Writer, verbs,
 };
 
 const POLICIES: [OnCorruption; 4] = [
-    OnCorruption::Raise,
+    OnCorruption::Fail,
     OnCorruption::Skip,
     OnCorruption::Stop,
     OnCorruption::Salvage,
@@ -128,10 +128,10 @@ fn read(log: &Log, bytes: &[u8], policy: OnCorruption) -> (Vec<Seen>, End) {
                 (Ok((index, record.is_salvaged)), record.offset, record.end_offset)
             }
             Ok(Some(Event::Skipped(region))) => {
-                assert!(policy != OnCorruption::Raise || region.reason.severity() != Severity::Corruption);
+                assert!(policy != OnCorruption::Fail || region.reason.severity() != Severity::Corruption);
                 (Err(region), region.begin, region.end)
             }
-            Err(Error::Corruption { region, .. }) if policy == OnCorruption::Raise => {
+            Err(Error::Corruption { region, .. }) if policy == OnCorruption::Fail => {
                 (Err(region), region.begin, region.end)
             }
             Ok(None) => break,
@@ -179,7 +179,7 @@ fn the_log_has_each_kind_of_fragment() {
     let empty = empty_first();
     assert_eq!(kinds(&empty), [1, 1, 2, 4, 1]);
     assert_eq!(empty.header(empty.fragments[2].0).len, 0);
-    let (events, end) = read(&log, &log.bytes, OnCorruption::Raise);
+    let (events, end) = read(&log, &log.bytes, OnCorruption::Fail);
     assert_eq!(records(&events).len(), log.records.len());
     assert_eq!(
         end,
@@ -242,7 +242,7 @@ fn check_flip(log: &Log, bytes: &[u8], offset: usize, bit: u8) {
     let all = 0..log.records.len();
     let block_end = (offset as u64 + 1).next_multiple_of(BLOCK_LEN as u64);
 
-    let (raised, _) = read(log, bytes, OnCorruption::Raise);
+    let (raised, _) = read(log, bytes, OnCorruption::Fail);
     let (skipped, end) = read(log, bytes, OnCorruption::Skip);
     assert_eq!(raised, skipped, "{offset} {bit}");
     assert!(
@@ -295,7 +295,7 @@ fn check_flip(log: &Log, bytes: &[u8], offset: usize, bit: u8) {
         6 => FragmentPart::Kind,
         _ => FragmentPart::Payload,
     };
-    let found = cordwood_log::locate_bit_flip(rest, at as u64);
+    let found = cordwood_log::locate_bit_flip(rest, at as u64, Dialect::LEVELDB);
     let found = found.map(|BitFlip { offset, bit, part, .. }| (offset, bit, part));
     assert_eq!(found, Some((offset as u64, bit, part)));
 }
@@ -426,7 +426,8 @@ fn parts_of_a_range_report_the_range() -> Result<(), Error> {
     for start in edges {
         for end in edges.map(Some).into_iter().chain([None]) {
             let end = end.map(|end| end as u64);
-            let options = ReadOptions::default().with_range(start as u64, end);
+            let mut options = ReadOptions::default().with_range(start as u64..);
+            options.end = end;
             let one = verbs::verify_slice(&bytes, &options, NonZeroUsize::MIN)?;
             let stat = verbs::stat(&mut Reader::from_slice(&bytes, options.clone()))?;
             for count in 2..5 {

@@ -194,7 +194,7 @@ fn a_range_of_a_recycled_log() -> Result<(), Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("a.log");
     std::fs::write(&path, &file)?;
-    let options = ReadOptions::default().with_range(4 * 32_768, None);
+    let options = ReadOptions::default().with_range(4 * 32_768..);
     // By path the beginning can be looked at, and so it can in memory.
     let readers: [&mut dyn FnMut() -> Result<Option<Vec<u8>>, Error>; 2] = [
         &mut || {

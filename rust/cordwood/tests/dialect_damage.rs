@@ -10,7 +10,7 @@ use wire::Wire;
 
 const BLOCK: usize = 32_768;
 const POLICIES: [OnCorruption; 4] = [
-    OnCorruption::Raise,
+    OnCorruption::Fail,
     OnCorruption::Skip,
     OnCorruption::Stop,
     OnCorruption::Salvage,

@@ -201,7 +201,7 @@ fn a_writer_at_random_chunk_sizes_plain_and_preallocated() {
                 }
             });
             for (record, span) in log.records.iter().zip(&log.spans) {
-                match follower.next(Some(Duration::from_secs(10))).unwrap() {
+                match follower.wait(Some(Duration::from_secs(10))).unwrap() {
                     Poll::Record(found) => {
                         assert_eq!((found.offset, found.end_offset), (span.start as u64, span.end as u64));
                         assert!(found.data == record, "seed {seed}, the record at {span:?}");
@@ -238,7 +238,7 @@ fn a_write_that_goes_on_while_it_is_read_is_no_damage() {
         thread::scope(|scope| {
             scope.spawn(|| growing.write(0, &log.file));
             for span in &log.spans {
-                let told = follower.next(Some(Duration::from_secs(10))).unwrap();
+                let told = follower.wait(Some(Duration::from_secs(10))).unwrap();
                 assert!(
                     matches!(told, Poll::Record(record) if record.offset == span.start as u64),
                     "{span:?}"
@@ -398,6 +398,7 @@ fn damage_with_a_sound_block_behind_it_is_told_at_once() {
         Err(Error::Corruption {
             path: Some(named),
             region,
+            ..
         }) => {
             assert_eq!(named, path);
             assert_eq!((region.begin, region.end), (0, BLOCK_LEN as u64));
@@ -655,7 +656,7 @@ fn next_waits_no_longer_than_it_is_told() {
     let mut follower = follow(&path);
     let begin = Instant::now();
     assert!(matches!(
-        follower.next(Some(Duration::from_millis(120))),
+        follower.wait(Some(Duration::from_millis(120))),
         Ok(Poll::NotYet(_))
     ));
     assert!((120..1_000).contains(&begin.elapsed().as_millis()));
@@ -665,7 +666,7 @@ fn next_waits_no_longer_than_it_is_told() {
             writer.append(b"late").unwrap();
             writer.flush().unwrap();
         });
-        assert!(matches!(follower.next(None), Ok(Poll::Record(record)) if record.data == b"late"));
+        assert!(matches!(follower.wait(None), Ok(Poll::Record(record)) if record.data == b"late"));
     });
 }
 

@@ -114,7 +114,7 @@ impl Log {
     fn read_from(&self, start: u64) -> Reading {
         let options = ReadOptions::default()
             .with_on_corruption(OnCorruption::Skip)
-            .with_range(start, None);
+            .with_range(start..);
         let (events, end) = read_all(&mut Reader::from_slice(&self.file, options));
         let mut reading = Reading {
             records: Vec::new(),

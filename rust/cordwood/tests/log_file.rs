@@ -4,13 +4,15 @@ mod common;
 mod double;
 
 use std::collections::BTreeSet;
-use std::sync::Barrier;
+use std::io;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::{Arc, Barrier, Mutex};
 use std::time::Duration;
 
 use common::{Found, read_all};
 use cordwood_log::{
-    Dialect, Error, FlushPolicy, LogFile, LogFileOptions, OnCorruption, OnTornTail, RECORD_LEN_MAX, ReadOptions,
-    Reader, SyncPolicy, Writer,
+    Dialect, Encoder, Error, FlushPolicy, LogFile, LogFileOptions, OnCorruption, OnTornTail, Process, RECORD_LEN_MAX,
+    ReadOptions, Reader, SyncPolicy, Writer,
 };
 use double::{Double, EINTR, EIO, ENOSPC, Fault, Op};
 
@@ -455,9 +457,141 @@ fn a_second_writer_is_refused_until_the_first_is_closed_or_dropped() -> Result<(
     let third = LogFile::append_to(&path, buffered())?;
     assert_eq!(
         third.append(b"three")?,
-        10,
-        "what was not written when it was dropped is lost"
+        20,
+        "what was appended was written when it was dropped"
     );
+    Ok(())
+}
+
+/// Without a sync, and without what closes a log.
+#[test]
+fn a_dropped_log_writes_what_it_has() -> Result<(), Error> {
+    let double = Double::default();
+    let dialect = Dialect::PEBBLE.with_log_number(7);
+    let log = create(&double, buffered().with_dialect(dialect).with_sync(SyncPolicy::OnClose));
+    log.append(b"one")?;
+    log.append(b"two")?;
+    assert_eq!(double.bytes(), b"");
+    let before = double.ops().len();
+    drop(log);
+    let mut encoder = Encoder::with_dialect(0, dialect);
+    let mut expected = Vec::new();
+    encoder.encode(b"one", &mut expected);
+    encoder.encode(b"two", &mut expected);
+    assert_eq!(double.bytes(), expected);
+    assert_eq!(double.ops().len(), before + 1, "one write, and no sync");
+    Ok(())
+}
+
+/// A failure that was undone: the records are tried again. One that could not be undone, a failed
+/// sync, a panic: nothing is tried.
+#[test]
+fn a_failed_log_that_is_dropped_writes_nothing() -> Result<(), Error> {
+    let double = Double::default();
+    let log = create(&double, buffered());
+    log.append(b"one")?;
+    double.state().write_faults = [Fault::Error(ENOSPC)].into();
+    assert!(log.flush().is_err());
+    drop(log);
+    assert_eq!(records(&double.bytes()), [b"one"]);
+
+    let double = Double::default();
+    let log = create(&double, buffered());
+    log.append(b"one")?;
+    double.state().sync_faults = [Fault::Error(EIO)].into();
+    assert!(log.sync().is_err());
+    let before = double.ops();
+    drop(log);
+    assert_eq!(double.ops(), before);
+
+    let double = Double::default();
+    let log = create(&double, buffered());
+    log.append(b"one")?;
+    let panics = std::iter::from_fn(|| -> Option<&[u8]> { panic!("of the test") });
+    let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| log.extend(panics)));
+    assert!(caught.is_err());
+    drop(log);
+    assert_eq!(double.bytes(), b"");
+
+    // A drop that fails says nothing, and leaves no part of a record.
+    let double = Double::default();
+    let log = create(&double, buffered());
+    log.append(b"one")?;
+    double.state().write_faults = [Fault::ErrorAfter(4, ENOSPC)].into();
+    drop(log);
+    assert_eq!(double.bytes(), b"");
+    Ok(())
+}
+
+/// What its parent has appended and not written is for the parent to write.
+#[test]
+fn a_log_that_a_forked_child_drops_writes_nothing() -> Result<(), Error> {
+    let double = Double::default();
+    let number = Arc::new(AtomicU32::new(1));
+    double.state().process = Process::simulated(Arc::clone(&number));
+    let log = create(&double, buffered());
+    log.append(b"one")?;
+    number.store(2, Relaxed);
+    drop(log);
+    assert_eq!(double.bytes(), b"");
+    Ok(())
+}
+
+/// A sink that several can look at.
+#[derive(Clone, Default)]
+struct Shared {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    panics: bool,
+}
+
+impl io::Write for Shared {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        let len = buffer.len().min(4);
+        self.bytes.lock().unwrap().extend(&buffer[..len]);
+        match self.panics {
+            true => std::panic::panic_any("of the test"),
+            false => Ok(len),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_dropped_writer_writes_what_it_has() -> io::Result<()> {
+    let sink = Shared::default();
+    let mut writer = Writer::new(sink.clone());
+    writer.append(b"one")?;
+    writer.append(b"two")?;
+    assert_eq!(*sink.bytes.lock().unwrap(), b"");
+    drop(writer);
+    assert_eq!(records(&sink.bytes.lock().unwrap()), [b"one", b"two"]);
+
+    // Nobody knows how much of it arrived the first time.
+    let panics = true;
+    let sink = Shared {
+        panics,
+        ..Shared::default()
+    };
+    let mut writer = Writer::new(sink.clone());
+    writer.append(b"one")?;
+    let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| writer.flush()));
+    assert!(caught.is_err());
+    let mut state = sink.bytes.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    assert_eq!(state.len(), 4);
+    state.clear();
+    drop(state);
+    drop(writer);
+    assert_eq!(sink.bytes.lock().unwrap().len(), 0);
+
+    // What is given back is not written to again.
+    let sink = Shared::default();
+    let mut writer = Writer::new(sink.clone());
+    writer.append(b"one")?;
+    writer.finish()?;
+    assert_eq!(records(&sink.bytes.lock().unwrap()), [b"one"]);
     Ok(())
 }
 
@@ -630,4 +764,30 @@ fn a_record_that_is_too_long_is_not_written() {
         );
         assert!(!writer.has_failed());
     }
+}
+
+/// It writes what single appends write, and stops where they would fail.
+#[test]
+fn a_writer_extends_as_it_appends() -> io::Result<()> {
+    for dialect in [Dialect::LEVELDB, Dialect::WANDB] {
+        let records: Vec<Vec<u8>> = (0..3_000).map(|i| vec![i as u8; i * 7 % 900]).collect();
+        let mut one = Writer::with_dialect(Vec::new(), 0, dialect);
+        for record in &records {
+            one.append(record)?;
+        }
+        let mut all = Writer::with_dialect(Vec::new(), 0, dialect);
+        assert_eq!(all.extend(&records)?, 3_000);
+        assert_eq!(all.offset(), one.offset());
+        assert!(all.buffered_len() < 1 << 20, "it writes on the way");
+        assert!(all.finish()? == one.finish()?);
+    }
+    let mut writer = Writer::new(Vec::new()).with_record_len_max(3);
+    let refused = writer.extend(["one", "three", "two"]).unwrap_err();
+    assert!(matches!(
+        refused.downcast::<Error>(),
+        Ok(Error::RecordTooLarge { record_len: 5, .. })
+    ));
+    assert_eq!(writer.extend(["two"])?, 1);
+    assert_eq!(records(&writer.finish()?), [b"one", b"two"]);
+    Ok(())
 }

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use common::{Found, fragment, read_all};
 use cordwood_log::{
-    Decoder, Dialect, Error, FollowOptions, Follower, NotYet, OnCorruption, Poll, ReadOptions, Reader, Severity, Step,
-    WaitReason, Window, detect, detect_named, locate_bit_flip, verbs,
+    Decoder, Dialect, Encoder, Error, FollowOptions, Follower, NotYet, OnCorruption, Poll, ReadOptions, Reader,
+    SeekSource, Severity, Step, WaitReason, Window, detect, detect_named, locate_bit_flip, verbs,
 };
 use wire::Wire;
 
@@ -103,9 +103,7 @@ fn a_window_at_the_end_of_all_offsets() {
     for bytes in [&fragment(1, b"foo")[..], &damaged, &[0; 20], b"junk", &[]] {
         for offset in [u64::MAX, u64::MAX - 5, u64::MAX - BLOCK as u64] {
             for policy in [OnCorruption::Skip, OnCorruption::Salvage] {
-                let options = ReadOptions::default()
-                    .with_range(offset, None)
-                    .with_on_corruption(policy);
+                let options = ReadOptions::default().with_range(offset..).with_on_corruption(policy);
                 let mut decoder = Decoder::new(&options);
                 let window = Window {
                     offset,
@@ -120,7 +118,7 @@ fn a_window_at_the_end_of_all_offsets() {
             }
         }
     }
-    let flip = locate_bit_flip(&damaged, u64::MAX).expect("one bit");
+    let flip = locate_bit_flip(&damaged, u64::MAX, Dialect::LEVELDB).expect("one bit");
     assert_eq!(flip.offset, u64::MAX);
 }
 
@@ -379,7 +377,7 @@ fn salvage_returns_a_superset_of_skip() {
         all.push(skip().with_dialect(dialect).with_verify_checksums(false));
         let start = random.below(file.len().max(1)) as u64;
         let end = start + random.below(2 * BLOCK) as u64;
-        all.push(skip().with_dialect(dialect).with_range(start, Some(end)));
+        all.push(skip().with_dialect(dialect).with_range(start..end));
         all.push(skip().with_dialect(dialect).with_record_len_max(100));
         for options in all {
             if Reader::from_slice(&file, options.clone()).dialect().is_err() {
@@ -568,7 +566,7 @@ fn ranges_of_a_recycled_log_report_no_damage() -> Result<(), Box<dyn std::error:
             for step in [BLOCK, 2 * BLOCK, 50_000, file.len()] {
                 let mut found = 0;
                 for start in (0..file.len()).step_by(step) {
-                    let mut options = skip().with_range(start as u64, Some((start + step) as u64));
+                    let mut options = skip().with_range(start as u64..(start + step) as u64);
                     options.dialect = dialect;
                     let (events, end) = read_all(&mut Reader::open(&path, options.clone())?);
                     for event in &events {
@@ -605,7 +603,7 @@ fn a_lost_write_is_reported_by_a_range() {
     let options = |start: usize, end: usize| {
         skip()
             .with_dialect(Dialect::RECYCLABLE.with_log_number(7))
-            .with_range(start as u64, Some(end as u64))
+            .with_range(start as u64..end as u64)
     };
     let has_lost = |start, end| read(&file, &options(start, end)).1.contains(&"lost_write");
     assert!(has_lost(0, file.len()));
@@ -620,7 +618,7 @@ fn a_lost_write_is_reported_by_a_range() {
 fn a_range_takes_the_number_of_the_file() -> Result<(), cordwood_log::Error> {
     let (file, _) = recycled(70_000);
     for dialect in numbered_dialects() {
-        let mut options = skip().with_range(5 * BLOCK as u64, None);
+        let mut options = skip().with_range(5 * BLOCK as u64..);
         options.dialect = dialect;
         let slice = read_all(&mut Reader::from_slice(&file, options.clone())).0;
         let stream = read_all(&mut Reader::new(file.as_slice(), options)).0;
@@ -662,14 +660,14 @@ mod compressed {
         let written: std::collections::HashSet<_> = records.iter().collect();
         let mut count = 0;
         for policy in [
-            OnCorruption::Raise,
+            OnCorruption::Fail,
             OnCorruption::Skip,
             OnCorruption::Stop,
             OnCorruption::Salvage,
         ] {
             let options = ReadOptions::default().with_on_corruption(policy);
             for options in [options.clone(), options.clone().with_dialect(Dialect::ROCKSDB)] {
-                for options in [options.clone(), options.with_range(70_000, None)] {
+                for options in [options.clone(), options.with_range(70_000..)] {
                     let found = read(file, &options).0;
                     for (offset, data) in &found {
                         assert!(written.contains(data), "{what}: {policy:?} returns a frame at {offset}");
@@ -733,4 +731,65 @@ fn causes_are_not_part_of_the_message_again() {
     let as_io = std::io::Error::from(missing);
     assert_eq!(as_io.kind(), std::io::ErrorKind::NotFound);
     assert!(as_io.to_string().starts_with("no such file: "), "{as_io}");
+}
+
+/// Damage is one item, and what follows it the next. Any other error, which would come again, is
+/// the last.
+#[test]
+fn an_iterator_of_records_goes_on_after_damage_and_ends_at_other_errors() {
+    let mut file = Vec::new();
+    let mut encoder = Encoder::new(0);
+    let mut begins = Vec::new();
+    for byte in 0..3 {
+        begins.push(encoder.encode(&[byte; 20_000], &mut file));
+    }
+    file[20_000] ^= 1;
+    let mut reader = Reader::from_slice(&file, ReadOptions::default());
+    let mut items = reader.records();
+    // The damaged block, and the rest of the record that began in it.
+    for _ in 0..2 {
+        assert!(matches!(items.next(), Some(Err(Error::Corruption { .. }))));
+    }
+    let found: Vec<_> = items.by_ref().map(Result::unwrap).collect();
+    let [third] = &found[..] else { panic!("{found:?}") };
+    assert_eq!((third.offset, third.end_offset), (begins[2], file.len() as u64));
+    assert!(third.data == [2; 20_000] && !third.is_salvaged);
+    assert!(items.next().is_none());
+
+    let mut reader = Reader::from_slice(
+        b"%PDF-1.7 and more, which is no log of any dialect",
+        ReadOptions::default(),
+    );
+    let mut items = reader.records();
+    assert!(matches!(items.next(), Some(Err(Error::Foreign { .. }))));
+    assert!(items.next().is_none());
+    assert!(reader.next_record().is_err());
+}
+
+/// One call for a file in memory, a stream and a file on disk.
+#[test]
+fn every_source_seeks_alike() -> Result<(), Error> {
+    fn third<S: SeekSource>(mut reader: Reader<S>) -> Result<Vec<u8>, Error> {
+        while reader.next_record()?.is_some() {}
+        reader.seek(20)?;
+        let record = reader.next_record()?.expect("three records");
+        assert_eq!(record.offset, 20);
+        Ok(record.data.to_vec())
+    }
+    let mut file = Vec::new();
+    let mut encoder = Encoder::new(0);
+    for record in ["one", "two", "abc"] {
+        encoder.encode(record.as_bytes(), &mut file);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("example.log");
+    std::fs::write(&path, &file).unwrap();
+    let options = ReadOptions::default();
+    assert_eq!(third(Reader::from_slice(&file, options.clone()))?, b"abc");
+    assert_eq!(
+        third(Reader::new(std::io::Cursor::new(&file), options.clone()))?,
+        b"abc"
+    );
+    assert_eq!(third(Reader::open(&path, options)?)?, b"abc");
+    Ok(())
 }

@@ -16,7 +16,7 @@ use cordwood_fuzz::steps::{Steps, Trickle};
 use libfuzzer_sys::fuzz_target;
 
 const POLICIES: [OnCorruption; 4] = [
-    OnCorruption::Raise,
+    OnCorruption::Fail,
     OnCorruption::Skip,
     OnCorruption::Stop,
     OnCorruption::Salvage,
@@ -178,8 +178,8 @@ fn two_ranges(file: &[u8], options: &ReadOptions, steps: &mut Steps<'_>, expecte
         return;
     }
     let edge = file.len() as u64 * u64::from(steps.choice()) / 255;
-    let halves = [(0, Some(edge)), (edge, None)]
-        .map(|(start, end)| read::records(read::slice(file, &options.clone().with_range(start, end)).0));
+    let halves = [options.clone().with_range(..edge), options.clone().with_range(edge..)]
+        .map(|half| read::records(read::slice(file, &half).0));
     assert_eq!(halves.concat(), read::records(expected.to_vec()), "cut at {edge}");
 }
 

@@ -52,7 +52,7 @@ fuzz_target!(|input: Input<'_>| {
     let file = File::options().write(true).open(&path).expect("the file");
     let mut options = FollowOptions::default()
         .with_on_corruption(if input.raises {
-            OnCorruption::Raise
+            OnCorruption::Fail
         } else {
             OnCorruption::Skip
         })

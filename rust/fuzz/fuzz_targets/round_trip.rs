@@ -142,7 +142,7 @@ fn read(begin: u64, file: &[u8], records: Vec<(u64, Vec<u8>)>) {
     for ((offset, record), next) in records.into_iter().zip(ends) {
         let options = ReadOptions::default()
             .with_dialect(Dialect::LEVELDB)
-            .with_range(offset, Some(offset + 1));
+            .with_range(offset..offset + 1);
         let (events, end) = read::slice(file, &options);
         assert!(
             read::records(events) == [(offset, record)],

@@ -65,7 +65,7 @@ fuzz_target!(|input: Input<'_>| {
         let count = usize::from(steps.choice());
         reader.seek(offset).expect("a source that can seek");
         compare(&mut reader, &mut steps, &expected[number..], end, count);
-        slice.seek(offset);
+        slice.seek(offset).expect("a slice can seek");
         compare(&mut slice, &mut steps, &expected[number..], end, count);
     }
 });

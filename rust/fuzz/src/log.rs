@@ -272,7 +272,7 @@ impl Script<'_> {
         }
         if self.is_closed {
             encoded.clear();
-            let mut encoder = Encoder::with_dialect(bytes.len() as u64, dialect);
+            let encoder = Encoder::with_dialect(bytes.len() as u64, dialect);
             encoder.finish(&mut encoded);
             bytes.extend(&encoded);
         }

@@ -55,20 +55,18 @@ impl Options {
     /// The options for `file`, of which a range is a part.
     pub fn of(self, file: &File) -> ReadOptions {
         // The model knows no other.
-        let options = ReadOptions::default()
+        let mut options = ReadOptions::default()
             .with_dialect(Dialect::LEVELDB)
             .with_on_corruption(match self.policy {
-                Policy::Raise => OnCorruption::Raise,
+                Policy::Raise => OnCorruption::Fail,
                 Policy::Skip => OnCorruption::Skip,
                 Policy::Stop => OnCorruption::Stop,
                 Policy::Salvage => OnCorruption::Salvage,
             })
             // Without checksums much of the rest is not reached.
-            .with_verify_checksums(self.trusts < 224)
-            .with_range(
-                self.start.map_or(0, |bound| bound.at(file)),
-                self.end.map(|bound| bound.at(file)),
-            );
+            .with_verify_checksums(self.trusts < 224);
+        options.start = self.start.map_or(0, |bound| bound.at(file));
+        options.end = self.end.map(|bound| bound.at(file));
         match self.limit {
             Limit::Default => options,
             Limit::Piece(piece, is_less) => {

@@ -15,6 +15,7 @@ impl From<Record<'_>> for Event {
             end_offset,
             data,
             is_salvaged,
+            ..
         } = record;
         Event::Record {
             offset,
@@ -63,7 +64,7 @@ impl From<SkippedRegion> for Event {
 
 /// The next event; `None` at the end. Damage is an error under the policy `raise` and under no other, and an error is nothing but damage.
 pub fn next<S: Source>(reader: &mut Reader<S>, options: &ReadOptions) -> Option<Event> {
-    let raises = options.on_corruption == OnCorruption::Raise;
+    let raises = options.on_corruption == OnCorruption::Fail;
     match reader.next_event() {
         Ok(event) => {
             let event = match event? {

@@ -56,6 +56,7 @@ impl<'a> Window<'a> {
 
 /// Where a record stands in the file. [`Decoder::data`] gives its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RecordSpan {
     /// File offset of the first fragment's header.
     pub offset: u64,
@@ -72,6 +73,7 @@ pub struct RecordSpan {
 
 /// How the events end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum End {
     /// Between two records: at the end of the file, or where the range ended. What stands behind the end of a log, up to that of the file, is
     /// [`Reason::Stale`].
@@ -98,9 +100,20 @@ impl End {
             End::Clean { offset } | End::TornTail { offset } | End::Stopped { offset } => offset,
         }
     }
+
+    /// A stable name: `"clean"`, `"torn_tail"` or `"stopped"`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            End::Clean { .. } => "clean",
+            End::TornTail { .. } => "torn_tail",
+            End::Stopped { .. } => "stopped",
+        }
+    }
 }
 
 /// What a [`Decoder`] answers.
+///
+/// Exhaustive: whoever drives a decoder must know what to do with each answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// A record.
@@ -952,8 +965,8 @@ mod tests {
         for file in [&file, &damaged] {
             for options in [
                 skip.clone(),
-                skip.clone().with_range(10, Some(70_000)),
-                skip.clone().with_range(32_768, Some(65_536)),
+                skip.clone().with_range(10..70_000),
+                skip.clone().with_range(32_768..65_536),
                 skip.clone().with_record_len_max(50),
                 skip.clone().with_verify_checksums(false),
                 ReadOptions::default().with_on_corruption(OnCorruption::Stop),

@@ -1,13 +1,16 @@
 //! How to read.
 
+use std::ops::{Bound, RangeBounds};
+
 use crate::dialect::{Dialect, is_open};
 
 /// What a reader does with damage: a [`SkippedRegion`](crate::SkippedRegion) of [`Severity::Corruption`](crate::Severity::Corruption).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum OnCorruption {
     /// It is an [`Error::Corruption`](crate::Error::Corruption); the next call goes on behind it.
     #[default]
-    Raise,
+    Fail,
     /// It is an event like any other. LevelDB's behaviour.
     Skip,
     /// It is the end: [`End::Stopped`](super::End::Stopped). RocksDB's "point in time".
@@ -24,12 +27,12 @@ pub const RECORD_LEN_MAX: u64 = 1 << 30;
 ///
 /// ```
 /// use cordwood_log::{OnCorruption, ReadOptions};
-/// let options = ReadOptions::default().with_on_corruption(OnCorruption::Skip).with_range(0, Some(1 << 20));
+/// let options = ReadOptions::default().with_on_corruption(OnCorruption::Skip).with_range(..1 << 20);
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReadOptions {
-    /// What to do with damage. Default: [`OnCorruption::Raise`].
+    /// What to do with damage. Default: [`OnCorruption::Fail`].
     pub on_corruption: OnCorruption,
     /// Return only what begins at this file offset or behind it. Default: 0.
     pub start: u64,
@@ -57,7 +60,7 @@ const BUDGET_RATIO: u64 = 200;
 impl Default for ReadOptions {
     fn default() -> Self {
         ReadOptions {
-            on_corruption: OnCorruption::Raise,
+            on_corruption: OnCorruption::Fail,
             start: 0,
             end: None,
             record_len_max: RECORD_LEN_MAX,
@@ -75,14 +78,31 @@ impl ReadOptions {
         self
     }
 
-    /// Reads the events that begin in `[start, end)`; `None` is the end of the file.
+    /// Reads the events that begin in a range of file offsets: sets [`start`](Self::start) and
+    /// [`end`](Self::end).
     ///
     /// A record belongs to the range in which its first fragment's header begins, so adjacent ranges together give each record once,
     /// wherever they are cut.
+    ///
+    /// ```
+    /// use cordwood_log::ReadOptions;
+    /// let (first, rest) = (ReadOptions::default().with_range(..32_768), ReadOptions::default().with_range(32_768..));
+    /// assert_eq!((first.start, first.end), (0, Some(32_768)));
+    /// assert_eq!((rest.start, rest.end), (32_768, None));
+    /// ```
     #[must_use]
-    pub fn with_range(mut self, start: u64, end: Option<u64>) -> Self {
-        self.start = start;
-        self.end = end;
+    pub fn with_range(mut self, range: impl RangeBounds<u64>) -> Self {
+        // A bound after the last offset that there is leaves out nothing, or everything.
+        self.start = match range.start_bound() {
+            Bound::Included(&start) => start,
+            Bound::Excluded(&before) => before.saturating_add(1),
+            Bound::Unbounded => 0,
+        };
+        self.end = match range.end_bound() {
+            Bound::Included(&last) => last.checked_add(1),
+            Bound::Excluded(&end) => Some(end),
+            Bound::Unbounded => None,
+        };
         self
     }
 
@@ -112,6 +132,7 @@ impl ReadOptions {
 
     /// Whether a reader looks at the beginning of the file before it reads: to find out the dialect, or what the dialect that is named leaves open, the
     /// log number and the compression. It must then begin there, also for a range.
+    #[doc(hidden)]
     pub fn must_look(&self) -> bool {
         self.dialect.is_none_or(is_open)
     }

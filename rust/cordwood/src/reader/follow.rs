@@ -40,10 +40,10 @@ const PROBES_MAX: usize = 256;
 pub struct FollowOptions {
     /// Return only what begins at this file offset or behind it: [`Follower::offset`] of a run before this one. Default: 0.
     pub start: u64,
-    /// What to do with damage. Default: [`OnCorruption::Raise`]. [`OnCorruption::Salvage`] is here the same as
+    /// What to do with damage. Default: [`OnCorruption::Fail`]. [`OnCorruption::Salvage`] is here the same as
     /// [`OnCorruption::Skip`]: the rest of a block that is still being written cannot be judged.
     pub on_corruption: OnCorruption,
-    /// How long [`Follower::next`] sleeps before it looks again. Default: 50 ms.
+    /// How long [`Follower::wait`] sleeps before it looks again. Default: 50 ms.
     pub poll_interval: Duration,
     /// What looks damaged and has no sound record behind it is read again this many times before it is told. Default: 3.
     pub retry_polls: u32,
@@ -60,7 +60,7 @@ impl Default for FollowOptions {
     fn default() -> Self {
         FollowOptions {
             start: 0,
-            on_corruption: OnCorruption::Raise,
+            on_corruption: OnCorruption::Fail,
             poll_interval: Duration::from_millis(50),
             retry_polls: 3,
             retry_time: Duration::from_millis(100),
@@ -122,7 +122,7 @@ impl FollowOptions {
         };
         let options = options
             .with_on_corruption(OnCorruption::Skip)
-            .with_range(self.start, None)
+            .with_range(self.start..)
             .with_record_len_max(self.record_len_max);
         let mut decoder = Decoder::new(&options);
         decoder.set_waits_at_faults(true);
@@ -180,6 +180,7 @@ impl NotYet {
 
 /// What a [`Follower`] answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Poll<'a> {
     /// A record.
     Record(Record<'a>),
@@ -251,7 +252,7 @@ struct Suspect {
 
 /// Follows a file that another process or thread appends to.
 ///
-/// [`poll`](Self::poll) says what is there and never waits; [`next`](Self::next) waits. Neither writes to the file. The file is looked
+/// [`poll`](Self::poll) says what is there and never waits; [`wait`](Self::wait) waits. Neither writes to the file. The file is looked
 /// at again at intervals: nothing is asked of the operating system but to read it.
 ///
 /// * A record is told when all of it is there. An incomplete one is waited for, and so are zeros: the space that a writer preallocates.
@@ -349,7 +350,7 @@ impl Follower {
     }
 
     /// How long to wait before the next [`poll`](Self::poll) that finds anything new: [`poll_interval`](FollowOptions::poll_interval), or
-    /// less while what looks damaged is read again. For a loop of your own; [`next`](Self::next) does this.
+    /// less while what looks damaged is read again. For a loop of your own; [`wait`](Self::wait) does this.
     pub fn delay(&self) -> Duration {
         let retry = self.options.retry_time / self.options.retry_polls.max(1);
         match self.suspect {
@@ -364,7 +365,7 @@ impl Follower {
     ///
     /// * [`Error::Io`] if the file cannot be read; a further call tries again.
     /// * [`Error::OverBudget`] if the next record of a compressed log decompresses to too much; a further call says the same.
-    /// * [`Error::Corruption`] in place of [`Poll::Skipped`] if that is damage, under [`OnCorruption::Raise`]; a further call goes on
+    /// * [`Error::Corruption`] in place of [`Poll::Skipped`] if that is damage, under [`OnCorruption::Fail`]; a further call goes on
     ///   behind it. If the rest of the damaged block is written only later, that is a [`Poll::Skipped`] and no second error.
     pub fn poll(&mut self) -> Result<Poll<'_>, Error> {
         let told = self.told()?;
@@ -377,7 +378,7 @@ impl Follower {
     /// # Errors
     ///
     /// As [`poll`](Self::poll).
-    pub fn next(&mut self, timeout: Option<Duration>) -> Result<Poll<'_>, Error> {
+    pub fn wait(&mut self, timeout: Option<Duration>) -> Result<Poll<'_>, Error> {
         // A time that no clock can show is as good as never.
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         loop {
@@ -416,7 +417,7 @@ impl Follower {
         }
         match self.advance() {
             Ok(Told::Skipped(region))
-                if self.options.on_corruption == OnCorruption::Raise
+                if self.options.on_corruption == OnCorruption::Fail
                     && region.reason.severity() == Severity::Corruption =>
             {
                 Err(Error::Corruption {
@@ -470,7 +471,7 @@ impl Follower {
                 };
                 // All that is there from `at` on has been read since this call began.
                 match self.judge(at, look.file_len, is_confirmed)? {
-                    Verdict::Wait(reason) => return Ok(self.wait(reason, look)),
+                    Verdict::Wait(reason) => return Ok(self.not_yet(reason, look)),
                     Verdict::ReadAgain => {
                         is_confirmed = true;
                         self.file.read(at, look.file_len)?;
@@ -506,6 +507,7 @@ impl Follower {
 
     /// Takes back the record that the last poll returned, which begins at the file offset `record_offset`: the next poll returns it once more.
     /// For a caller that has no room for its bytes.
+    #[doc(hidden)]
     pub fn put_back(&mut self, record_offset: u64) {
         self.position = record_offset;
         self.restart();
@@ -683,7 +685,7 @@ impl Follower {
             return Ok(self.truncated(look));
         }
         if look.file_len < rest.block_end {
-            return Ok(self.wait(WaitReason::Damaged, look));
+            return Ok(self.not_yet(WaitReason::Damaged, look));
         }
         self.rest = None;
         let Some(region) = rest.region else {
@@ -710,7 +712,7 @@ impl Follower {
         region
     }
 
-    fn wait(&self, reason: WaitReason, look: Look) -> Told {
+    fn not_yet(&self, reason: WaitReason, look: Look) -> Told {
         let (offset, file_len) = (self.position, look.file_len);
         Told::Other(if look.is_rotated && reason != WaitReason::Suspect {
             Poll::Rotated { offset, file_len }

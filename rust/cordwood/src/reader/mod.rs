@@ -2,23 +2,26 @@
 
 mod follow;
 mod record_batch;
+mod records;
 mod source;
 
-use std::io::{Read, Seek};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 pub use follow::{FollowOptions, Follower, NotYet, Poll, WaitReason};
 pub use record_batch::RecordBatch;
-pub use source::{FileReader, SliceSource, Source, StreamSource};
+pub use records::{OwnedRecord, Records};
+pub use source::{FileReader, SeekSource, SliceSource, Source, StreamSource};
 
 use crate::decode::{Decoder, End, OnCorruption, ReadOptions, RecordSpan, Refused, Step, Stored};
 use crate::dialect::{Detection, Dialect, identify, of_rest};
 use crate::error::{Error, Reason, Severity, SkippedRegion};
-use crate::flip::{BitFlip, locate_in};
+use crate::flip::{BitFlip, locate_bit_flip};
 use crate::log_info::LogInfo;
 
 /// A record: its bytes and where it stands in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Record<'a> {
     /// File offset of the first fragment's header.
     pub offset: u64,
@@ -31,6 +34,8 @@ pub struct Record<'a> {
 }
 
 /// What stands in a file, in the order of the offsets.
+///
+/// Exhaustive: bytes are returned or they are not, and whoever matches on it misses none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event<'a> {
     /// A record.
@@ -45,8 +50,9 @@ pub enum Event<'a> {
 /// * [`open`](Reader::open) for a file.
 /// * [`new`](Reader::new) for anything that implements [`Read`].
 ///
-/// [`next_record`](Reader::next_record) gives the records, [`next_event`](Reader::next_event) also what lies between them. Neither writes to
-/// what it reads.
+/// [`next_record`](Reader::next_record) gives the records, [`next_event`](Reader::next_event) also
+/// what lies between them, both without a copy of the bytes; [`records`](Reader::records) is an
+/// iterator of records that own theirs. None writes to what it reads.
 ///
 /// ```
 /// use cordwood_log::{End, Event, OnCorruption, ReadOptions, Reader, Reason};
@@ -70,7 +76,7 @@ pub struct Reader<S> {
     undetected: Option<ReadOptions>,
     /// The dialect was looked for, and nothing showed it.
     is_unclear: bool,
-    raises: bool,
+    fails: bool,
     range_end: Option<u64>,
     end: Option<End>,
     path: Option<PathBuf>,
@@ -135,12 +141,24 @@ impl Reader<StreamSource<FileReader>> {
     }
 }
 
-impl<R: Read + Seek> Reader<StreamSource<R>> {
+impl<S: SeekSource> Reader<S> {
     /// Goes to `offset`, which must be where a record begins or ended. See [`Decoder::seek`].
+    ///
+    /// ```
+    /// use cordwood_log::{ReadOptions, Reader};
+    /// let file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo".repeat(3);
+    /// let mut reader = Reader::from_slice(&file, ReadOptions::default());
+    /// reader.seek(20)?;
+    /// assert_eq!(reader.next_record()?.unwrap().offset, 20);
+    /// # Ok::<(), cordwood_log::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
-    /// [`Error::Io`] if the source cannot seek there; the reader is then where it was.
+    /// The reader is then where it was:
+    ///
+    /// * [`Error::Io`] if the source cannot be read or go there.
+    /// * [`Error::Foreign`] if it is no log.
     pub fn seek(&mut self, offset: u64) -> Result<(), Error> {
         self.dialect()?;
         let moved = self.source.seek(offset);
@@ -155,6 +173,7 @@ impl<R: Read + Seek> Reader<StreamSource<R>> {
 
 impl<R: Read> Reader<StreamSource<R>> {
     /// The same reader with its source changed by `change`, which must give the same bytes.
+    #[doc(hidden)]
     #[must_use]
     pub fn map_source<T: Read>(
         self,
@@ -163,7 +182,7 @@ impl<R: Read> Reader<StreamSource<R>> {
         let Reader {
             source,
             decoder,
-            raises,
+            fails,
             range_end,
             end,
             path,
@@ -173,7 +192,7 @@ impl<R: Read> Reader<StreamSource<R>> {
         Reader {
             source: change(source),
             decoder,
-            raises,
+            fails,
             range_end,
             end,
             path,
@@ -183,22 +202,13 @@ impl<R: Read> Reader<StreamSource<R>> {
     }
 }
 
-impl Reader<SliceSource<'_>> {
-    /// Goes to `offset`, which must be where a record begins or ended. See [`Decoder::seek`].
-    pub fn seek(&mut self, offset: u64) {
-        // A file of another format stays one, and the next step says so.
-        let _ = self.is_detected();
-        self.seek_decoder(offset);
-    }
-}
-
 impl<S: Source> Reader<S> {
     /// Reads a source of your own.
     pub fn with_source(source: S, options: ReadOptions) -> Self {
         Reader {
             source,
             decoder: Decoder::new(&options),
-            raises: options.on_corruption == OnCorruption::Raise,
+            fails: options.on_corruption == OnCorruption::Fail,
             range_end: options.end,
             end: None,
             path: None,
@@ -207,9 +217,24 @@ impl<S: Source> Reader<S> {
         }
     }
 
-    /// What is read.
-    pub(crate) fn source(&self) -> &S {
+    /// The source that is read. That of [`open`](Self::open) and [`new`](Self::new) is a
+    /// [`StreamSource`], which has a `get_ref` too.
+    pub fn get_ref(&self) -> &S {
         &self.source
+    }
+
+    /// Gives back the source. It may have read further than the records that were returned.
+    ///
+    /// ```
+    /// use cordwood_log::{ReadOptions, Reader};
+    /// let mut reader = Reader::new(&b"\xdd\x5f\xb3\x7a\x03\x00\x01foo"[..], ReadOptions::default());
+    /// assert_eq!(reader.next_record()?.unwrap().data, b"foo");
+    /// let rest: &[u8] = reader.into_inner().into_inner();
+    /// assert!(rest.is_empty());
+    /// # Ok::<(), cordwood_log::Error>(())
+    /// ```
+    pub fn into_inner(self) -> S {
+        self.source
     }
 
     /// The file, if it is known.
@@ -326,7 +351,8 @@ impl<S: Source> Reader<S> {
     /// * [`Error::Io`] if the source cannot be read, or, of the kind [`OutOfMemory`](std::io::ErrorKind::OutOfMemory), if there is not memory enough
     ///   for a record; a further call tries again.
     /// * [`Error::OverBudget`] if the next record of a compressed log decompresses to too much; a further call says the same.
-    /// * [`Error::Corruption`] in place of an event that is damage, under [`OnCorruption::Raise`]; a further call goes on behind it.
+    /// * [`Error::Corruption`] in place of an event that is damage, under [`OnCorruption::Fail`]; a
+    ///   further call goes on behind it.
     pub fn next_event(&mut self) -> Result<Option<Event<'_>>, Error> {
         match self.step()? {
             Step::Record(span) => Ok(Some(Event::Record(self.record(span)))),
@@ -394,6 +420,7 @@ impl<S: Source> Reader<S> {
     /// The next record, if it has been found already: the reader looks at many at a time. `None` says nothing of what comes.
     ///
     /// Takes a few nanoseconds. [`data`](Self::data) has the bytes.
+    #[doc(hidden)]
     #[inline]
     pub fn next_found(&mut self) -> Option<RecordSpan> {
         self.decoder.next_of_run()
@@ -405,12 +432,13 @@ impl<S: Source> Reader<S> {
     /// # Errors
     ///
     /// As [`next_event`](Self::next_event), but for what the source says.
+    #[doc(hidden)]
     pub fn step_buffered(&mut self) -> Result<Step, Error> {
         if self.undetected.is_some() && !self.is_detected()? {
             return Ok(Step::NeedMore);
         }
         match self.decoder.step(self.source.window()) {
-            Step::Skipped(region) if self.raises && region.reason.severity() == Severity::Corruption => {
+            Step::Skipped(region) if self.fails && region.reason.severity() == Severity::Corruption => {
                 Err(Error::Corruption {
                     path: self.path.clone(),
                     region,
@@ -439,6 +467,7 @@ impl<S: Source> Reader<S> {
     /// assert_eq!(reader.next_record()?.unwrap().data, b"foo");
     /// # Ok::<(), cordwood_log::Error>(())
     /// ```
+    #[doc(hidden)]
     #[cold]
     pub fn put_back(&mut self, span: RecordSpan) {
         self.decoder.put_back(span);
@@ -446,6 +475,7 @@ impl<S: Source> Reader<S> {
 
     /// Whether a record that was returned since the last event of another kind, and begins at this file offset, begins after damage in its
     /// block: see [`RecordSpan::is_salvaged`].
+    #[doc(hidden)]
     pub fn is_salvaged(&self, record_offset: u64) -> bool {
         self.decoder.salvaged().contains(&record_offset)
     }
@@ -461,6 +491,7 @@ impl<S: Source> Reader<S> {
     /// # Errors
     ///
     /// [`Error::Io`]; a further call tries again.
+    #[doc(hidden)]
     pub fn fill(&mut self) -> Result<(), Error> {
         let from = if self.undetected.is_some() {
             // All of the beginning has to be there at a time.
@@ -477,6 +508,7 @@ impl<S: Source> Reader<S> {
 
     /// The bytes of a record that [`step_buffered`](Self::step_buffered) returned since the last [`fill`](Self::fill); of a record with
     /// [`is_joined`](RecordSpan::is_joined) only until the next step.
+    #[doc(hidden)]
     #[inline]
     pub fn data(&self, span: RecordSpan) -> &[u8] {
         self.decoder.data(self.source.window(), span)
@@ -547,7 +579,7 @@ impl<S: Source> Reader<S> {
         let dialect = self.decoder.dialect();
         let rest = self.source.window().at(region.begin, dialect.block_left(region.begin));
         if can_be {
-            locate_in(&dialect, rest, region.begin)
+            locate_bit_flip(rest, region.begin, dialect)
         } else {
             None
         }

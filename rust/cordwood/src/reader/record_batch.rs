@@ -82,6 +82,22 @@ impl RecordBatch {
         self.data.get(begin as usize..end as usize)
     }
 
+    /// The records, in order.
+    ///
+    /// ```
+    /// use cordwood_log::RecordBatch;
+    /// let mut batch = RecordBatch::default();
+    /// batch.push(b"one", 0, 10)?;
+    /// batch.push(b"", 10, 17)?;
+    /// assert_eq!(batch.iter().collect::<Vec<_>>(), [&b"one"[..], b""]);
+    /// # Ok::<(), std::collections::TryReserveError>(())
+    /// ```
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> + DoubleEndedIterator {
+        self.offsets
+            .windows(2)
+            .map(|ends| &self.data[ends[0] as usize..ends[1] as usize])
+    }
+
     /// Whether it holds `target_len` bytes of data, or so many records that their offsets alone take as much memory; 65,536 of them are never too many.
     #[inline]
     pub fn is_full(&self, target_len: usize) -> bool {
@@ -187,6 +203,7 @@ impl<S: Source> Reader<S> {
     /// # Errors
     ///
     /// As [`record_batch`](Self::record_batch).
+    #[doc(hidden)]
     pub fn record_batch_buffered(&mut self, batch: &mut RecordBatch, target_len: usize) -> Result<Step, Error> {
         let count_max = count_max(target_len);
         // Room is made for all records of a run at a time: they lie in one block.

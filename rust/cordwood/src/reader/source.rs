@@ -43,6 +43,16 @@ pub trait Source {
     }
 }
 
+/// A source that can go to any place of its file: [`Reader::seek`](super::Reader::seek) needs it.
+pub trait SeekSource: Source {
+    /// Goes to the file offset `offset`, from where it reads on.
+    ///
+    /// # Errors
+    ///
+    /// What the file says. The source is then where it was.
+    fn seek(&mut self, offset: u64) -> io::Result<()>;
+}
+
 /// A file that is in memory as a whole.
 #[derive(Debug, Clone, Copy)]
 pub struct SliceSource<'a> {
@@ -80,6 +90,13 @@ impl Source for SliceSource<'_> {
         let len = rest.len().min(buffer.len());
         buffer[..len].copy_from_slice(&rest[..len]);
         Ok(len)
+    }
+}
+
+/// All of it is there.
+impl SeekSource for SliceSource<'_> {
+    fn seek(&mut self, _offset: u64) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -226,6 +243,7 @@ impl<R: Read> StreamSource<R> {
     }
 
     /// Says in which file these bytes are, so that it can be looked at elsewhere, too: see [`Source::read_aside`].
+    #[doc(hidden)]
     #[must_use]
     pub fn with_aside(self, file: FileReader) -> Self {
         StreamSource {
@@ -248,7 +266,14 @@ impl<R: Read> StreamSource<R> {
         &self.read
     }
 
+    /// Gives back what is read. It stands behind all that is in memory, of which a reader may have
+    /// returned only a part.
+    pub fn into_inner(self) -> R {
+        self.read
+    }
+
     /// The same source with its reader wrapped in another.
+    #[doc(hidden)]
     pub fn map<T>(self, wrap: impl FnOnce(R) -> T) -> StreamSource<T> {
         let StreamSource {
             read,
@@ -309,13 +334,9 @@ impl<R: Read> StreamSource<R> {
     }
 }
 
-impl<R: Read + Seek> StreamSource<R> {
-    /// Goes to the file offset `offset` and forgets what is in memory.
-    ///
-    /// # Errors
-    ///
-    /// What the source says. It is then where it was.
-    pub fn seek(&mut self, offset: u64) -> io::Result<()> {
+impl<R: Read + Seek> SeekSource for StreamSource<R> {
+    /// It forgets what is in memory.
+    fn seek(&mut self, offset: u64) -> io::Result<()> {
         self.offset = self.read.seek(SeekFrom::Start(offset))?;
         self.filled = 0;
         self.is_last = false;

@@ -154,7 +154,7 @@ pub fn fragments_file(
     let path = path.as_ref();
     let reader = Reader::open(path, options(dialect))?;
     let source = match reader.file_len() {
-        Some(_) => StreamSource::with_file(reader.source().get_ref().clone(), 0),
+        Some(_) => StreamSource::with_file(reader.get_ref().get_ref().clone(), 0),
         None => Err(io::Error::new(
             io::ErrorKind::Unsupported,
             "a pipe or a device cannot be read twice",

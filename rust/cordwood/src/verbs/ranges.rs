@@ -42,7 +42,7 @@ pub fn split_ranges(options: &ReadOptions, file_len: Option<u64>, count: NonZero
         if edge >= first + len {
             break;
         }
-        ranges.push(rest.clone().with_range(rest.start, Some(edge)));
+        ranges.push(rest.clone().with_range(rest.start..edge));
         rest.start = edge;
     }
     ranges.push(rest);

@@ -227,7 +227,7 @@ impl Copy {
         self.encoder.begin(&mut self.out);
         if self.has_end_trailer {
             self.encoder.set_number(self.dialect.log_number().or(self.number));
-            self.encoder.finish(&mut self.out);
+            self.encoder.end(&mut self.out);
         }
         std::mem::take(&mut self.not_kept)
     }

@@ -87,7 +87,8 @@ impl Report {
 /// No record is held, however long it is; only those of a compressed log, one at a time. After an [`Error::Io`] inside a record, reading goes on where
 /// that record begins, for which a stream needs a [`seek`](Reader::seek).
 ///
-/// Damage is no error here: [`OnCorruption::Raise`](crate::OnCorruption::Raise) does what [`OnCorruption::Skip`](crate::OnCorruption::Skip) does.
+/// Damage is no error here: [`OnCorruption::Fail`](crate::OnCorruption::Fail) does what
+/// [`OnCorruption::Skip`](crate::OnCorruption::Skip) does.
 ///
 /// ```
 /// use cordwood_log::{FragmentPart, ReadOptions, Reader, verbs};

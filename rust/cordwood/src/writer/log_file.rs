@@ -45,8 +45,9 @@ use crate::format::{BLOCK_LEN, encoded_len};
 /// | [`sync`](LogFile::sync) or [`append_sync`](LogFile::append_sync) returned: it is before [`durable_offset`](LogFile::durable_offset) | yes | yes |
 ///
 /// With [`FlushPolicy::OnClose`] records are gathered and written about 1 MiB at a time; [`flush`](LogFile::flush), [`sync`](LogFile::sync) and
-/// [`close`](LogFile::close) write the rest. **A log that is dropped without any of them loses what is in its buffer**: drop cannot report that a
-/// write failed, so it does not try.
+/// [`close`](LogFile::close) write the rest. **Call `close` to learn whether all was written**: a log that is dropped
+/// without it tries to flush, and nobody hears of it if that fails. It does not try after a failure that has ended all work, nor in a forked
+/// child; and it neither syncs, whatever the policy, nor writes the trailer that ends a log of Pebble.
 ///
 /// # Failures
 ///
@@ -227,14 +228,12 @@ impl LogFile {
 
     fn create_with(path: &Path, open: &OpenOptions, options: LogFileOptions) -> Result<Self, Error> {
         let file = DiskFile::open(path, open)?;
-        let log = Self::create_in(Box::new(file), options).map_err(|source| Error::Io {
+        let mut log = Self::create_in(Box::new(file), options).map_err(|source| Error::Io {
             path: Some(path.to_owned()),
             source,
         })?;
-        Ok(LogFile {
-            path: Some(path.to_owned()),
-            ..log
-        })
+        log.path = Some(path.to_owned());
+        Ok(log)
     }
 
     /// Opens a log to append to it; makes a new one if there is none.
@@ -302,10 +301,9 @@ impl LogFile {
             });
         }
         let recovered = recover(&file, &options, Some(path), interrupted)?;
-        Ok(LogFile {
-            path: Some(path.to_owned()),
-            ..Self::new(Box::new(file), options, recovered)
-        })
+        let mut log = Self::new(Box::new(file), options, recovered);
+        log.path = Some(path.to_owned());
+        Ok(log)
     }
 
     /// [`create`](Self::create), for tests.
@@ -572,6 +570,7 @@ impl LogFile {
     /// Writes all records so far and, if the [policy](LogFileOptions::sync) is not [`SyncPolicy::Never`], waits until they are on the disk.
     /// Other threads that wait for a sync are waited for. Then the file is given up, and another writer may have it. Every later call fails with
     /// [`Error::Closed`], but a further `close` and those that only ask. A second `close` waits until the first has given the file up.
+    /// It does not take the log, as [`Writer::finish`](super::Writer::finish) does, since threads may share it.
     ///
     /// In a forked child nothing is written and the lock stays: only the child's copy of the descriptor is closed.
     ///
@@ -626,7 +625,7 @@ impl LogFile {
         let State { encoder, buffer, .. } = &mut *state;
         // What a file of this dialect begins with, if there is no record, and what closes it.
         encoder.begin(buffer);
-        encoder.finish(buffer);
+        encoder.end(buffer);
         self.write_out(&mut state)?;
         if self.options.preallocate_len > 0
             && let Some(storage) = &state.storage
@@ -867,5 +866,22 @@ impl LogFile {
         }
         self.sync_ended.notify_all();
         state
+    }
+}
+
+/// Tries to write what nobody flushed, as `BufWriter` does.
+impl Drop for LogFile {
+    fn drop(&mut self) {
+        if self.is_forked() {
+            return;
+        }
+        // Nobody else has the log any more. After a panic while a record was appended, `check`
+        // refuses.
+        if let Some(mut state) = self.try_lock()
+            && self.check(&state).is_ok()
+        {
+            // There is nobody to tell. `close` says what failed.
+            let _ = self.write_out(&mut state);
+        }
     }
 }

@@ -11,7 +11,7 @@ use std::io::{self, Write};
 
 use crate::decode::RECORD_LEN_MAX;
 use crate::dialect::Dialect;
-use crate::encode::Encoder;
+use crate::encode::{Encoder, NotEncoded};
 use crate::error::Error;
 use crate::format::BLOCK_LEN;
 
@@ -23,11 +23,16 @@ pub use storage::{FileId, Storage};
 /// Bytes that are gathered before they are written.
 const BUFFER_LEN: usize = 1 << 20;
 
+const HAS_SINK: &str = "only what takes the whole writer takes its sink";
+
 /// Writes records to any [`Write`]. For a file on disk there is [`LogFile`].
 ///
-/// Records are gathered in a buffer and written about 1 MiB at a time; [`flush`](Writer::flush) and
-/// [`into_inner`](Writer::into_inner) write the rest. **A writer that is dropped without either loses what is in its buffer**: drop cannot
-/// report that a write failed, so it does not try.
+/// Records are gathered in a buffer and written about 1 MiB at a time; [`flush`](Writer::flush),
+/// [`finish`](Writer::finish) and [`into_inner`](Writer::into_inner) write the rest. **Call
+/// `finish` or `into_inner` to learn whether all was written**: a writer that is dropped without
+/// either tries to write what is in its buffer, and nobody hears of it if that fails. It does not
+/// try after a failure, nor in a forked child, whose copy of the buffer is for its parent to write;
+/// and it writes no trailer.
 ///
 /// After a failed write nobody knows how much of the buffer arrived, so every later call fails too.
 ///
@@ -36,17 +41,20 @@ const BUFFER_LEN: usize = 1 << 20;
 /// let mut writer = Writer::new(Vec::new());
 /// writer.append(b"hello")?;
 /// assert_eq!(writer.offset(), 7 + 5);
-/// let file = writer.into_inner()?;
+/// let file = writer.finish()?;
 /// assert_eq!(file.len(), 12);
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Debug)]
 pub struct Writer<W: Write> {
-    sink: W,
+    /// `None` only when it is given back: what drops the writer then has nothing to write.
+    sink: Option<W>,
     encoder: Encoder,
     buffer: Vec<u8>,
     record_len_max: u64,
     has_failed: bool,
+    /// The process that made it.
+    owner: u64,
 }
 
 impl<W: Write> Writer<W> {
@@ -78,11 +86,12 @@ impl<W: Write> Writer<W> {
         let mut buffer = Vec::new();
         encoder.begin(&mut buffer);
         Writer {
-            sink,
+            sink: Some(sink),
             encoder,
             buffer,
             record_len_max: RECORD_LEN_MAX,
             has_failed: false,
+            owner: Process::current().number(),
         }
     }
 
@@ -131,6 +140,42 @@ impl<W: Write> Writer<W> {
         Ok(offset)
     }
 
+    /// Appends several records in one loop, and returns how many.
+    ///
+    /// ```
+    /// use cordwood_log::Writer;
+    /// let mut writer = Writer::new(Vec::new());
+    /// assert_eq!(writer.extend(["one", "two"])?, 2);
+    /// assert_eq!(writer.finish()?.len(), 20);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`append`](Self::append). The records before one that is too long, or for which there is
+    /// no memory, are appended.
+    pub fn extend<R: AsRef<[u8]>>(&mut self, records: impl IntoIterator<Item = R>) -> io::Result<u64> {
+        self.check()?;
+        let mut records = records.into_iter();
+        let mut count = 0;
+        loop {
+            let Writer { encoder, buffer, .. } = self;
+            match encoder.encode_all(&mut records, buffer, BUFFER_LEN, self.record_len_max) {
+                Ok((encoded, may_be_more)) => {
+                    count += encoded;
+                    if self.buffer.len() >= BUFFER_LEN {
+                        self.write_out()?;
+                    }
+                    if !may_be_more {
+                        return Ok(count);
+                    }
+                }
+                Err(NotEncoded::NoMemory(error)) => return Err(error.into()),
+                Err(NotEncoded::TooLarge(record_len)) => return Err(self.too_large(record_len)),
+            }
+        }
+    }
+
     /// Writes out all records so far and flushes the sink. It does not sync: the data may still be lost if the machine stops.
     ///
     /// # Errors
@@ -139,10 +184,7 @@ impl<W: Write> Writer<W> {
     pub fn flush(&mut self) -> io::Result<()> {
         self.check()?;
         self.write_out()?;
-        self.has_failed = true;
-        self.sink.flush()?;
-        self.has_failed = false;
-        Ok(())
+        self.with_sink(W::flush)
     }
 
     /// Bytes that have been appended and not yet been written to the sink.
@@ -168,15 +210,17 @@ impl<W: Write> Writer<W> {
     /// What the sink or `sync` says.
     pub fn sync_with(&mut self, sync: impl FnOnce(&mut W) -> io::Result<()>) -> io::Result<()> {
         self.flush()?;
-        self.has_failed = true;
-        sync(&mut self.sink)?;
-        self.has_failed = false;
-        Ok(())
+        self.with_sink(sync)
+    }
+
+    /// The sink. What has been appended since the last flush may not have reached it.
+    pub fn get_ref(&self) -> &W {
+        self.sink.as_ref().expect(HAS_SINK)
     }
 
     /// The sink. What has been appended since the last flush may not have reached it; do not write to it.
     pub fn get_mut(&mut self) -> &mut W {
-        &mut self.sink
+        self.sink.as_mut().expect(HAS_SINK)
     }
 
     /// Whether a write or a sync has failed, so that every further call fails too.
@@ -184,33 +228,43 @@ impl<W: Write> Writer<W> {
         self.has_failed
     }
 
-    /// Closes the log with the trailer that its dialect has, if any, and flushes. Nothing may be appended after that.
+    /// Ends the log with the trailer that its dialect has, if any, flushes, and gives the sink
+    /// back. It takes the writer, since nothing may be appended after the trailer. A file that is
+    /// to be appended to later needs [`into_inner`](Self::into_inner), which writes no trailer.
     ///
     /// ```
     /// use cordwood_log::{Dialect, Writer};
-    /// let mut writer = Writer::with_dialect(Vec::new(), 0, Dialect::PEBBLE.with_log_number(1));
-    /// writer.finish()?;
-    /// assert_eq!(writer.into_inner()?, b"\x00\x00\x00\x00\x00\x00\x05\x02\x00\x00\x00");
+    /// let writer = Writer::with_dialect(Vec::new(), 0, Dialect::PEBBLE.with_log_number(1));
+    /// assert_eq!(writer.finish()?, b"\x00\x00\x00\x00\x00\x00\x05\x02\x00\x00\x00");
     /// # Ok::<(), std::io::Error>(())
     /// ```
     ///
     /// # Errors
     ///
-    /// What the sink says.
-    pub fn finish(&mut self) -> io::Result<()> {
+    /// What the sink says; the sink is then lost.
+    pub fn finish(mut self) -> io::Result<W> {
         self.check()?;
-        self.encoder.finish(&mut self.buffer);
-        self.flush()
+        self.encoder.end(&mut self.buffer);
+        self.into_inner()
     }
 
-    /// Flushes and gives the sink back.
+    /// Flushes and gives the sink back, without the trailer that [`finish`](Self::finish) writes.
+    ///
+    /// ```
+    /// use cordwood_log::Writer;
+    /// let mut writer = Writer::new(Vec::new());
+    /// writer.append(b"one")?;
+    /// assert_eq!(writer.get_ref().len(), 0);
+    /// assert_eq!(writer.into_inner()?.len(), 10);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
     /// What the sink says; the sink is then lost.
     pub fn into_inner(mut self) -> io::Result<W> {
         self.flush()?;
-        Ok(self.sink)
+        Ok(self.sink.take().expect(HAS_SINK))
     }
 
     #[cold]
@@ -234,12 +288,32 @@ impl<W: Write> Writer<W> {
     }
 
     fn write_out(&mut self) -> io::Result<()> {
-        self.has_failed = true;
-        self.sink.write_all(&self.buffer)?;
-        self.has_failed = false;
+        let buffer = std::mem::take(&mut self.buffer);
+        let written = self.with_sink(|sink| sink.write_all(&buffer));
+        self.buffer = buffer;
+        written?;
         self.buffer.clear();
         // One huge record must not keep its memory for the life of the writer.
         self.buffer.shrink_to(2 * BUFFER_LEN);
         Ok(())
+    }
+
+    /// Does something to the sink. If it fails or panics, the writer has failed.
+    fn with_sink(&mut self, work: impl FnOnce(&mut W) -> io::Result<()>) -> io::Result<()> {
+        self.has_failed = true;
+        work(self.get_mut())?;
+        self.has_failed = false;
+        Ok(())
+    }
+}
+
+/// Tries to write what nobody flushed, as `BufWriter` does.
+impl<W: Write> Drop for Writer<W> {
+    fn drop(&mut self) {
+        let is_here = Process::current().number() == self.owner;
+        if self.sink.is_some() && !self.has_failed && is_here {
+            // There is nobody to tell. `finish` and `into_inner` say what failed.
+            let _ = self.flush();
+        }
     }
 }

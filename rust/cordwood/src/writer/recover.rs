@@ -10,7 +10,7 @@ use super::unsynced;
 use crate::decode::{OnCorruption, ReadOptions, Step};
 use crate::dialect::{DETECT_LEN, Detection, Dialect, Foreign, Role, identify, of_rest};
 use crate::error::{Error, Reason, Severity, SkippedRegion};
-use crate::flip::locate_in;
+use crate::flip::locate_bit_flip;
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind};
 use crate::reader::{Reader, Source, StreamSource};
 use crate::scanner::Scanner;
@@ -268,7 +268,7 @@ impl Tail {
                     self.has_zero_sector |= has_zero_sector(&bytes, begin);
                     self.has_whole_record |= hides_record(dialect, &bytes);
                     // The record may have been synced, whatever zeros it holds: a disk that has not written a sector leaves more than one bit wrong.
-                    self.has_whole_record |= begin == region.begin && locate_in(&dialect, &bytes, begin).is_some();
+                    self.has_whole_record |= begin == region.begin && locate_bit_flip(&bytes, begin, dialect).is_some();
                     begin = end;
                 }
             }
@@ -276,7 +276,7 @@ impl Tail {
                 let left = dialect.block_left(region.begin) as u64;
                 let bytes = read_at_most(storage, region.begin, region.len().min(left))?;
                 self.has_fragment |= dialect.sound(&bytes, true).is_some();
-                if locate_in(&dialect, &bytes, region.begin).is_some() {
+                if locate_bit_flip(&bytes, region.begin, dialect).is_some() {
                     // With another length it is whole.
                     self.has_whole_record = true;
                     self.damage = self.damage.or(Some(region));
@@ -422,7 +422,7 @@ impl LogBefore<'_> {
         let source = StreamSource::new(read, offset).with_len(self.file_len);
         let read_options = ReadOptions::default()
             .with_on_corruption(OnCorruption::Skip)
-            .with_range(offset, None)
+            .with_range(offset..)
             .with_dialect(dialect)
             // What could be written can be appended to.
             .with_record_len_max(u64::MAX);

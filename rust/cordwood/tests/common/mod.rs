@@ -15,7 +15,8 @@ pub(crate) enum Found {
     Skipped(SkippedRegion),
 }
 
-/// All events and how they end. The error that the policy `Raise` makes of a region is taken for the region itself.
+/// All events and how they end. The error that the policy `Fail` makes of a region is taken for the
+/// region itself.
 pub(crate) fn read_all<S: Source>(reader: &mut Reader<S>) -> (Vec<Found>, End) {
     let mut events = Vec::new();
     loop {

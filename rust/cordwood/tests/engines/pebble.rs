@@ -100,9 +100,7 @@ fn corrupt_block() {
 
 /// Where the records begin that a reader of the range from `start` returns.
 fn offsets_from(file: &[u8], start: u64) -> Vec<u64> {
-    let options = ReadOptions::default()
-        .with_dialect(Dialect::PEBBLE)
-        .with_range(start, None);
+    let options = ReadOptions::default().with_dialect(Dialect::PEBBLE).with_range(start..);
     super::read_with(options, file).offsets
 }
 
@@ -157,7 +155,7 @@ fn recycle_log() {
         let mut log = write(dialect, &records);
         let is_closed = number % 3 > 0;
         if is_closed {
-            let mut encoder = Encoder::with_dialect(log.len() as u64, dialect);
+            let encoder = Encoder::with_dialect(log.len() as u64, dialect);
             encoder.finish(&mut log);
         }
         buffer[..log.len()].copy_from_slice(&log);

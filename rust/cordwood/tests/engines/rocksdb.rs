@@ -422,7 +422,7 @@ fn follow(first_len: impl Fn(Wire) -> usize, record: &[u8]) {
         assert!(matches!(follower.poll().unwrap(), Poll::NotYet(_)));
         file.write_all(rest).unwrap();
         for expected in [record, b"xxx"] {
-            let Poll::Record(found) = follower.next(Some(Duration::from_secs(5))).unwrap() else {
+            let Poll::Record(found) = follower.wait(Some(Duration::from_secs(5))).unwrap() else {
                 panic!("a record")
             };
             assert!(found.data == expected);

@@ -119,7 +119,7 @@ fn recover_last_partial_block_and_last_complete_block() {
 fn seek_record() {
     let file = write(LOG, &[big("0", 3 * B), big("1", 100)]);
     let from = |start| {
-        read_with(ReadOptions::default().with_range(start, None), &file)
+        read_with(ReadOptions::default().with_range(start..), &file)
             .records
             .len()
     };
@@ -247,7 +247,7 @@ fn live() {
     }
     assert_eq!(found, records[..1]);
     grow(&mut file, bytes.len());
-    while let Poll::Record(record) = follower.next(Some(Duration::from_millis(200))).unwrap() {
+    while let Poll::Record(record) = follower.wait(Some(Duration::from_millis(200))).unwrap() {
         found.push(record.data.to_vec());
     }
     assert!(found == records);

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use cordwood_log::{FileId, Process, Storage};
@@ -272,6 +272,9 @@ struct Descriptor {
     file: Arc<Mutex<File>>,
     process: AtomicU32,
     opener: u32,
+    /// The process has been killed. What the `LogFile` still does when its value is dropped, no
+    /// process does.
+    is_dead: AtomicBool,
     /// What the crate sees of the process: `OPENER` or `CHILD`. Not its number, so that processes that
     /// are alike make states that are alike.
     role: Arc<AtomicU32>,
@@ -305,6 +308,7 @@ impl Port {
             file: file.clone(),
             process: AtomicU32::new(process),
             opener: process,
+            is_dead: AtomicBool::new(false),
             role: Arc::new(AtomicU32::new(OPENER)),
             inode,
             tape: Mutex::default(),
@@ -320,6 +324,7 @@ impl Port {
             file: self.0.file.clone(),
             process: AtomicU32::new(self.0.opener),
             opener: self.0.opener,
+            is_dead: AtomicBool::new(false),
             role: Arc::new(AtomicU32::new(OPENER)),
             inode,
             tape: Mutex::default(),
@@ -336,6 +341,15 @@ impl Port {
         );
         self.0.process.store(process, Ordering::Relaxed);
         self.0.role.store(CHILD, Ordering::Relaxed);
+    }
+
+    /// The process is killed: nothing is done any more.
+    pub(crate) fn kill(&self) {
+        self.0.is_dead.store(true, Ordering::Relaxed);
+    }
+
+    fn is_dead(&self) -> bool {
+        self.0.is_dead.load(Ordering::Relaxed)
     }
 
     /// What `getpid` returns.
@@ -359,6 +373,9 @@ impl Port {
 
     /// A change of the file, or a sync.
     fn done(&self, make: impl FnOnce(&mut File) -> Result<(), i32>) -> io::Result<()> {
+        if self.is_dead() {
+            return Err(io::Error::from_raw_os_error(EIO));
+        }
         let answer = self.answer(|file| {
             Answer::Done(match file.dies() {
                 true => Err(EIO),
@@ -408,6 +425,9 @@ impl Storage for Port {
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        if self.is_dead() {
+            return Err(io::Error::from_raw_os_error(EIO));
+        }
         let answer = self.answer(|file| {
             file.writes += 1;
             let (len, result) = if file.is_dead {

@@ -17,7 +17,7 @@
 //! [`Action`](world::Action) lists them:
 //!
 //! * a call: create, open for append with each policy, append, append and sync, flush, sync, close,
-//!   drop (the Python classes close a log that is dropped: here, that is a close);
+//!   drop, which flushes (the Python classes close a log that is dropped: here, that is a close);
 //! * a call during which something goes wrong ([`Fault`](disk::Fault)): a write fails in its
 //!   middle, and then perhaps the cut that undoes it; a sync fails; the process is killed in the
 //!   middle of a write, or before a cut or a sync;

@@ -549,9 +549,9 @@ impl World {
             }
             Action::PowerLoss(loss) => {
                 self.limits.power_losses -= 1;
-                self.file().lose_power(loss);
                 self.kill(Name::A);
                 self.kill(Name::B);
+                self.file().lose_power(loss);
                 self.is_locked = false;
                 self.has_file = self.file().is_name_on_disk || !self.file().cache.is_empty();
                 self.keep_found(Status::Written);
@@ -618,7 +618,9 @@ impl World {
     fn kill(&mut self, name: Name) {
         let number = self.next_process;
         self.next_process += 1;
-        *self.process(name) = Process::new(number);
+        let process = self.process(name);
+        process.ports.iter().for_each(Port::kill);
+        *process = Process::new(number);
         self.let_lock_go();
     }
 
@@ -676,6 +678,8 @@ impl World {
         let (found_before, tail_before) = &*read_before;
         let is_opening = matches!(call, Call::Create | Call::Open(_));
         let number = self.next_record;
+        let process = self.process(name);
+        let works = process.is_opener && process.log.as_ref().is_some_and(|log| !log.has_failed());
         let result = self.make(name, call, number);
         let (is_dead, has_sync_failed, is_changed_by_stranger, now) = {
             let file = self.file();
@@ -736,7 +740,9 @@ impl World {
             let what = format!("{call:?} leaves a part of a record in the file, and the writer goes on");
             return Err(broken(Rule::FailedWritesAreUndone, what));
         }
-        self.note(name, call, result.is_ok(), has_sync_failed)?;
+        // Whoever drops a log hears nothing of what fails.
+        let is_ok = result.is_ok() && (call != Call::Drop || works && fault.is_none());
+        self.note(name, call, is_ok, has_sync_failed)?;
         if matches!(call, Call::Close | Call::Drop) || is_opening && result.is_err() {
             let process = self.process(name);
             let is_opener = std::mem::take(&mut process.is_opener);
@@ -802,7 +808,7 @@ impl World {
         let status = match call {
             Call::AppendSync(_) | Call::Sync => Status::Durable,
             Call::Close if setup.sync != SyncPolicy::Never => Status::Durable,
-            Call::Flush | Call::Close => Status::Written,
+            Call::Flush | Call::Close | Call::Drop => Status::Written,
             Call::Append(_) if setup.flush == Flush::EveryAppend => Status::Written,
             _ => Status::Maybe,
         };

@@ -1,0 +1,78 @@
+//! An iterator of records that own their bytes: for loops, adapters and collections.
+
+use std::iter::FusedIterator;
+
+use super::{Reader, Record, Source};
+use crate::error::Error;
+
+/// A record with bytes of its own: what [`Reader::records`] gives.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OwnedRecord {
+    /// File offset of the first fragment's header.
+    pub offset: u64,
+    /// File offset after the last fragment's payload.
+    pub end_offset: u64,
+    /// The bytes that were written.
+    pub data: Vec<u8>,
+    /// Whether it begins after damage in the same block: see
+    /// [`RecordSpan::is_salvaged`](crate::RecordSpan::is_salvaged).
+    pub is_salvaged: bool,
+}
+
+impl From<Record<'_>> for OwnedRecord {
+    fn from(record: Record<'_>) -> Self {
+        OwnedRecord {
+            offset: record.offset,
+            end_offset: record.end_offset,
+            data: record.data.to_vec(),
+            is_salvaged: record.is_salvaged,
+        }
+    }
+}
+
+/// The records of a [`Reader`], from where it is. See [`Reader::records`].
+#[derive(Debug)]
+pub struct Records<'a, S> {
+    reader: &'a mut Reader<S>,
+    has_failed: bool,
+}
+
+impl<S: Source> Iterator for Records<'_, S> {
+    type Item = Result<OwnedRecord, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.has_failed {
+            return None;
+        }
+        let next = self.reader.next_record();
+        // After damage there may be more records. Any other error would come again for ever.
+        self.has_failed = matches!(&next, Err(error) if !matches!(error, Error::Corruption { .. }));
+        next.map(|record| record.map(OwnedRecord::from)).transpose()
+    }
+}
+
+impl<S: Source> FusedIterator for Records<'_, S> {}
+
+impl<S: Source> Reader<S> {
+    /// An iterator of the records from here on, each with bytes of its own. What lies between them
+    /// is passed over, as by [`next_record`](Reader::next_record), which copies nothing.
+    ///
+    /// Under [`OnCorruption::Fail`](crate::OnCorruption::Fail) damage is an item that is an error,
+    /// and the next item is what follows it. After any other error the iterator ends.
+    ///
+    /// ```
+    /// use cordwood_log::{ReadOptions, Reader};
+    /// let file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo".repeat(3);
+    /// let mut reader = Reader::from_slice(&file, ReadOptions::default());
+    /// let records: Vec<Vec<u8>> = reader.records().map(|record| Ok(record?.data)).collect::<Result<_, cordwood_log::Error>>()?;
+    /// assert_eq!(records, [b"foo", b"foo", b"foo"]);
+    /// # Ok::<(), cordwood_log::Error>(())
+    /// ```
+    pub fn records(&mut self) -> Records<'_, S> {
+        Records {
+            reader: self,
+            has_failed: false,
+        }
+    }
+}
