@@ -80,12 +80,9 @@ def test_nobody_can_derive_from_the_final_class(final):
 
 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-def test_a_class_can_be_pickled_and_an_object_cannot(protocol):
-    for final, value in zip(CLASSES, (cordwood.Reader(FILE), cordwood.Writer(io.BytesIO())), strict=True):
+def test_a_class_can_be_pickled(protocol):
+    for final in CLASSES:
         assert pickle.loads(pickle.dumps(final, protocol)) is final  # noqa: S301 - our own
-        with pytest.raises(TypeError, match=rf"cannot pickle '(cordwood\.)?{final.__name__}' object"):
-            pickle.dumps(value, protocol)
-        value.close()
 
 
 @pytest.mark.parametrize("final", CLASSES)

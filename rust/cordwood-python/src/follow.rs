@@ -5,21 +5,22 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cordwood::{Finding, Findings, FollowOptions, OnCorruption, Poll, Severity};
+use cordwood::{FollowOptions, OnCorruption, Poll, Severity};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyType};
+use pyo3::types::{PyBytes, PyTuple, PyType};
 
 use crate::arguments::number;
 use crate::bytes::new_bytes;
 use crate::dialect::dialect_of;
 use crate::error::{log_changed, to_python};
-use crate::event::{Outcome, Record, SkippedRegion, listed};
+use crate::event::{Listed, Outcome, Record};
 use crate::exclusive::Exclusive;
 use crate::reader::{Logged, log_skipped, log_summary, on_corruption_name, on_corruption_of};
 use crate::source::path_of;
+use crate::value::{NewArgs, new_args, not_pickled, static_name};
 
 /// The longest sleep without a look at Ctrl-C.
 const PAUSE_MAX: Duration = Duration::from_millis(100);
@@ -28,7 +29,7 @@ enum State {
     Open(Box<Open>),
     /// What it has reported stays.
     Closed {
-        skipped: Findings,
+        skipped: Listed,
         end: Option<cordwood::End>,
         offset: u64,
     },
@@ -36,7 +37,7 @@ enum State {
 
 struct Open {
     follower: cordwood::Follower,
-    skipped: Findings,
+    skipped: Listed,
     /// What the last poll said, if it found nothing.
     waiting: Option<cordwood::NotYet>,
     end: Option<cordwood::End>,
@@ -117,7 +118,7 @@ impl Open {
     }
 
     fn skip(&mut self, region: cordwood::SkippedRegion) {
-        self.skipped.add(Finding::new(region));
+        self.skipped.add(region);
     }
 }
 
@@ -298,7 +299,7 @@ impl Follower {
     /// Where and why the last step or `poll` found no record; `None` if it found one, or raised.
     #[getter]
     fn waiting(&self, py: Python<'_>) -> PyResult<Option<NotYet>> {
-        self.with_state(py, |state| state.waiting.map(NotYet))
+        self.with_state(py, |state| state.waiting.map(NotYet::from))
     }
 
     /// Seconds to wait before the next `poll`, in a loop of your own.
@@ -319,20 +320,20 @@ impl Follower {
     ///
     /// Adjacent regions are one, if the reason with all its details is the same.
     #[getter]
-    fn skipped(&self, py: Python<'_>) -> PyResult<Vec<SkippedRegion>> {
-        Ok(match &*self.state.lock(py)? {
-            State::Open(open) => listed(&open.skipped),
-            State::Closed { skipped, .. } => listed(skipped),
-        })
+    fn skipped(&self, py: Python<'_>) -> PyResult<Py<PyTuple>> {
+        let (regions, changes) = match self.with_told(py, |skipped| skipped.shown(py))? {
+            Ok(tuple) => return Ok(tuple),
+            Err(new) => new,
+        };
+        let tuple = PyTuple::new(py, regions)?.unbind();
+        self.with_told(py, |skipped| skipped.keep(tuple.clone_ref(py), changes))?;
+        Ok(tuple)
     }
 
     /// Bytes in all regions that were not returned so far, listed or not.
     #[getter]
     fn skipped_len(&self, py: Python<'_>) -> PyResult<u64> {
-        Ok(match &*self.state.lock(py)? {
-            State::Open(open) => open.skipped.len(),
-            State::Closed { skipped, .. } => skipped.len(),
-        })
+        self.with_told(py, |skipped| skipped.len())
     }
 
     /// `"stopped"` where damage ended the log under the policy `"stop"`; else `"unfinished"`.
@@ -388,6 +389,13 @@ impl Follower {
         self.close(py)
     }
 
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(not_pickled(
+            "Follower",
+            "pass the path and tell(), and follow from that start",
+        ))
+    }
+
     fn __repr__(&self) -> String {
         format!("<cordwood.Follower of {:?}>", self.path.display().to_string())
     }
@@ -402,7 +410,7 @@ impl Follower {
         Ok(Follower {
             state: Exclusive::new(State::Open(Box::new(Open {
                 follower,
-                skipped: Findings::default(),
+                skipped: Listed::default(),
                 waiting: None,
                 end: None,
                 raises,
@@ -418,6 +426,14 @@ impl Follower {
             State::Open(state) => Ok(use_it(state)),
             State::Closed { .. } => Err(PyValueError::new_err("the follower is closed")),
         }
+    }
+
+    /// What has been skipped, also by a follower that is closed.
+    fn with_told<T>(&self, py: Python<'_>, use_it: impl FnOnce(&mut Listed) -> T) -> PyResult<T> {
+        Ok(match &mut *self.state.lock(py)? {
+            State::Open(open) => use_it(&mut open.skipped),
+            State::Closed { skipped, .. } => use_it(skipped),
+        })
     }
 
     /// A record that is there, or how long to wait for one: `None` for ever, since the end has been reached.
@@ -521,7 +537,8 @@ impl FollowerRecords {
 
 /// There is no record yet: where, and why. `Follower.waiting` gives it.
 ///
-/// It distinguishes a writer that is idle from one that is stuck.
+/// It distinguishes a writer that is idle from one that is stuck. The constructor takes the
+/// attributes as keywords, but `pending_len`, which follows from the others.
 ///
 /// >>> with cordwood.open("live.log", "w") as writer:
 /// ...     _ = writer.append(b"one")
@@ -530,52 +547,76 @@ impl FollowerRecords {
 /// ([b'one'], NotYet(reason='idle', offset=10, file_len=10))
 #[pyclass(frozen, module = "cordwood", eq, hash)]
 #[derive(PartialEq, Eq, Hash)]
-pub(crate) struct NotYet(cordwood::NotYet);
+pub(crate) struct NotYet {
+    reason: &'static str,
+    offset: u64,
+    file_len: u64,
+}
+
+impl From<cordwood::NotYet> for NotYet {
+    fn from(not_yet: cordwood::NotYet) -> Self {
+        NotYet {
+            reason: not_yet.reason.as_str(),
+            offset: not_yet.offset,
+            file_len: not_yet.file_len,
+        }
+    }
+}
 
 #[pymethods]
 impl NotYet {
+    #[new]
+    #[pyo3(signature = (*, reason, offset, file_len))]
+    fn new(reason: &str, offset: u64, file_len: u64) -> PyResult<Self> {
+        let reasons = ["idle", "incomplete", "zeros", "suspect", "damaged"];
+        let reason = static_name(&reasons, reason, "reason to wait")?;
+        Ok(NotYet {
+            reason,
+            offset,
+            file_len,
+        })
+    }
+
     #[classattr]
     fn __match_args__() -> (&'static str, &'static str, &'static str) {
         ("reason", "offset", "file_len")
+    }
+
+    fn __getnewargs_ex__<'py>(slf: &Bound<'py, Self>) -> PyResult<NewArgs<'py>> {
+        new_args(slf, &["reason", "offset", "file_len"])
     }
 
     /// What is waited for.
     #[getter]
     fn reason<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         static REASON: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-        REASON
-            .import(py, "cordwood.types", "WaitReason")?
-            .call1((self.0.reason.as_str(),))
+        REASON.import(py, "cordwood.types", "WaitReason")?.call1((self.reason,))
     }
 
     /// The file offset after what has been returned or skipped.
     #[getter]
     fn offset(&self) -> u64 {
-        self.0.offset
+        self.offset
     }
 
     /// The length of the file, in bytes.
     #[getter]
     fn file_len(&self) -> u64 {
-        self.0.file_len
+        self.file_len
     }
 
     /// Bytes of the file after `offset`. Zeros that a writer has preallocated are among them.
     #[getter]
     fn pending_len(&self) -> u64 {
-        self.0.pending_len()
+        self.file_len.saturating_sub(self.offset)
     }
 
     fn __repr__(&self) -> String {
-        let cordwood::NotYet {
+        let NotYet {
             reason,
             offset,
             file_len,
-            ..
-        } = self.0;
-        format!(
-            "NotYet(reason='{}', offset={offset}, file_len={file_len})",
-            reason.as_str()
-        )
+        } = self;
+        format!("NotYet(reason='{reason}', offset={offset}, file_len={file_len})")
     }
 }

@@ -20,6 +20,7 @@ mod operation;
 mod reader;
 mod record_batch;
 mod source;
+mod value;
 mod verbs;
 mod version_edit;
 mod write_batch;

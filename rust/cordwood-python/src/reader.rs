@@ -6,22 +6,23 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cordwood::{Finding, Findings, OnCorruption, ReadOptions, RecordSpan, Severity, Step};
+use cordwood::{OnCorruption, ReadOptions, RecordSpan, Severity, Step};
 use pyo3::exceptions::{PyException, PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyList};
+use pyo3::types::{PyBytes, PyList, PyTuple};
 
 use crate::ahead::{Ahead, Found};
 use crate::arguments::{name, number, optional_number, unknown_name};
 use crate::bytes::{new_bytes, new_list};
 use crate::dialect::{Dialect, dialect_of};
 use crate::error::to_python;
-use crate::event::{Outcome, Record, SkippedRegion, listed};
+use crate::event::{Listed, Outcome, Record, SkippedRegion};
 use crate::exclusive::Exclusive;
 use crate::record_batch::{Pool, RecordBatch};
 use crate::source::{Input, OpenedReader, Referent, SourceReader, open_reader};
+use crate::value::not_pickled;
 
 #[expect(
     clippy::large_enum_variant,
@@ -31,7 +32,7 @@ enum State {
     Open(Open),
     /// What it has told of stays.
     Closed {
-        skipped: Findings,
+        skipped: Listed,
         end: Option<cordwood::End>,
         position: u64,
     },
@@ -58,7 +59,7 @@ impl State {
 struct Open {
     reader: SourceReader,
     position: u64,
-    skipped: Findings,
+    skipped: Listed,
     end: Option<cordwood::End>,
     /// What a batch met and left to the next step, since it had records to return first.
     met: Option<Next>,
@@ -428,7 +429,7 @@ impl Open {
         if region.reason.severity() != Severity::TornTail {
             self.position = region.end;
         }
-        self.skipped.add(Finding::new(region));
+        self.skipped.add(region);
     }
 }
 
@@ -563,7 +564,7 @@ impl Reader {
             logged: Logged::default(),
             reader,
             position: start,
-            skipped: Findings::default(),
+            skipped: Listed::default(),
             end: None,
             met: None,
             options,
@@ -720,7 +721,7 @@ impl Reader {
             let _owner = self.state.may_run_python();
             py.detach(|| state.reader.seek(offset))
                 .map_err(|error| to_python(py, error, self.path.as_deref()))?;
-            state.skipped = Findings::default();
+            state.skipped.clear();
             state.end = None;
             state.met = None;
             state.position = offset;
@@ -733,11 +734,16 @@ impl Reader {
     ///
     /// Adjacent regions are one, if the reason with all its details is the same.
     ///
-    /// Each use makes a new list. It, `skipped_len` and `outcome` can still be read when the reader is
-    /// closed.
+    /// It, `skipped_len` and `outcome` can still be read when the reader is closed.
     #[getter]
-    fn skipped(&self, py: Python<'_>) -> PyResult<Vec<SkippedRegion>> {
-        self.with_told(py, listed)
+    fn skipped(&self, py: Python<'_>) -> PyResult<Py<PyTuple>> {
+        let (regions, changes) = match self.with_told(py, |skipped| skipped.shown(py))? {
+            Ok(tuple) => return Ok(tuple),
+            Err(new) => new,
+        };
+        let tuple = PyTuple::new(py, regions)?.unbind();
+        self.with_told(py, |skipped| skipped.keep(tuple.clone_ref(py), changes))?;
+        Ok(tuple)
     }
 
     /// Bytes in all regions that were not returned so far, listed or not.
@@ -794,7 +800,7 @@ impl Reader {
     /// >>> reader = cordwood.open("example.log")
     /// >>> reader.close()
     /// >>> reader.closed, reader.skipped
-    /// (True, [])
+    /// (True, ())
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let mut state = self.state.lock(py)?;
         let open = state.close();
@@ -836,6 +842,13 @@ impl Reader {
         self.close(py)
     }
 
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(not_pickled(
+            "Reader",
+            "pass the path, or a Split (cordwood.plan_splits), and open that",
+        ))
+    }
+
     fn __repr__(&self) -> String {
         match &self.path {
             Some(path) => format!("<cordwood.Reader of {:?}>", path.display().to_string()),
@@ -854,8 +867,8 @@ impl Reader {
     }
 
     /// What has been told of, also by a reader that is closed.
-    fn with_told<T>(&self, py: Python<'_>, use_it: impl FnOnce(&Findings) -> T) -> PyResult<T> {
-        Ok(match &*self.state.lock(py)? {
+    fn with_told<T>(&self, py: Python<'_>, use_it: impl FnOnce(&mut Listed) -> T) -> PyResult<T> {
+        Ok(match &mut *self.state.lock(py)? {
             State::Open(Open { skipped, .. }) | State::Closed { skipped, .. } => use_it(skipped),
         })
     }

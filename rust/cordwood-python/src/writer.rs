@@ -20,6 +20,7 @@ use crate::error::{opening_to_python, os_error, to_python};
 use crate::event::SkippedRegion;
 use crate::exclusive::Exclusive;
 use crate::source::{ObjectOutput, bytes_of, path_of, refuse_text};
+use crate::value::not_pickled;
 
 /// From so many bytes on that wait to be written, `append` releases the interpreter: the buffer is about to be written out.
 const DETACH_LEN: usize = (1 << 20) - BLOCK_LEN;
@@ -473,6 +474,13 @@ impl Writer {
             Err(_) if had_failed && !exc_type.is_none() => Ok(()),
             closed => closed,
         }
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(not_pickled(
+            "Writer",
+            "one process writes a log; close it and pass the path, which mode 'a' appends to",
+        ))
     }
 
     fn __repr__(&self) -> String {
