@@ -6,9 +6,11 @@ What has a file, a lock or a position is none, and says what to pass in its plac
 import copy
 import enum
 import io
+import os
 import pickle
 import pickletools
 from concurrent.futures import ProcessPoolExecutor
+from html.parser import HTMLParser
 from importlib import import_module
 from multiprocessing import get_context
 
@@ -105,6 +107,7 @@ VALUES = {
         len_by_reason={"checksum_mismatch": 20, "torn_tail": 3},
         other_log_number=9,
         not_kept=["compression"],
+        path="some.log",
     ),
     "SkippedRegion": REGION,
     "Split": cordwood.Split("some.log", 0, 10),
@@ -126,6 +129,7 @@ VALUES = {
         skipped_len=7,
         damaged_len=8,
         other_log_number=9,
+        path="some.log",
     ),
     "User": entity.User(
         email="a@b",
@@ -378,6 +382,82 @@ def test_the_names_of_attributes_are_pickled_once():
     records = [cordwood.Record(offset=n, end_offset=n, data=b"") for n in range(10)]
     names = [argument for _, argument, _ in pickletools.genops(pickle.dumps(records)) if argument == "end_offset"]
     assert names == ["end_offset"]
+
+
+def test_the_path_makes_no_difference(tmp_path):
+    path = tmp_path / "some.log"
+    path.write_bytes(DAMAGED)
+    for verb in (cordwood.verify, cordwood.stat):
+        assert verb(path) == verb(DAMAGED)
+        assert hash(verb(path)) == hash(verb(DAMAGED))
+        assert (verb(path).path, verb(DAMAGED).path) == (str(path), None)
+    assert cordwood.salvage(path, tmp_path / "new.log").path == str(path)
+
+
+# What a notebook shows -------------------------------------------------------------------------
+
+
+class Table(HTMLParser):
+    """The texts of the cells and captions, and the tags that there are."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.open, self.tags, self.texts = [], set(), []
+        self.feed(html)
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        assert attrs == []
+        self.open.append(tag)
+        self.tags.add(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+
+TAGS = {"table", "caption", "tr", "td", "th", "p"}
+
+
+def test_a_notebook_shows_a_table(tmp_path):
+    path = tmp_path / "<b>&'\"<script>.log"
+    path.write_bytes(DAMAGED)
+    report = Table(cordwood.verify(path)._repr_html_())
+    assert report.tags == TAGS - {"p"}
+    assert report.texts[0] == str(path)
+    assert report.texts[report.texts.index("ok") + 1] == "no"
+    assert report.texts[-4:] == ["32,768", "60,024", "missing_start", "corruption"]
+    stat = Table(cordwood.stat(path)._repr_html_())
+    assert stat.texts[0] == str(path)
+    assert stat.texts[stat.texts.index("record_count") + 1] == "0"
+    assert stat.tags == {"table", "caption", "tr", "td"}
+    saved = Table(cordwood.salvage(path, tmp_path / "new.log")._repr_html_())
+    assert saved.texts[0] == str(path)
+
+
+def test_a_notebook_shows_a_table_of_what_has_no_path():
+    assert Table(cordwood.verify(FILE)._repr_html_()).texts[0] == "Report"
+    strange = cordwood.Stat(
+        dialect=LEVELDB, record_count=0, payload_len=0, file_len=0, outcome=CLEAN, path=os.fsdecode(b"\xff.log")
+    )
+    assert Table(strange._repr_html_()).texts[0] == "\\udcff.log"
+    assert Table(cordwood.stat(b"")._repr_html_()).texts[0] == "Stat"
+    made = cordwood.Report(
+        dialect=LEVELDB,
+        record_count=0,
+        payload_len=0,
+        file_len=None,
+        outcome=CLEAN,
+        skipped=[REGION] * 1234,
+        not_kept=["<i>"],
+        path="<\n>",
+    )
+    shown = Table(made._repr_html_())
+    assert shown.tags == TAGS
+    assert shown.texts[-1] == "and 1,224 more"
+    assert {"<i>", "<\n>"} < set(shown.texts)
 
 
 # The errors ------------------------------------------------------------------------------------

@@ -975,7 +975,8 @@ class Report:
     """What is in a log, and what is wrong with it: what `verify` and `salvage` return.
 
     The constructor takes the attributes as keywords, without those that follow from the others:
-    `ok`, `skipped_len` and `len_by_severity`.
+    `ok`, `skipped_len` and `len_by_severity`. Two reports are equal if they say the same, whatever
+    the paths are. A notebook shows a table.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     writer.extend([b"one", b"two"])
@@ -997,6 +998,7 @@ class Report:
         len_by_reason: dict[Reason, int] | dict[str, int] | None = None,
         other_log_number: int | None = None,
         not_kept: Iterable[str] | None = None,
+        path: str | PathLike[str] | None = None,
     ) -> Self: ...
     @property
     def dialect(self) -> Dialect:
@@ -1055,6 +1057,11 @@ class Report:
         `"bad_metadata"` and `"ignored_kinds"`: what the engine wrote for itself and is not as it
         writes it, or is not known. `"compression"`: this build does not compress.
         """
+    @property
+    def path(self) -> str | None:
+        """The path, if the source was one; else `None`."""
+    def _repr_html_(self) -> str:
+        """What a notebook shows: a table, in HTML."""
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, object]]: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
@@ -1065,7 +1072,7 @@ class Stat:
 
     `stored_len`, `header_len`, `trailer_len` and `skipped_len` add up to `file_len`. The constructor
     takes the attributes as keywords, without `record_len_mean` and `block_count`, which follow from
-    the others.
+    the others. Two are equal if they say the same, whatever the paths are. A notebook shows a table.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     writer.extend([b"one", b"two"])
@@ -1097,6 +1104,7 @@ class Stat:
         skipped_len: int = 0,
         damaged_len: int = 0,
         other_log_number: int | None = None,
+        path: str | PathLike[str] | None = None,
     ) -> Self: ...
     @property
     def dialect(self) -> Dialect:
@@ -1159,6 +1167,11 @@ class Stat:
         The file's name, or `dialect`, has this log's number: the file was recycled and nothing has
         been written to this log yet, or it was renamed or copied.
         """
+    @property
+    def path(self) -> str | None:
+        """The path, if the source was one; else `None`."""
+    def _repr_html_(self) -> str:
+        """What a notebook shows: a table, in HTML."""
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, object]]: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...

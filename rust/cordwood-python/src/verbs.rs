@@ -1,6 +1,7 @@
 //! The functions `verify`, `salvage` and `stat`, and the classes `Report`, `Stat` and `BitFlip` that they return.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::num::NonZeroUsize;
@@ -206,7 +207,7 @@ pub(crate) fn verify(
     let (readers, path) = readers(source, options, threads, &watch)?;
     let report = watch.run(py, readers.len(), || verbs::verify_ranges(readers))?;
     let report = report.map_err(|error| to_python(py, error, path.as_deref()))?;
-    Report::of(py, report)
+    Report::of(py, report, path)
 }
 
 type WatchedReader = cordwood::Reader<StreamSource<Watched>>;
@@ -317,7 +318,7 @@ pub(crate) fn salvage(
         } => os_error(source, Some(&path)),
         error => to_python(py, error, path.as_deref()),
     })?;
-    Report::of(py, report)
+    Report::of(py, report, path)
 }
 
 /// Reads a log to its end, and counts what is in it. Damage is no error here.
@@ -369,14 +370,17 @@ pub(crate) fn stat(
     let watch = Watch::new(progress);
     let (readers, path) = readers(source, options, threads, &watch)?;
     let stat = watch.run(py, readers.len(), || verbs::stat_ranges(readers))?;
-    stat.map(Stat::from)
-        .map_err(|error| to_python(py, error, path.as_deref()))
+    match stat {
+        Ok(stat) => Ok(Stat::of(stat, path)),
+        Err(error) => Err(to_python(py, error, path.as_deref())),
+    }
 }
 
 /// What is in a log, and what is wrong with it: what `verify` and `salvage` return.
 ///
 /// The constructor takes the attributes as keywords, without those that follow from the others:
-/// `ok`, `skipped_len` and `len_by_severity`.
+/// `ok`, `skipped_len` and `len_by_severity`. Two reports are equal if they say the same, whatever
+/// the paths are. A notebook shows a table.
 ///
 /// >>> with cordwood.open("example.log", "w") as writer:
 /// ...     writer.extend([b"one", b"two"])
@@ -391,6 +395,7 @@ pub(crate) struct Report {
     /// Bytes in all regions, listed or not, by the name of the reason.
     lens: BTreeMap<&'static str, (Severity, u64)>,
     not_kept: Py<PyTuple>,
+    path: Option<PathBuf>,
 }
 
 /// What of a [`Report`] is plain numbers.
@@ -405,7 +410,7 @@ struct Counts {
 }
 
 impl Report {
-    fn of(py: Python<'_>, report: verbs::Report) -> PyResult<Self> {
+    fn of(py: Python<'_>, report: verbs::Report, path: Option<PathBuf>) -> PyResult<Self> {
         let lens = report.findings.lens();
         let not_kept = report.not_kept.iter().map(|what| what.as_str());
         Ok(Report {
@@ -421,6 +426,7 @@ impl Report {
             skipped: listed(py, &report.findings)?.unbind(),
             lens: lens.map(|(name, severity, len)| (name, (severity, len))).collect(),
             not_kept: PyTuple::new(py, not_kept)?.unbind(),
+            path,
         })
     }
 
@@ -435,7 +441,7 @@ impl Report {
     #[new]
     #[pyo3(signature = (
         *, dialect, record_count, payload_len, file_len, outcome, salvaged_count = 0, skipped = None,
-        len_by_reason = None, other_log_number = None, not_kept = None
+        len_by_reason = None, other_log_number = None, not_kept = None, path = None
     ))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of the Python class")]
     fn new(
@@ -450,6 +456,7 @@ impl Report {
         len_by_reason: Option<BTreeMap<String, u64>>,
         other_log_number: Option<u32>,
         not_kept: Option<Vec<String>>,
+        path: Option<PathBuf>,
     ) -> PyResult<Self> {
         let skipped = skipped.unwrap_or_default();
         let mut lens = BTreeMap::new();
@@ -476,6 +483,7 @@ impl Report {
             skipped: PyTuple::new(py, skipped)?.unbind(),
             lens,
             not_kept: PyTuple::new(py, not_kept.unwrap_or_default())?.unbind(),
+            path,
         })
     }
 
@@ -493,6 +501,7 @@ impl Report {
                 "len_by_reason",
                 "other_log_number",
                 "not_kept",
+                "path",
             ],
         )
     }
@@ -600,6 +609,17 @@ impl Report {
         self.not_kept.clone_ref(py)
     }
 
+    /// The path, if the source was one; else `None`.
+    #[getter]
+    fn path(&self) -> Option<&OsStr> {
+        self.path.as_deref().map(Path::as_os_str)
+    }
+
+    /// What a notebook shows: a table, in HTML.
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        html(slf, "of_report")
+    }
+
     fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<bool> {
         let Ok(other) = other.cast::<Report>() else {
             return Ok(false);
@@ -631,11 +651,28 @@ impl Report {
     }
 }
 
+/// What a notebook shows of a report.
+fn html<'py>(report: &Bound<'py, PyAny>, function: &str) -> PyResult<Bound<'py, PyAny>> {
+    let module = report.py().import("cordwood._html")?;
+    module.getattr(function)?.call1((report,))
+}
+
+/// Where a log lies, which makes no difference to what is in it.
+struct Source(Option<PathBuf>);
+
+impl PartialEq for Source {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Source {}
+
 /// What is in a log, in numbers: what `stat` returns.
 ///
 /// `stored_len`, `header_len`, `trailer_len` and `skipped_len` add up to `file_len`. The constructor
 /// takes the attributes as keywords, without `record_len_mean` and `block_count`, which follow from
-/// the others.
+/// the others. Two are equal if they say the same, whatever the paths are. A notebook shows a table.
 ///
 /// >>> with cordwood.open("example.log", "w") as writer:
 /// ...     writer.extend([b"one", b"two"])
@@ -645,50 +682,68 @@ impl Report {
 /// <cordwood.Stat: record_count=2, payload_len=6, outcome=Outcome(kind='clean', offset=20)>
 /// >>> stat.stored_len, stat.header_len, stat.file_len
 /// (6, 14, 20)
-#[pyclass(frozen, module = "cordwood", eq, get_all)]
+#[pyclass(frozen, module = "cordwood", eq)]
 #[derive(PartialEq, Eq)]
 pub(crate) struct Stat {
     /// How the log is laid out, with its log number if it has one.
+    #[pyo3(get)]
     dialect: Dialect,
     /// Records that were returned.
+    #[pyo3(get)]
     record_count: u64,
     /// Bytes of data in the records.
+    #[pyo3(get)]
     payload_len: u64,
     /// Bytes of data as they are stored: fewer than `payload_len` in a compressed log.
+    #[pyo3(get)]
     stored_len: u64,
     /// Bytes of the headers of the records' fragments.
+    #[pyo3(get)]
     header_len: u64,
     /// Bytes of the shortest record; `None` if there is none.
+    #[pyo3(get)]
     record_len_min: Option<u64>,
     /// Bytes of the longest record; `None` if there is none.
+    #[pyo3(get)]
     record_len_max: Option<u64>,
     /// FULL fragments of the records: records in one piece.
+    #[pyo3(get)]
     full_count: u64,
     /// FIRST fragments of the records.
+    #[pyo3(get)]
     first_count: u64,
     /// MIDDLE fragments of the records.
+    #[pyo3(get)]
     middle_count: u64,
     /// LAST fragments of the records.
+    #[pyo3(get)]
     last_count: u64,
     /// Bytes of trailers: at the ends of blocks, too few for a header.
+    #[pyo3(get)]
     trailer_len: u64,
     /// Bytes that were not returned, for whatever reason: `verify` says which.
+    #[pyo3(get)]
     skipped_len: u64,
     /// Bytes of these that are damage: in regions of `Severity.CORRUPTION`.
+    #[pyo3(get)]
     damaged_len: u64,
     /// Bytes of the file; `None` if they are not known.
+    #[pyo3(get)]
     file_len: Option<u64>,
     /// How the records ended.
+    #[pyo3(get)]
     outcome: Outcome,
     /// The number of another log, if the whole file belongs to it; else `None`.
     ///
     /// The file's name, or `dialect`, has this log's number: the file was recycled and nothing has
     /// been written to this log yet, or it was renamed or copied.
+    #[pyo3(get)]
     other_log_number: Option<u32>,
+    path: Source,
 }
 
-impl From<verbs::Stat> for Stat {
-    fn from(stat: verbs::Stat) -> Self {
+impl Stat {
+    fn of(stat: verbs::Stat, path: Option<PathBuf>) -> Self {
         Stat {
             dialect: Dialect(stat.dialect),
             record_count: stat.record_count,
@@ -707,6 +762,7 @@ impl From<verbs::Stat> for Stat {
             file_len: stat.file_len,
             outcome: Outcome::from(stat.end),
             other_log_number: stat.other_log_number,
+            path: Source(path),
         }
     }
 }
@@ -717,7 +773,7 @@ impl Stat {
     #[pyo3(signature = (
         *, dialect, record_count, payload_len, file_len, outcome, stored_len = 0, header_len = 0, record_len_min = None,
         record_len_max = None, full_count = 0, first_count = 0, middle_count = 0, last_count = 0, trailer_len = 0,
-        skipped_len = 0, damaged_len = 0, other_log_number = None
+        skipped_len = 0, damaged_len = 0, other_log_number = None, path = None
     ))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of the Python class")]
     fn new(
@@ -738,6 +794,7 @@ impl Stat {
         skipped_len: u64,
         damaged_len: u64,
         other_log_number: Option<u32>,
+        path: Option<PathBuf>,
     ) -> Self {
         Stat {
             dialect,
@@ -757,6 +814,7 @@ impl Stat {
             file_len,
             outcome,
             other_log_number,
+            path: Source(path),
         }
     }
 
@@ -781,6 +839,7 @@ impl Stat {
                 "skipped_len",
                 "damaged_len",
                 "other_log_number",
+                "path",
             ],
         )
     }
@@ -795,6 +854,17 @@ impl Stat {
     #[getter]
     fn block_count(&self) -> Option<u64> {
         self.file_len.map(|len| len.div_ceil(BLOCK_LEN as u64))
+    }
+
+    /// The path, if the source was one; else `None`.
+    #[getter]
+    fn path(&self) -> Option<&OsStr> {
+        self.path.0.as_deref().map(Path::as_os_str)
+    }
+
+    /// What a notebook shows: a table, in HTML.
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        html(slf, "of_stat")
     }
 
     fn __hash__(&self) -> u64 {
