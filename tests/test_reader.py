@@ -24,9 +24,8 @@ def wrong(part):
 # Iteration -------------------------------------------------------------------------------------
 
 
-def test_a_reader_is_its_own_iterator_and_ends_once_and_for_all():
+def test_a_reader_ends_once_and_for_all():
     with cordwood.open(FILE) as reader:
-        assert iter(reader) is reader
         assert list(reader) == RECORDS
         assert list(reader) == []
         assert next(reader, None) is None
@@ -293,6 +292,32 @@ def test_severity_depends_on_the_reason():
         assert {region.reason: region.severity for region in reader.skipped}.items() <= SEVERITIES.items()
         assert len(reader.skipped) >= 7
         assert all(type(region.severity) is cordwood.Severity for region in reader.skipped)
+
+
+@pytest.mark.parametrize("opened", [cordwood.open, lambda path: cordwood.follow(path, timeout=0)])
+def test_a_loop_that_is_left_closes_nothing(opened, tmp_path):
+    path = tmp_path / "some.log"
+    path.write_bytes(FILE)
+
+    def delegated(log):
+        yield from log
+
+    with opened(path) as log:
+        first = delegated(log)
+        assert next(first) == RECORDS[0]
+        first.close()
+        assert not log.closed
+        for record in log:
+            assert record == RECORDS[1]
+            break
+        iterator = iter(log)
+        assert iter(iterator) is iterator is not iter(log)
+        assert not hasattr(iterator, "close")
+        assert next(log) == RECORDS[2]
+        assert list(iterator) == RECORDS[3:]
+        assert (list(log), list(iterator)) == ([], [])
+    with pytest.raises(ValueError, match="is closed"):
+        iter(log)
 
 
 def test_a_torn_tail_is_no_error():

@@ -263,7 +263,10 @@ class Reader:
     Iterating gives each record as `bytes`. A torn tail, the incomplete end that a crash leaves,
     ends the iteration without an error; `outcome` says so afterwards. What is not returned is
     listed in `skipped`: every byte of the file is accounted for. A `with` statement closes the
-    reader.
+    reader; the end of a loop does not.
+
+    There is one position, that of the reader: a second loop continues where the first was left,
+    and so does `next(reader)`, which returns the next record.
 
     Threads may share a reader; each record goes to one of them. After a fork, both processes
     may read on, each for itself, if the source is a path or memory.
@@ -335,7 +338,7 @@ class Reader:
         verify_checksums: bool = True,
         record_len_max: int = 1073741824,
     ) -> Self: ...
-    def __iter__(self) -> Self: ...
+    def __iter__(self) -> Iterator[bytes]: ...
     def __next__(self) -> bytes: ...
     def records(self) -> Iterator[Record]:
         """Iterates over the records with their offsets. It shares its position with the reader.
@@ -573,7 +576,7 @@ class Follower:
     `for` in this thread, where Ctrl-C works and other threads run on, `async for` in the event
     loop. The iteration ends after `timeout` seconds without a record, and a new one continues.
     Incomplete records, and the zeros of a preallocated file, are waited for. A `with` statement
-    closes the follower.
+    closes the follower; the end of a loop does not. `next(follower)` is a step of the iteration.
 
     Threads may share a follower, also while one of them waits; if one closes it, the one that
     waits gets a `ValueError`. After a fork, both processes may follow on, each for itself.
@@ -633,7 +636,7 @@ class Follower:
         retry_time: float = 0.1,
         record_len_max: int = 1073741824,
     ) -> Self: ...
-    def __iter__(self) -> Self: ...
+    def __iter__(self) -> Iterator[bytes]: ...
     def __next__(self) -> bytes: ...
     def __aiter__(self) -> AsyncIterator[bytes]: ...
     def records(self) -> FollowerRecords:

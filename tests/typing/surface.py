@@ -41,7 +41,7 @@ from cordwood.payload import (
 
 with cordwood.open("example.log") as reader:
     assert_type(reader, Reader)
-    assert_type(iter(reader), Reader)
+    assert_type(iter(reader), Iterator[bytes])
     assert_type(next(reader), bytes)
     assert_type(list(reader), list[bytes])
     assert_type(reader.records(), Iterator[Record])

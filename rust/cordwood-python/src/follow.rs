@@ -128,7 +128,7 @@ impl Open {
 /// `for` in this thread, where Ctrl-C works and other threads run on, `async for` in the event
 /// loop. The iteration ends after `timeout` seconds without a record, and a new one continues.
 /// Incomplete records, and the zeros of a preallocated file, are waited for. A `with` statement
-/// closes the follower.
+/// closes the follower; the end of a loop does not. `next(follower)` is a step of the iteration.
 ///
 /// Threads may share a follower, also while one of them waits; if one closes it, the one that
 /// waits gets a `ValueError`. After a fork, both processes may follow on, each for itself.
@@ -226,8 +226,9 @@ impl Follower {
         Self::open(py, path, options, timeout)
     }
 
-    fn __iter__(slf: Py<Self>) -> Py<Self> {
-        slf
+    fn __iter__(slf: Py<Self>, py: Python<'_>) -> PyResult<FollowerIterator> {
+        slf.get().with_state(py, |_| ())?;
+        Ok(FollowerIterator { follower: slf })
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<PyBytes>>> {
@@ -508,6 +509,27 @@ fn async_iterator<'py>(py: Python<'py>, follower: Py<Follower>, class: &str) -> 
     follower.get().with_state(py, |_| ())?;
     // Loaded only here: asyncio is large.
     py.import("cordwood._follow")?.getattr(class)?.call1((follower,))
+}
+
+/// What `iter(follower)` returns: the records as `bytes`.
+#[pyclass(frozen, weakref, module = "cordwood._native")]
+pub(crate) struct FollowerIterator {
+    follower: Py<Follower>,
+}
+
+#[pymethods]
+impl FollowerIterator {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.follower)
+    }
+
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<PyBytes>>> {
+        self.follower.get().__next__(py)
+    }
 }
 
 /// What `Follower.records` returns: an iterator of `Record`, also for `async for`.

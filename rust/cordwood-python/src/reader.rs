@@ -20,6 +20,7 @@ use crate::dialect::{Dialect, dialect_of};
 use crate::error::to_python;
 use crate::event::{Listed, Outcome, Record, SkippedRegion};
 use crate::exclusive::Exclusive;
+use crate::fast_call::reader_iterator_class;
 use crate::record_batch::{Pool, RecordBatch};
 use crate::source::{Input, OpenedReader, Referent, SourceReader, open_reader};
 use crate::value::not_pickled;
@@ -464,7 +465,10 @@ pub(crate) fn is_interrupt_of_source(py: Python<'_>, error: &std::io::Error) -> 
 /// Iterating gives each record as `bytes`. A torn tail, the incomplete end that a crash leaves,
 /// ends the iteration without an error; `outcome` says so afterwards. What is not returned is
 /// listed in `skipped`: every byte of the file is accounted for. A `with` statement closes the
-/// reader.
+/// reader; the end of a loop does not.
+///
+/// There is one position, that of the reader: a second loop continues where the first was left,
+/// and so does `next(reader)`, which returns the next record.
 ///
 /// Threads may share a reader; each record goes to one of them. After a fork, both processes
 /// may read on, each for itself, if the source is a path or memory.
@@ -523,7 +527,7 @@ pub(crate) fn is_interrupt_of_source(py: Python<'_>, error: &std::io::Error) -> 
 /// [0, 10]
 /// >>> reader.outcome
 /// Outcome(kind='clean', offset=20)
-#[pyclass(frozen, weakref, subclass, module = "cordwood")]
+#[pyclass(frozen, weakref, module = "cordwood")]
 pub(crate) struct Reader {
     state: Exclusive<State>,
     path: Option<PathBuf>,
@@ -575,11 +579,12 @@ impl Reader {
         })
     }
 
-    fn __iter__(slf: Py<Self>) -> Py<Self> {
-        slf
+    fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        slf.get().with_state(py, |_| Ok(()))?;
+        reader_iterator_class(py).call1((slf,))
     }
 
-    #[inline]
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<PyBytes>>> {
         self.next(py, |record| Ok(record.data))
     }
@@ -1095,6 +1100,41 @@ pub(crate) fn log_summary(py: Python<'_>, summary: Option<(u64, u64)>, path: Opt
     let Some((count, len)) = summary else { return Ok(()) };
     let log_summary = py.import("cordwood._log")?.getattr("log_summary")?;
     log_summary.call1((count, len, path.map(Path::as_os_str))).map(drop)
+}
+
+/// What `iter(reader)` returns: the records as `bytes`.
+// The module makes objects of its final subclass, which has a fast path: see `fast_call.rs`.
+#[pyclass(frozen, weakref, subclass, module = "cordwood._native")]
+pub(crate) struct ReaderIterator {
+    reader: Py<Reader>,
+}
+
+impl ReaderIterator {
+    #[inline]
+    pub(crate) fn reader(&self) -> &Reader {
+        self.reader.get()
+    }
+}
+
+#[pymethods]
+impl ReaderIterator {
+    #[new]
+    fn new(reader: Py<Reader>) -> Self {
+        ReaderIterator { reader }
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.reader)
+    }
+
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[inline]
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<PyBytes>>> {
+        self.reader().__next__(py)
+    }
 }
 
 /// What `Reader.records` returns.
