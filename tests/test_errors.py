@@ -7,6 +7,7 @@ import os
 import pickle
 import re
 import signal
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -678,3 +679,65 @@ def test_an_iterable_that_raises():
             writer.extend(records())
         writer.append(b"three")
     assert sink.getvalue() == FILE
+
+
+# Closed ----------------------------------------------------------------------------------------
+
+
+def uses_of_reader(source):
+    reader = cordwood.open(source)
+    steps = [
+        partial(next, step) for step in (iter(reader), reader.records(), reader.batches(), reader.record_batches())
+    ]
+    reader.close()
+    return reader, [
+        *steps,
+        *(reader.records, reader.batches, reader.record_batches, reader.tell, reader.__enter__),
+        *(lambda: next(reader), lambda: iter(reader), lambda: reader.seek(0), lambda: reader.dialect),
+    ]
+
+
+def uses_of_writer(sink):
+    writer = cordwood.open(sink, "w")
+    writer.close()
+    return writer, [
+        *(writer.tell, writer.flush, writer.sync, writer.__enter__),
+        *(lambda: writer.append(b"x"), lambda: writer.append(b"x", sync=True), lambda: writer.append(bytearray(b"x"))),
+        lambda: writer.extend([b"x"]),
+    ]
+
+
+def uses_of_follower(path):
+    follower = cordwood.follow(path)
+    steps = [partial(next, step) for step in (iter(follower), follower.records())]
+    follower.close()
+    return follower, [
+        *steps,
+        *(follower.records, follower.poll, follower.tell, follower.__enter__),
+        *(lambda: next(follower), lambda: iter(follower), lambda: aiter(follower)),
+        *(lambda: follower.waiting, lambda: follower.delay),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("uses_of", "opened", "what"),
+    [
+        (uses_of_reader, "path", "reader"),
+        (uses_of_reader, FILE, "reader"),
+        (uses_of_writer, "path", "writer"),
+        (uses_of_writer, io.BytesIO(), "writer"),
+        (uses_of_follower, "path", "follower"),
+    ],
+    ids=["reader of a path", "reader of bytes", "writer to a path", "writer to an object", "follower"],
+)
+def test_each_use_of_what_is_closed_says_so(tmp_path, uses_of, opened, what):
+    path = tmp_path / "some.log"
+    path.write_bytes(FILE)
+    closed, uses = uses_of(path if opened == "path" else opened)
+    assert len(uses) >= 8
+    for use in uses:
+        with pytest.raises(cordwood.ClosedError) as raised:
+            use()
+        assert isinstance(raised.value, ValueError)
+        assert (raised.value.path, raised.value.offset) == (closed.path, 0)
+        assert str(raised.value) == (f"{closed.path}: " if closed.path else "") + f"the {what} is closed"

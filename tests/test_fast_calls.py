@@ -227,7 +227,8 @@ def test_append_refuses_what_its_base_refuses(tmp_path):
     assert writer.tell() == 0
     writer.close()
     for keywords in ({}, {"sync": False}):
-        assert raised(writer.append, b"a", **keywords) == (ValueError, "the writer is closed")
+        message = f"{tmp_path / 'some.log'}: the writer is closed"
+        assert raised(writer.append, b"a", **keywords) == (cordwood.ClosedError, message)
 
 
 # What both rely on -----------------------------------------------------------------------------

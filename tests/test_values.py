@@ -150,6 +150,7 @@ NOT_HASHED = {"Entity"}
 WHERE = {"path": "some.log", "offset": 5}
 REGION_OF = {**WHERE, "length": 3, "reason": types.Reason.CHECKSUM_MISMATCH}
 ERRORS = {
+    "ClosedError": cordwood.ClosedError("text", path="some.log"),
     "CordwoodError": cordwood.CordwoodError("text", **WHERE),
     "CorruptionError": cordwood.CorruptionError("text", **REGION_OF, stored_crc=1, computed_crc=2),
     "DialectError": cordwood.DialectError("text", path=None, format="gzip"),

@@ -314,7 +314,7 @@ class Reader:
     * `RecordTooLargeError`: a record longer than `record_len_max`, under the same policy.
     * `DialectError`: the source is no log. Only the first step.
     * `OSError`: the source cannot be read.
-    * `ValueError`: the reader is closed.
+    * `ClosedError`: the reader is closed.
     * `RuntimeError`: the source's own `read` uses the reader.
 
     >>> with cordwood.open("example.log", "w") as writer:
@@ -347,7 +347,7 @@ class Reader:
             An iterator of `Record`.
 
         Raises:
-            ValueError: The reader is closed.
+            ClosedError: The reader is closed.
 
         >>> with cordwood.open("example.log", "w") as writer:
         ...     writer.extend([b"one", b"two"])
@@ -368,7 +368,8 @@ class Reader:
             An iterator of lists of `bytes`, none of them empty.
 
         Raises:
-            ValueError: The reader is closed, or `len_max` is negative or has more than 64 bits.
+            ClosedError: The reader is closed.
+            ValueError: `len_max` is negative or has more than 64 bits.
 
         >>> with cordwood.open("example.log", "w") as writer:
         ...     writer.extend([b"one", b"two"])
@@ -395,7 +396,8 @@ class Reader:
             An iterator of `RecordBatch`, none of them empty.
 
         Raises:
-            ValueError: The reader is closed, or `threads` is not 1 to 256.
+            ClosedError: The reader is closed.
+            ValueError: `threads` is not 1 to 256.
 
         >>> with cordwood.open("example.log", "w") as writer:
         ...     writer.extend([b"one", b"two"])
@@ -413,7 +415,7 @@ class Reader:
         Raises:
             DialectError: It is no log.
             OSError: The source cannot be read.
-            ValueError: The reader is closed.
+            ClosedError: The reader is closed.
         """
     def tell(self) -> int:
         """The file offset after what has been returned or skipped so far: `seek` continues from there.
@@ -424,7 +426,7 @@ class Reader:
             The offset in bytes.
 
         Raises:
-            ValueError: The reader is closed.
+            ClosedError: The reader is closed.
 
         >>> with cordwood.open("example.log", "w") as writer:
         ...     writer.extend([b"one", b"two"])
@@ -445,7 +447,8 @@ class Reader:
         Raises:
             io.UnsupportedOperation: The source cannot seek.
             OSError: Seeking failed.
-            ValueError: The reader is closed, or `offset` is negative or has more than 64 bits.
+            ClosedError: The reader is closed.
+            ValueError: `offset` is negative or has more than 64 bits.
 
         >>> with cordwood.open("example.log", "w") as writer:
         ...     writer.extend([b"one", b"two"])
@@ -579,7 +582,7 @@ class Follower:
     closes the follower; the end of a loop does not. `next(follower)` is a step of the iteration.
 
     Threads may share a follower, also while one of them waits; if one closes it, the one that
-    waits gets a `ValueError`. After a fork, both processes may follow on, each for itself.
+    waits gets a `ClosedError`. After a fork, both processes may follow on, each for itself.
 
     Args:
         path: The file. It must exist; it may be empty.
@@ -612,7 +615,7 @@ class Follower:
     * `LogRotatedError`: the path names another file or none, and all of the old one has been
       returned.
     * `OSError`: the file cannot be read. The next step tries again.
-    * `ValueError`: the follower is closed.
+    * `ClosedError`: the follower is closed.
 
     >>> with cordwood.open("live.log", "w") as writer:
     ...     _ = writer.append(b"one")
@@ -648,7 +651,7 @@ class Follower:
             An iterator of `Record`, and an asynchronous one.
 
         Raises:
-            ValueError: The follower is closed.
+            ClosedError: The follower is closed.
 
         >>> with cordwood.open("live.log", "w") as writer:
         ...     _ = writer.append(b"one")
@@ -665,7 +668,7 @@ class Follower:
         Raises:
             CordwoodError: As a step of the iteration: damage, or what became of the file.
             OSError: The file cannot be read.
-            ValueError: The follower is closed.
+            ClosedError: The follower is closed.
 
         >>> with cordwood.open("live.log", "w") as writer:
         ...     _ = writer.append(b"one")
@@ -682,7 +685,7 @@ class Follower:
             The offset in bytes.
 
         Raises:
-            ValueError: The follower is closed.
+            ClosedError: The follower is closed.
 
         >>> with cordwood.open("live.log", "w") as writer:
         ...     _ = writer.append(b"one")
@@ -857,7 +860,7 @@ class Writer:
                 writer can still be used. The record is not in the log if the write was undone; if
                 only the sync failed, it may be.
             TypeError: `record` is not bytes-like.
-            ValueError: The writer is closed.
+            ClosedError: The writer is closed.
             RecordTooLargeError: The record is longer than `record_len_max`. It is not in the log.
             MemoryError: There is no memory for the record, and it is not in the log. Or only the
                 offset that is returned cannot be allocated: then the record is in the log, and
@@ -879,7 +882,7 @@ class Writer:
         Raises:
             OSError: As for `append`.
             TypeError: A record is not bytes-like.
-            ValueError: The writer is closed.
+            ClosedError: The writer is closed.
             MemoryError: As for `append`.
 
         >>> with cordwood.open("example.log", "w") as writer:
@@ -893,7 +896,7 @@ class Writer:
             The length in bytes: the file offset after the last record.
 
         Raises:
-            ValueError: The writer is closed.
+            ClosedError: The writer is closed.
 
         >>> with cordwood.open("example.log", "w") as writer:
         ...     writer.append(b"one"), writer.tell()
@@ -906,7 +909,7 @@ class Writer:
 
         Raises:
             OSError: As for `append`.
-            ValueError: The writer is closed.
+            ClosedError: The writer is closed.
 
         >>> with cordwood.open("example.log", "w", flush="close") as writer:
         ...     _ = writer.append(b"one")
@@ -923,7 +926,7 @@ class Writer:
             OSError: They may not be, and never will be: a failed sync cannot be repeated, so the
                 writer stays unusable.
             io.UnsupportedOperation: The sink has no file descriptor.
-            ValueError: The writer is closed.
+            ClosedError: The writer is closed.
 
         >>> with cordwood.open("example.log", "w") as writer:
         ...     _ = writer.append(b"one")

@@ -15,7 +15,7 @@ use pyo3::types::{PyBytes, PyTuple, PyType};
 use crate::arguments::number;
 use crate::bytes::new_bytes;
 use crate::dialect::dialect_of;
-use crate::error::{log_changed, to_python};
+use crate::error::{closed, log_changed, to_python};
 use crate::event::{Listed, Outcome, Record};
 use crate::exclusive::Exclusive;
 use crate::reader::{Logged, log_skipped, log_summary, on_corruption_name, on_corruption_of};
@@ -131,7 +131,7 @@ impl Open {
 /// closes the follower; the end of a loop does not. `next(follower)` is a step of the iteration.
 ///
 /// Threads may share a follower, also while one of them waits; if one closes it, the one that
-/// waits gets a `ValueError`. After a fork, both processes may follow on, each for itself.
+/// waits gets a `ClosedError`. After a fork, both processes may follow on, each for itself.
 ///
 /// Args:
 ///     path: The file. It must exist; it may be empty.
@@ -164,7 +164,7 @@ impl Open {
 /// * `LogRotatedError`: the path names another file or none, and all of the old one has been
 ///   returned.
 /// * `OSError`: the file cannot be read. The next step tries again.
-/// * `ValueError`: the follower is closed.
+/// * `ClosedError`: the follower is closed.
 ///
 /// >>> with cordwood.open("live.log", "w") as writer:
 /// ...     _ = writer.append(b"one")
@@ -247,7 +247,7 @@ impl Follower {
     ///     An iterator of `Record`, and an asynchronous one.
     ///
     /// Raises:
-    ///     ValueError: The follower is closed.
+    ///     ClosedError: The follower is closed.
     ///
     /// >>> with cordwood.open("live.log", "w") as writer:
     /// ...     _ = writer.append(b"one")
@@ -267,7 +267,7 @@ impl Follower {
     /// Raises:
     ///     CordwoodError: As a step of the iteration: damage, or what became of the file.
     ///     OSError: The file cannot be read.
-    ///     ValueError: The follower is closed.
+    ///     ClosedError: The follower is closed.
     ///
     /// >>> with cordwood.open("live.log", "w") as writer:
     /// ...     _ = writer.append(b"one")
@@ -286,7 +286,7 @@ impl Follower {
     ///     The offset in bytes.
     ///
     /// Raises:
-    ///     ValueError: The follower is closed.
+    ///     ClosedError: The follower is closed.
     ///
     /// >>> with cordwood.open("live.log", "w") as writer:
     /// ...     _ = writer.append(b"one")
@@ -423,10 +423,11 @@ impl Follower {
     }
 
     fn with_state<T>(&self, py: Python<'_>, use_it: impl FnOnce(&mut Open) -> T) -> PyResult<T> {
-        match &mut *self.state.lock(py)? {
-            State::Open(state) => Ok(use_it(state)),
-            State::Closed { .. } => Err(PyValueError::new_err("the follower is closed")),
-        }
+        let used = match &mut *self.state.lock(py)? {
+            State::Open(state) => Some(use_it(state)),
+            State::Closed { .. } => None,
+        };
+        used.ok_or_else(|| closed(py, "follower", Some(&self.path)))
     }
 
     /// What has been skipped, also by a follower that is closed.

@@ -17,7 +17,7 @@ use crate::ahead::{Ahead, Found};
 use crate::arguments::{name, number, optional_number, unknown_name};
 use crate::bytes::{new_bytes, new_list};
 use crate::dialect::{Dialect, dialect_of};
-use crate::error::to_python;
+use crate::error::{closed, to_python};
 use crate::event::{Listed, Outcome, Record, SkippedRegion};
 use crate::exclusive::Exclusive;
 use crate::fast_call::reader_iterator_class;
@@ -516,7 +516,7 @@ pub(crate) fn is_interrupt_of_source(py: Python<'_>, error: &std::io::Error) -> 
 /// * `RecordTooLargeError`: a record longer than `record_len_max`, under the same policy.
 /// * `DialectError`: the source is no log. Only the first step.
 /// * `OSError`: the source cannot be read.
-/// * `ValueError`: the reader is closed.
+/// * `ClosedError`: the reader is closed.
 /// * `RuntimeError`: the source's own `read` uses the reader.
 ///
 /// >>> with cordwood.open("example.log", "w") as writer:
@@ -595,7 +595,7 @@ impl Reader {
     ///     An iterator of `Record`.
     ///
     /// Raises:
-    ///     ValueError: The reader is closed.
+    ///     ClosedError: The reader is closed.
     ///
     /// >>> with cordwood.open("example.log", "w") as writer:
     /// ...     writer.extend([b"one", b"two"])
@@ -619,7 +619,8 @@ impl Reader {
     ///     An iterator of lists of `bytes`, none of them empty.
     ///
     /// Raises:
-    ///     ValueError: The reader is closed, or `len_max` is negative or has more than 64 bits.
+    ///     ClosedError: The reader is closed.
+    ///     ValueError: `len_max` is negative or has more than 64 bits.
     ///
     /// >>> with cordwood.open("example.log", "w") as writer:
     /// ...     writer.extend([b"one", b"two"])
@@ -654,7 +655,8 @@ impl Reader {
     ///     An iterator of `RecordBatch`, none of them empty.
     ///
     /// Raises:
-    ///     ValueError: The reader is closed, or `threads` is not 1 to 256.
+    ///     ClosedError: The reader is closed.
+    ///     ValueError: `threads` is not 1 to 256.
     ///
     /// >>> with cordwood.open("example.log", "w") as writer:
     /// ...     writer.extend([b"one", b"two"])
@@ -688,7 +690,7 @@ impl Reader {
     ///     The offset in bytes.
     ///
     /// Raises:
-    ///     ValueError: The reader is closed.
+    ///     ClosedError: The reader is closed.
     ///
     /// >>> with cordwood.open("example.log", "w") as writer:
     /// ...     writer.extend([b"one", b"two"])
@@ -711,7 +713,8 @@ impl Reader {
     /// Raises:
     ///     io.UnsupportedOperation: The source cannot seek.
     ///     OSError: Seeking failed.
-    ///     ValueError: The reader is closed, or `offset` is negative or has more than 64 bits.
+    ///     ClosedError: The reader is closed.
+    ///     ValueError: `offset` is negative or has more than 64 bits.
     ///
     /// >>> with cordwood.open("example.log", "w") as writer:
     /// ...     writer.extend([b"one", b"two"])
@@ -774,7 +777,7 @@ impl Reader {
     /// Raises:
     ///     DialectError: It is no log.
     ///     OSError: The source cannot be read.
-    ///     ValueError: The reader is closed.
+    ///     ClosedError: The reader is closed.
     #[getter]
     fn dialect(&self, py: Python<'_>) -> PyResult<Dialect> {
         self.with_state(py, |state| {
@@ -865,10 +868,11 @@ impl Reader {
 impl Reader {
     #[inline]
     fn with_state<T>(&self, py: Python<'_>, use_it: impl FnOnce(&mut Open) -> PyResult<T>) -> PyResult<T> {
-        match &mut *self.state.lock(py)? {
-            State::Open(state) => use_it(state),
-            State::Closed { .. } => Err(PyValueError::new_err("the reader is closed")),
-        }
+        let used = match &mut *self.state.lock(py)? {
+            State::Open(state) => Some(use_it(state)),
+            State::Closed { .. } => None,
+        };
+        used.unwrap_or_else(|| Err(closed(py, "reader", self.path.as_deref())))
     }
 
     /// What has been told of, also by a reader that is closed.

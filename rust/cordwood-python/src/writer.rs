@@ -16,7 +16,7 @@ use pyo3::types::{PyBytes, PyList};
 use crate::arguments::{name, number, optional_number, unknown_name};
 use crate::bytes::{KeptException, new_int};
 use crate::dialect::dialect_of;
-use crate::error::{opening_to_python, os_error, to_python};
+use crate::error::{closed, object_closed, opening_to_python, os_error, to_python};
 use crate::event::SkippedRegion;
 use crate::exclusive::Exclusive;
 use crate::source::{ObjectOutput, bytes_of, path_of, refuse_text};
@@ -48,7 +48,7 @@ struct Object {
 
 impl Object {
     fn writer(&mut self) -> PyResult<&mut cordwood::Writer<ObjectOutput>> {
-        self.writer.as_mut().ok_or_else(closed)
+        self.writer.as_mut().ok_or_else(object_closed)
     }
 
     fn append(&mut self, py: Python<'_>, record: &[u8]) -> PyResult<u64> {
@@ -227,7 +227,7 @@ impl Writer {
     ///         writer can still be used. The record is not in the log if the write was undone; if
     ///         only the sync failed, it may be.
     ///     TypeError: `record` is not bytes-like.
-    ///     ValueError: The writer is closed.
+    ///     ClosedError: The writer is closed.
     ///     RecordTooLargeError: The record is longer than `record_len_max`. It is not in the log.
     ///     MemoryError: There is no memory for the record, and it is not in the log. Or only the
     ///         offset that is returned cannot be allocated: then the record is in the log, and
@@ -257,7 +257,7 @@ impl Writer {
     /// Raises:
     ///     OSError: As for `append`.
     ///     TypeError: A record is not bytes-like.
-    ///     ValueError: The writer is closed.
+    ///     ClosedError: The writer is closed.
     ///     MemoryError: As for `append`.
     ///
     /// >>> with cordwood.open("example.log", "w") as writer:
@@ -279,7 +279,7 @@ impl Writer {
     ///     The length in bytes: the file offset after the last record.
     ///
     /// Raises:
-    ///     ValueError: The writer is closed.
+    ///     ClosedError: The writer is closed.
     ///
     /// >>> with cordwood.open("example.log", "w") as writer:
     /// ...     writer.append(b"one"), writer.tell()
@@ -287,7 +287,7 @@ impl Writer {
     fn tell(&self, py: Python<'_>) -> PyResult<u64> {
         match &self.sink {
             Sink::File(log) => match status(py, log) {
-                LogStatus { is_closed: true, .. } => Err(closed()),
+                LogStatus { is_closed: true, .. } => Err(closed(py, "writer", self.path.as_deref())),
                 LogStatus { offset, .. } => Ok(offset),
             },
             Sink::Object(object) => Ok(self.asked(py, object)?.writer()?.offset()),
@@ -300,7 +300,7 @@ impl Writer {
     ///
     /// Raises:
     ///     OSError: As for `append`.
-    ///     ValueError: The writer is closed.
+    ///     ClosedError: The writer is closed.
     ///
     /// >>> with cordwood.open("example.log", "w", flush="close") as writer:
     /// ...     _ = writer.append(b"one")
@@ -327,7 +327,7 @@ impl Writer {
     ///     OSError: They may not be, and never will be: a failed sync cannot be repeated, so the
     ///         writer stays unusable.
     ///     io.UnsupportedOperation: The sink has no file descriptor.
-    ///     ValueError: The writer is closed.
+    ///     ClosedError: The writer is closed.
     ///
     /// >>> with cordwood.open("example.log", "w") as writer:
     /// ...     _ = writer.append(b"one")
@@ -682,11 +682,6 @@ fn append_error(py: Python<'_>, error: io::Error) -> PyErr {
         Ok(error) => to_python(py, error, None),
         Err(error) => os_error(error, None),
     }
-}
-
-#[cold]
-fn closed() -> PyErr {
-    PyValueError::new_err("the writer is closed")
 }
 
 /// Another thread may have the log while it writes. The interpreter is only given up for that: whoever gives it up may wait for long to get it back.
