@@ -14,6 +14,8 @@ import pytest
 import reference
 
 import cordwood
+from cordwood import payload
+from cordwood.payload import entity
 
 RECORDS = [b"one", b"two", b"three"]
 FILE = reference.encode(RECORDS)
@@ -679,6 +681,53 @@ def test_an_iterable_that_raises():
             writer.extend(records())
         writer.append(b"three")
     assert sink.getvalue() == FILE
+
+
+# Records that are none -------------------------------------------------------------------------
+
+BYTES_LIKE = {
+    "append": ("record", lambda writer, value: writer.append(value)),
+    "append and sync": ("record", lambda writer, value: writer.append(value, sync=True)),
+    "extend": ("a record", lambda writer, value: writer.extend([b"one", value])),
+    "extend from an iterator": ("a record", lambda writer, value: writer.extend(iter([b"one", value]))),
+    "Record": ("data", lambda _, value: cordwood.Record(offset=0, end_offset=1, data=value)),
+    "WriteBatch": ("record", lambda _, value: payload.WriteBatch(value)),
+    "VersionEdit": ("record", lambda _, value: payload.VersionEdit(value)),
+    "entity": ("record", lambda _, value: entity.decode(value)),
+    "crc32c": ("data", lambda _, value: cordwood.crc32c(value)),
+    "key": ("key", lambda _, value: payload.Operation("put", key=value, value=b"v")),
+    "value": ("value", lambda _, value: payload.Operation("put", key=b"k", value=value)),
+}
+
+
+@pytest.mark.parametrize("name", BYTES_LIKE)
+def test_what_is_no_record_is_refused_with_what_to_do(name, tmp_path):
+    argument, use = BYTES_LIKE[name]
+    with cordwood.open(tmp_path / "some.log", "w") as writer:
+        for value, text in [
+            ("text", f"{argument} must be bytes-like, not str: encode it first, for example text.encode()"),
+            (3, f"{argument} must be bytes-like, not int: pass bytes, bytearray or another buffer"),
+            ([b"x"], f"{argument} must be bytes-like, not list: pass bytes, bytearray or another buffer"),
+        ]:
+            with pytest.raises(TypeError) as raised:
+                use(writer, value)
+            assert str(raised.value) == text
+    # Those before are in the log.
+    assert list(cordwood.open(tmp_path / "some.log")) == ([b"one"] * 3 if "extend" in name else [])
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["text", "", b"bytes", b"", bytearray(b"bytes"), memoryview(b"bytes")],
+    ids=lambda value: f"{type(value).__name__} {len(value)}",
+)
+def test_one_record_is_not_taken_for_several(value):
+    with cordwood.Writer(io.BytesIO()) as writer:
+        with pytest.raises(TypeError) as raised:
+            writer.extend(value)
+        expected = f"not {type(value).__name__}: append(record) takes one record"
+        assert str(raised.value) == f"records must be an iterable of records, {expected}"
+        assert writer.tell() == 0
 
 
 # Closed ----------------------------------------------------------------------------------------

@@ -881,7 +881,7 @@ class Writer:
 
         Raises:
             OSError: As for `append`.
-            TypeError: A record is not bytes-like.
+            TypeError: A record is not bytes-like, or `records` is one record, or a text.
             ClosedError: The writer is closed.
             MemoryError: As for `append`.
 

@@ -45,7 +45,7 @@ impl Record {
     fn new(offset: u64, end_offset: u64, data: &Bound<'_, PyAny>, salvaged: bool) -> PyResult<Self> {
         let data = match data.cast_exact::<PyBytes>() {
             Ok(bytes) => bytes.clone(),
-            Err(_) => PyBytes::new(data.py(), &bytes_of(data)?),
+            Err(_) => PyBytes::new(data.py(), &bytes_of("data", data)?),
         };
         Ok(Record {
             offset,

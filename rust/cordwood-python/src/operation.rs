@@ -95,13 +95,14 @@ impl Operation {
         write_unix_time: Option<u64>,
         sequence: Option<u64>,
     ) -> PyResult<Self> {
+        let bytes = |name: &str, given: Option<&Bound<'_, PyAny>>| given.map(|given| bytes_of(name, given)).transpose();
         let given = Parts {
             column_family,
-            key: key.map(bytes_of).transpose()?,
-            end_key: end_key.map(bytes_of).transpose()?,
-            value: value.map(bytes_of).transpose()?,
-            xid: xid.map(bytes_of).transpose()?,
-            timestamp: timestamp.map(bytes_of).transpose()?,
+            key: bytes("key", key)?,
+            end_key: bytes("end_key", end_key)?,
+            value: bytes("value", value)?,
+            xid: bytes("xid", xid)?,
+            timestamp: bytes("timestamp", timestamp)?,
             write_unix_time,
         };
         let operation = given.operation(kind)?;

@@ -247,7 +247,7 @@ impl Operations {
 pub(crate) fn kept<'py>(record: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
     match record.cast::<PyBytes>() {
         Ok(bytes) => Ok(bytes.clone()),
-        Err(_) => Ok(PyBytes::new(record.py(), &bytes_of(record)?)),
+        Err(_) => Ok(PyBytes::new(record.py(), &bytes_of("record", record)?)),
     }
 }
 

@@ -11,7 +11,7 @@ use pyo3::exceptions::{PyResourceWarning, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
-use pyo3::types::{PyBytes, PyList};
+use pyo3::types::{PyByteArray, PyBytes, PyList, PyMemoryView, PyString};
 
 use crate::arguments::{name, number, optional_number, unknown_name};
 use crate::bytes::{KeptException, new_int};
@@ -241,7 +241,7 @@ impl Writer {
         let py = record.py();
         let offset = match record.cast::<PyBytes>() {
             Ok(bytes) => self.append_bytes(py, bytes.as_bytes(), sync)?,
-            Err(_) => self.append_bytes(py, &bytes_of(record)?, sync)?,
+            Err(_) => self.append_bytes(py, &bytes_of("record", record)?, sync)?,
         };
         new_int(py, offset)
     }
@@ -256,7 +256,7 @@ impl Writer {
     ///
     /// Raises:
     ///     OSError: As for `append`.
-    ///     TypeError: A record is not bytes-like.
+    ///     TypeError: A record is not bytes-like, or `records` is one record, or a text.
     ///     ClosedError: The writer is closed.
     ///     MemoryError: As for `append`.
     ///
@@ -266,6 +266,12 @@ impl Writer {
     #[pyo3(signature = (records, /))]
     fn extend(&self, records: &Bound<'_, PyAny>) -> PyResult<u64> {
         let py = records.py();
+        if is_one_record(records) {
+            let class = records.get_type().name()?;
+            return Err(PyTypeError::new_err(format!(
+                "records must be an iterable of records, not {class}: append(record) takes one record"
+            )));
+        }
         // What a list gives is known without asking it, which costs as much as a short record.
         match records.cast_exact::<PyList>() {
             Ok(list) => self.extend_from(py, list.iter().map(Ok)),
@@ -675,6 +681,14 @@ impl Writer {
 const NEEDS_A_PATH: &str = "flush, sync, sync_len, sync_interval and preallocate_len need a path: they are about a file on disk; \
      flush() and sync() work for an object";
 
+/// Whether this is one record, or a text: iterating over it would give numbers, or letters.
+fn is_one_record(records: &Bound<'_, PyAny>) -> bool {
+    records.is_instance_of::<PyBytes>()
+        || records.is_instance_of::<PyByteArray>()
+        || records.is_instance_of::<PyMemoryView>()
+        || records.is_instance_of::<PyString>()
+}
+
 /// Why a record was not appended to an object.
 #[cold]
 fn append_error(py: Python<'_>, error: io::Error) -> PyErr {
@@ -768,7 +782,7 @@ impl<'py> Batch<'py> {
                 Ok(bytes) => bytes,
                 Err(other) => {
                     let other = other.into_inner();
-                    PyBytes::new(other.py(), &bytes_of(&other)?)
+                    PyBytes::new(other.py(), &bytes_of("a record", &other)?)
                 }
             };
             self.len += bytes.as_bytes().len();
