@@ -593,6 +593,12 @@ class Follower:
         dialect: As for `Reader`; it is detected as soon as there is a file header or a whole
             fragment. Default: `None`.
         on_corruption: As for `Reader`; not `"salvage"`. Default: `"raise"`.
+        on_rotation: What to do once the path names another file, or none, and all of the old one
+            has been returned. `"raise"`: raise `LogRotatedError`. `"reopen"`: wait until there is a
+            file under the path, and continue at its beginning; `tell`, `skipped` and `outcome` are
+            then about that one. `"stop"`: the iteration ends for good, as `outcome` says. The
+            logger `cordwood` gets a warning if the old file ended in an incomplete record, under
+            the last two. Default: `"raise"`.
         poll_interval: How long to sleep before looking at the file again, in seconds. Default:
             0.05.
         retry_polls: What looks damaged, with no valid block after it, is read again this many
@@ -613,7 +619,7 @@ class Follower:
     * `LogTruncatedError`: the file is shorter than what has been read of it. So does every
       further step.
     * `LogRotatedError`: the path names another file or none, and all of the old one has been
-      returned.
+      returned. Only under `on_rotation="raise"`.
     * `OSError`: the file cannot be read. The next step tries again.
     * `ClosedError`: the follower is closed.
 
@@ -634,6 +640,7 @@ class Follower:
         timeout: float | None = None,
         dialect: Dialect | str | None = None,
         on_corruption: Literal["raise", "skip", "stop"] = "raise",
+        on_rotation: Literal["raise", "reopen", "stop"] = "raise",
         poll_interval: float = 0.05,
         retry_polls: int = 3,
         retry_time: float = 0.1,
@@ -716,7 +723,11 @@ class Follower:
         """Bytes in all regions that were not returned so far, listed or not."""
     @property
     def outcome(self) -> Outcome:
-        """`"stopped"` where damage ended the log under the policy `"stop"`; else `"unfinished"`."""
+        """`"stopped"` where damage ended the log under the policy `"stop"`; else `"unfinished"`.
+
+        Under `on_rotation="stop"`, once the file was rotated: `"clean"`, or `"torn_tail"` if it ends
+        with bytes that are no whole record.
+        """
     @property
     def path(self) -> str:
         """The path of the file."""

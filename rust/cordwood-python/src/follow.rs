@@ -1,7 +1,8 @@
 //! The class `Follower` and its iterator.
 
 use std::ffi::OsStr;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -12,10 +13,10 @@ use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyTuple, PyType};
 
-use crate::arguments::number;
+use crate::arguments::{name, number, unknown_name};
 use crate::bytes::new_bytes;
 use crate::dialect::dialect_of;
-use crate::error::{closed, log_changed, to_python};
+use crate::error::{closed, log_changed, os_error, to_python};
 use crate::event::{Listed, Outcome, Record};
 use crate::exclusive::Exclusive;
 use crate::reader::{Logged, log_skipped, log_summary, on_corruption_name, on_corruption_of};
@@ -39,9 +40,14 @@ struct Open {
     follower: cordwood::Follower,
     skipped: Listed,
     /// What the last poll said, if it found nothing.
-    waiting: Option<cordwood::NotYet>,
+    waiting: Option<NotYet>,
     end: Option<cordwood::End>,
-    raises: bool,
+    /// For the next file under the path.
+    options: FollowOptions,
+    on_rotation: OnRotation,
+    path: PathBuf,
+    /// The file that the path names now. The old one may still have got something before there was this one.
+    next: Option<cordwood::Follower>,
     logged: Logged,
 }
 
@@ -62,12 +68,44 @@ enum Taken {
         offset: u64,
         file_len: u64,
     },
+    /// The old file has been left: what of it nobody has been told.
+    Left {
+        summary: Option<(u64, u64)>,
+        offset: u64,
+        rest_len: u64,
+    },
     End,
+}
+
+/// What to do once the path names another file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum OnRotation {
+    Raise,
+    Reopen,
+    Stop,
+}
+
+const ON_ROTATION: &str = "on_rotation must be 'raise', 'reopen' or 'stop'";
+
+fn on_rotation_name<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<&'a str> {
+    name(value, ON_ROTATION)
+}
+
+fn on_rotation_of(name: &str) -> PyResult<OnRotation> {
+    match name {
+        "raise" => Ok(OnRotation::Raise),
+        "reopen" => Ok(OnRotation::Reopen),
+        "stop" => Ok(OnRotation::Stop),
+        other => Err(unknown_name(ON_ROTATION, other)),
+    }
 }
 
 impl Open {
     fn take(&mut self, py: Python<'_>) -> Taken {
         self.waiting = None;
+        if self.end.is_some() {
+            return Taken::End;
+        }
         let Open { follower, .. } = self;
         match py.detach(|| follower.poll()) {
             Ok(Poll::Record(record)) => {
@@ -86,12 +124,14 @@ impl Open {
             Ok(Poll::Skipped(region)) => {
                 self.skip(region);
                 // Under the policy to raise, damage has been raised: this is what a writer put after it in the same block.
-                let is_told =
-                    region.reason.severity() == Severity::Corruption && !self.raises && self.logged.add(region);
+                let raises = self.options.on_corruption == OnCorruption::Raise;
+                let is_told = region.reason.severity() == Severity::Corruption && !raises && self.logged.add(region);
                 Taken::Skipped { region, is_told }
             }
             Ok(Poll::NotYet(not_yet)) => {
-                self.waiting = Some(not_yet);
+                self.waiting = Some(NotYet::from(not_yet));
+                // If the file has got its name back, that was no rotation.
+                self.next = None;
                 Taken::Nothing(self.follower.delay())
             }
             Ok(Poll::Truncated { offset, file_len }) => Taken::Changed {
@@ -99,11 +139,7 @@ impl Open {
                 offset,
                 file_len,
             },
-            Ok(Poll::Rotated { offset, file_len }) => Taken::Changed {
-                is_rotated: true,
-                offset,
-                file_len,
-            },
+            Ok(Poll::Rotated { offset, file_len }) => self.rotated(py, offset, file_len),
             Ok(Poll::End(end)) => {
                 self.end = Some(end);
                 Taken::End
@@ -114,6 +150,59 @@ impl Open {
                 }
                 Taken::Failed(error)
             }
+        }
+    }
+
+    /// What a poll gives that finds nothing, and another file under the path, or none.
+    fn rotated(&mut self, py: Python<'_>, offset: u64, file_len: u64) -> Taken {
+        let rest_len = file_len.saturating_sub(offset);
+        match self.on_rotation {
+            OnRotation::Raise => {
+                return Taken::Changed {
+                    is_rotated: true,
+                    offset,
+                    file_len,
+                };
+            }
+            OnRotation::Stop => {
+                self.end = Some(if rest_len > 0 {
+                    cordwood::End::TornTail { offset }
+                } else {
+                    cordwood::End::Clean { offset }
+                });
+            }
+            OnRotation::Reopen => {
+                let Some(next) = self.next.take() else {
+                    return self.open_next(py, offset, file_len);
+                };
+                self.follower = next;
+                self.skipped.clear();
+            }
+        }
+        Taken::Left {
+            summary: self.logged.summary(),
+            offset,
+            rest_len,
+        }
+    }
+
+    /// Opens the file that the path names now, and then looks once more at the old one: a writer leaves it before it makes the next.
+    fn open_next(&mut self, py: Python<'_>, offset: u64, file_len: u64) -> Taken {
+        let Open { path, options, .. } = self;
+        match py.detach(|| cordwood::Follower::open(&*path, options.clone())) {
+            Ok(next) => {
+                self.next = Some(next);
+                self.take(py)
+            }
+            Err(cordwood::Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                self.waiting = Some(NotYet {
+                    reason: "idle",
+                    offset,
+                    file_len,
+                });
+                Taken::Nothing(self.follower.delay())
+            }
+            Err(error) => Taken::Failed(error),
         }
     }
 
@@ -142,6 +231,12 @@ impl Open {
 ///     dialect: As for `Reader`; it is detected as soon as there is a file header or a whole
 ///         fragment. Default: `None`.
 ///     on_corruption: As for `Reader`; not `"salvage"`. Default: `"raise"`.
+///     on_rotation: What to do once the path names another file, or none, and all of the old one
+///         has been returned. `"raise"`: raise `LogRotatedError`. `"reopen"`: wait until there is a
+///         file under the path, and continue at its beginning; `tell`, `skipped` and `outcome` are
+///         then about that one. `"stop"`: the iteration ends for good, as `outcome` says. The
+///         logger `cordwood` gets a warning if the old file ended in an incomplete record, under
+///         the last two. Default: `"raise"`.
 ///     poll_interval: How long to sleep before looking at the file again, in seconds. Default:
 ///         0.05.
 ///     retry_polls: What looks damaged, with no valid block after it, is read again this many
@@ -162,7 +257,7 @@ impl Open {
 /// * `LogTruncatedError`: the file is shorter than what has been read of it. So does every
 ///   further step.
 /// * `LogRotatedError`: the path names another file or none, and all of the old one has been
-///   returned.
+///   returned. Only under `on_rotation="raise"`.
 /// * `OSError`: the file cannot be read. The next step tries again.
 /// * `ClosedError`: the follower is closed.
 ///
@@ -185,8 +280,8 @@ pub(crate) struct Follower {
 impl Follower {
     #[new]
     #[pyo3(signature = (
-        path, *, start = 0, timeout = None, dialect = None, on_corruption = "raise", poll_interval = 0.05, retry_polls = 3,
-        retry_time = 0.1, record_len_max = 1_073_741_824
+        path, *, start = 0, timeout = None, dialect = None, on_corruption = "raise", on_rotation = "raise",
+        poll_interval = 0.05, retry_polls = 3, retry_time = 0.1, record_len_max = 1_073_741_824
     ))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn new(
@@ -195,6 +290,7 @@ impl Follower {
         timeout: Option<f64>,
         dialect: Option<&Bound<'_, PyAny>>,
         #[pyo3(from_py_with = on_corruption_name)] on_corruption: &str,
+        #[pyo3(from_py_with = on_rotation_name)] on_rotation: &str,
         poll_interval: f64,
         #[pyo3(from_py_with = number)] retry_polls: u32,
         retry_time: f64,
@@ -222,8 +318,9 @@ impl Follower {
             .with_retry(retry_polls, seconds("retry_time", retry_time)?)
             .with_record_len_max(record_len_max);
         options.dialect = dialect_of(dialect)?;
+        let on_rotation = on_rotation_of(on_rotation)?;
         let timeout = timeout.map(|timeout| seconds("timeout", timeout)).transpose()?;
-        Self::open(py, path, options, timeout)
+        Self::open(py, path, options, on_rotation, timeout)
     }
 
     fn __iter__(slf: Py<Self>, py: Python<'_>) -> PyResult<FollowerIterator> {
@@ -300,7 +397,7 @@ impl Follower {
     /// Where and why the last step or `poll` found no record; `None` if it found one, or raised.
     #[getter]
     fn waiting(&self, py: Python<'_>) -> PyResult<Option<NotYet>> {
-        self.with_state(py, |state| state.waiting.map(NotYet::from))
+        self.with_state(py, |state| state.waiting)
     }
 
     /// Seconds to wait before the next `poll`, in a loop of your own.
@@ -338,6 +435,9 @@ impl Follower {
     }
 
     /// `"stopped"` where damage ended the log under the policy `"stop"`; else `"unfinished"`.
+    ///
+    /// Under `on_rotation="stop"`, once the file was rotated: `"clean"`, or `"torn_tail"` if it ends
+    /// with bytes that are no whole record.
     #[getter]
     fn outcome(&self, py: Python<'_>) -> PyResult<Outcome> {
         Ok(match &*self.state.lock(py)? {
@@ -403,18 +503,28 @@ impl Follower {
 }
 
 impl Follower {
-    fn open(py: Python<'_>, path: PathBuf, options: FollowOptions, timeout: Option<Duration>) -> PyResult<Self> {
-        let raises = options.on_corruption == cordwood::OnCorruption::Raise;
+    fn open(
+        py: Python<'_>,
+        path: PathBuf,
+        options: FollowOptions,
+        on_rotation: OnRotation,
+        timeout: Option<Duration>,
+    ) -> PyResult<Self> {
         let follower = py
-            .detach(|| cordwood::Follower::open(&path, options))
+            .detach(|| cordwood::Follower::open(&path, options.clone()))
             .map_err(|error| to_python(py, error, Some(&path)))?;
+        // A relative path is that of the working directory now, also for the next file.
+        let absolute = std::path::absolute(&path).map_err(|error| os_error(error, Some(&path)))?;
         Ok(Follower {
             state: Exclusive::new(State::Open(Box::new(Open {
                 follower,
                 skipped: Listed::default(),
                 waiting: None,
                 end: None,
-                raises,
+                options: options.with_start(0),
+                on_rotation,
+                path: absolute,
+                next: None,
                 logged: Logged::default(),
             }))),
             path,
@@ -459,6 +569,17 @@ impl Follower {
                 } => {
                     return Err(log_changed(py, is_rotated, &self.path, offset, file_len));
                 }
+                Taken::Left {
+                    summary,
+                    offset,
+                    rest_len,
+                } => {
+                    log_summary(py, summary, Some(&self.path))?;
+                    if rest_len > 0 {
+                        log_left(py, offset, rest_len, &self.path)?;
+                    }
+                    py.check_signals()?;
+                }
                 Taken::End => {
                     let summary = self.with_state(py, |state| state.logged.summary())?;
                     log_summary(py, summary, Some(&self.path))?;
@@ -495,6 +616,12 @@ impl Follower {
             }
         }
     }
+}
+
+/// Tells the logger of the incomplete record at the end of a file that is no longer followed.
+fn log_left(py: Python<'_>, offset: u64, len: u64, path: &Path) -> PyResult<()> {
+    let log_left = py.import("cordwood._log")?.getattr("log_left")?;
+    log_left.call1((offset, len, path.as_os_str())).map(drop)
 }
 
 fn seconds(name: &str, seconds: f64) -> PyResult<Duration> {
@@ -569,7 +696,7 @@ impl FollowerRecords {
 /// ...     list(follower), follower.waiting
 /// ([b'one'], NotYet(reason='idle', offset=10, file_len=10))
 #[pyclass(frozen, module = "cordwood", eq, hash)]
-#[derive(PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct NotYet {
     reason: &'static str,
     offset: u64,
