@@ -277,10 +277,11 @@ class Reader:
 
     Args:
         source: A path (`str` or `os.PathLike`); the content of a file in memory (`bytes` or any
-            other buffer, `mmap` among them); or an object with `read(size)` that returns bytes,
-            at whose position the log begins. If the file of an `mmap` is cut while it is read,
-            the operating system ends the process (`SIGBUS`), as it does with every program that
-            reads a map: pass the path of a file that others may cut.
+            other buffer, `mmap` among them), never a path: `os.fsdecode` makes a `str` of that; or
+            an object with `read(size)` that returns bytes, at whose position the log begins. If the
+            file of an `mmap` is cut while it is read, the operating system ends the process
+            (`SIGBUS`), as it does with every program that reads a map: pass the path of a file that
+            others may cut.
         dialect: A `Dialect` or its name. Default: `None`, or `"auto"`: it is detected from what
             the file begins with.
         on_corruption: What to do with damage. `"raise"`: raise `CorruptionError`; the next step
@@ -1224,9 +1225,11 @@ class WriteBatch:
     101 Operation('delete', key=b'old')
     """
 
-    def __new__(cls, record: ReadableBuffer, *, engine: str = "rocksdb") -> Self: ...
+    def __new__(cls, record: ReadableBuffer, *, engine: Literal["rocksdb", "pebble"] = "rocksdb") -> Self: ...
     @staticmethod
-    def build(sequence: int, operations: Iterable[Operation], *, engine: str = "rocksdb") -> WriteBatch:
+    def build(
+        sequence: int, operations: Iterable[Operation], *, engine: Literal["rocksdb", "pebble"] = "rocksdb"
+    ) -> WriteBatch:
         """Makes a batch of operations. The count in its header is that of the operations that count.
 
         Args:
@@ -1254,7 +1257,7 @@ class WriteBatch:
     def count(self) -> int:
         """How many operations the header states. Log data and the marks of transactions do not count."""
     @property
-    def engine(self) -> str:
+    def engine(self) -> Literal["rocksdb", "pebble"]:
         """`"rocksdb"` or `"pebble"`."""
     def to_dict(self) -> dict[str, object]:
         """The batch in the form that JSON can hold.

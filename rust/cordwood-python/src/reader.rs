@@ -479,10 +479,11 @@ pub(crate) fn is_interrupt_of_source(py: Python<'_>, error: &std::io::Error) -> 
 ///
 /// Args:
 ///     source: A path (`str` or `os.PathLike`); the content of a file in memory (`bytes` or any
-///         other buffer, `mmap` among them); or an object with `read(size)` that returns bytes,
-///         at whose position the log begins. If the file of an `mmap` is cut while it is read,
-///         the operating system ends the process (`SIGBUS`), as it does with every program that
-///         reads a map: pass the path of a file that others may cut.
+///         other buffer, `mmap` among them), never a path: `os.fsdecode` makes a `str` of that; or
+///         an object with `read(size)` that returns bytes, at whose position the log begins. If the
+///         file of an `mmap` is cut while it is read, the operating system ends the process
+///         (`SIGBUS`), as it does with every program that reads a map: pass the path of a file that
+///         others may cut.
 ///     dialect: A `Dialect` or its name. Default: `None`, or `"auto"`: it is detected from what
 ///         the file begins with.
 ///     on_corruption: What to do with damage. `"raise"`: raise `CorruptionError`; the next step
