@@ -70,12 +70,15 @@ survival: $(VENV)/test.stamp install  ## Kill, fork and rotate 2,500 times, and 
 	CORDWOOD_SURVIVAL=full $(BIN)/pytest tests/test_survival.py
 
 # The stubs are hand-written: stubtest compares them with the built module, and the type checkers
-# see what a user's type checker sees.
+# see what a user's type checker sees, in the documentation's examples, too.
 types: $(VENV)/test.stamp install  ## Check the stubs against the module, and the types of the package
 	$(BIN)/stubtest cordwood --mypy-config-file pyproject.toml
 	$(BIN)/mypy python/cordwood $(wildcard tests/typing)
 	$(PYRIGHT) --verifytypes cordwood --ignoreexternal
 	$(PYRIGHT) --warnings
+	$(BIN)/python tools/examples.py target/examples
+	$(BIN)/mypy --config-file= --strict target/examples
+	$(PYRIGHT) --warnings --project target/examples
 
 # For Pythons that have no wheel of their own: one wheel for all from 3.11 on. `make bench-abi3` compares the two.
 wheel-abi3: $(VENV)/demo.stamp LICENSE-THIRD-PARTY  ## Build the wheel for the stable ABI into target/wheels-abi3

@@ -333,7 +333,7 @@ def test_what_the_reference_writes_is_read(records):
         found = list(reader.records())
         assert [record.data for record in found] == records
         assert [record.offset for record in found] == reference.record_offsets(records)
-        assert reader.skipped == []
+        assert reader.skipped == ()
 
 
 @given(record_lists)

@@ -77,7 +77,7 @@ def test_a_plain_log_of_rocksdb(tmp_path):
         # Without recycling and compression, it is what LevelDB writes.
         assert reader.dialect == cordwood.Dialect("leveldb")
         assert puts_in(reader) == expected_puts(RECORDS)
-        assert (reader.skipped, reader.outcome.kind) == ([], "clean")
+        assert (reader.skipped, reader.outcome.kind) == ((), "clean")
 
 
 def test_a_recycled_log_of_rocksdb(tmp_path):
@@ -155,7 +155,7 @@ def test_a_manifest_of_rocksdb(tmp_path):
     [manifest] = (tmp_path / "db").glob("MANIFEST-*")
     with cordwood.open(manifest) as reader:
         assert len(list(reader)) > 1
-        assert (reader.dialect.name, reader.skipped) == ("leveldb", [])
+        assert (reader.dialect.name, reader.skipped) == ("leveldb", ())
 
 
 # W&B -------------------------------------------------------------------------------------------

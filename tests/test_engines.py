@@ -71,7 +71,7 @@ def test_a_log_of_leveldb_is_read(written_by_leveldb):
     log = the_log_of(folder)
     with cordwood.open(log) as reader:
         assert [parse_write_batch(record) for record in reader] == done
-        assert reader.skipped == []
+        assert reader.skipped == ()
         assert (reader.outcome.kind, reader.outcome.offset) == ("clean", log.stat().st_size)
 
 
@@ -85,7 +85,7 @@ def test_a_manifest_of_leveldb_is_read(written_by_leveldb):
         log_number = int(the_log_of(folder).stem)
         assert next(reader)[:2] == bytes([2, log_number])  # tag: log number
         assert list(reader) == []
-        assert (reader.outcome.kind, reader.skipped) == ("clean", [])
+        assert (reader.outcome.kind, reader.skipped) == ("clean", ())
 
 
 def test_writing_what_leveldb_wrote_gives_the_same_file(written_by_leveldb, tmp_path):

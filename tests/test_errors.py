@@ -7,12 +7,15 @@ import os
 import pickle
 import re
 import signal
+from functools import partial
 from pathlib import Path
 
 import pytest
 import reference
 
 import cordwood
+from cordwood import payload
+from cordwood.payload import entity
 
 RECORDS = [b"one", b"two", b"three"]
 FILE = reference.encode(RECORDS)
@@ -678,3 +681,112 @@ def test_an_iterable_that_raises():
             writer.extend(records())
         writer.append(b"three")
     assert sink.getvalue() == FILE
+
+
+# Records that are none -------------------------------------------------------------------------
+
+BYTES_LIKE = {
+    "append": ("record", lambda writer, value: writer.append(value)),
+    "append and sync": ("record", lambda writer, value: writer.append(value, sync=True)),
+    "extend": ("a record", lambda writer, value: writer.extend([b"one", value])),
+    "extend from an iterator": ("a record", lambda writer, value: writer.extend(iter([b"one", value]))),
+    "Record": ("data", lambda _, value: cordwood.Record(offset=0, end_offset=1, data=value)),
+    "WriteBatch": ("record", lambda _, value: payload.WriteBatch(value)),
+    "VersionEdit": ("record", lambda _, value: payload.VersionEdit(value)),
+    "entity": ("record", lambda _, value: entity.decode(value)),
+    "crc32c": ("data", lambda _, value: cordwood.crc32c(value)),
+    "key": ("key", lambda _, value: payload.Operation("put", key=value, value=b"v")),
+    "value": ("value", lambda _, value: payload.Operation("put", key=b"k", value=value)),
+}
+
+
+@pytest.mark.parametrize("name", BYTES_LIKE)
+def test_what_is_no_record_is_refused_with_what_to_do(name, tmp_path):
+    argument, use = BYTES_LIKE[name]
+    with cordwood.open(tmp_path / "some.log", "w") as writer:
+        for value, text in [
+            ("text", f"{argument} must be bytes-like, not str: encode it first, for example text.encode()"),
+            (3, f"{argument} must be bytes-like, not int: pass bytes, bytearray or another buffer"),
+            ([b"x"], f"{argument} must be bytes-like, not list: pass bytes, bytearray or another buffer"),
+        ]:
+            with pytest.raises(TypeError) as raised:
+                use(writer, value)
+            assert str(raised.value) == text
+    # Those before are in the log.
+    assert list(cordwood.open(tmp_path / "some.log")) == ([b"one"] * 3 if "extend" in name else [])
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["text", "", b"bytes", b"", bytearray(b"bytes"), memoryview(b"bytes")],
+    ids=lambda value: f"{type(value).__name__} {len(value)}",
+)
+def test_one_record_is_not_taken_for_several(value):
+    with cordwood.Writer(io.BytesIO()) as writer:
+        with pytest.raises(TypeError) as raised:
+            writer.extend(value)
+        expected = f"not {type(value).__name__}: append(record) takes one record"
+        assert str(raised.value) == f"records must be an iterable of records, {expected}"
+        assert writer.tell() == 0
+
+
+# Closed ----------------------------------------------------------------------------------------
+
+
+def uses_of_reader(source):
+    reader = cordwood.open(source)
+    steps = [
+        partial(next, step) for step in (iter(reader), reader.records(), reader.batches(), reader.record_batches())
+    ]
+    reader.close()
+    return reader, [
+        *steps,
+        *(reader.records, reader.batches, reader.record_batches, reader.tell, reader.__enter__),
+        *(lambda: next(reader), lambda: iter(reader), lambda: reader.seek(0), lambda: reader.dialect),
+    ]
+
+
+def uses_of_writer(sink):
+    writer = cordwood.open(sink, "w")
+    writer.close()
+    return writer, [
+        *(writer.tell, writer.flush, writer.sync, writer.__enter__),
+        *(lambda: writer.append(b"x"), lambda: writer.append(b"x", sync=True), lambda: writer.append(bytearray(b"x"))),
+        lambda: writer.extend([b"x"]),
+    ]
+
+
+def uses_of_follower(path):
+    follower = cordwood.follow(path)
+    steps = [partial(next, step) for step in (iter(follower), follower.records())]
+    follower.close()
+    return follower, [
+        *steps,
+        *(follower.records, follower.poll, follower.tell, follower.__enter__),
+        *(lambda: next(follower), lambda: iter(follower), lambda: aiter(follower)),
+        *(lambda: follower.waiting, lambda: follower.delay),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("uses_of", "opened", "what"),
+    [
+        (uses_of_reader, "path", "reader"),
+        (uses_of_reader, FILE, "reader"),
+        (uses_of_writer, "path", "writer"),
+        (uses_of_writer, io.BytesIO(), "writer"),
+        (uses_of_follower, "path", "follower"),
+    ],
+    ids=["reader of a path", "reader of bytes", "writer to a path", "writer to an object", "follower"],
+)
+def test_each_use_of_what_is_closed_says_so(tmp_path, uses_of, opened, what):
+    path = tmp_path / "some.log"
+    path.write_bytes(FILE)
+    closed, uses = uses_of(path if opened == "path" else opened)
+    assert len(uses) >= 8
+    for use in uses:
+        with pytest.raises(cordwood.ClosedError) as raised:
+            use()
+        assert isinstance(raised.value, ValueError)
+        assert (raised.value.path, raised.value.offset) == (closed.path, 0)
+        assert str(raised.value) == (f"{closed.path}: " if closed.path else "") + f"the {what} is closed"

@@ -225,6 +225,162 @@ def test_truncation_and_rotation_are_raised(live):
     assert (type(copy), str(copy), vars(copy)) == (type(caught.value), str(caught.value), vars(caught.value))
 
 
+# Rotation --------------------------------------------------------------------------------------
+
+
+def rename(path):
+    path.rename(path.with_name("old.log"))
+
+
+@pytest.mark.parametrize("leave", [rename, os.remove], ids=["rename", "remove"])
+def test_reopen_continues_with_the_next_file(live, leave):
+    write(live, [b"one", b"two"])
+    with cordwood.follow(live, timeout=0, on_rotation="reopen") as follower:
+        assert next(follower) == b"one"
+        leave(live)
+        # All of the old file comes first; then there is none.
+        assert list(follower) == [b"two"]
+        assert follower.waiting == cordwood.NotYet(reason="idle", offset=20, file_len=20)
+        assert (follower.tell(), follower.outcome.kind) == (20, "unfinished")
+        write(live, [b"three"])
+        assert list(follower) == [b"three"]
+        assert (follower.tell(), follower.waiting.file_len) == (12, 12)
+        leave(live)
+        write(live, [b"four"])
+        leave(live)
+        write(live, [b"five", b"six"])
+        # Of a file that came and went between two polls nobody can know.
+        assert list(follower) == [b"five", b"six"]
+
+
+def test_reopen_of_a_file_that_is_replaced(live):
+    write(live, [b"one"])
+    with cordwood.follow(live, timeout=0, on_rotation="reopen") as follower:
+        assert list(follower) == [b"one"]
+        new = live.with_name("new.log")
+        write(new, [b"two", b"three"])
+        new.replace(live)
+        assert [(record.offset, record.data) for record in follower.records()] == [(0, b"two"), (10, b"three")]
+
+
+def test_reopen_misses_nothing_that_was_written_to_the_old_file_late(live):
+    """The writer has renamed its file, writes on, and only then makes the next one."""
+    write(live, [b"one"])
+    with cordwood.follow(live, timeout=0, on_rotation="reopen") as follower:
+        old = live.rename(live.with_name("old.log"))
+        assert list(follower) == [b"one"]
+        write(old, [b"one", b"late"])
+        write(live, [b"two"])
+        assert list(follower) == [b"late", b"two"]
+
+
+def test_reopen_starts_at_the_beginning_and_keeps_the_options(live, caplog, monkeypatch, tmp_path):
+    write(live, [b"one", b"two"])
+    monkeypatch.chdir(live.parent)
+    with cordwood.follow(live.name, timeout=0, start=10, on_corruption="skip", on_rotation="reopen") as follower:
+        (tmp_path / "elsewhere").mkdir()
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        assert list(follower) == [b"two"]
+        with live.open("ab") as file:
+            file.write(b"torn")
+        rename(live)
+        damaged = bytearray(encode([bytes(40_000), b"after"]))
+        damaged[100] ^= 1
+        live.write_bytes(damaged)
+        assert list(follower) == [b"after"]
+        assert [region.offset for region in follower.skipped] == [0, 32_768]
+        rename(live)
+        write(live, [b"three"])
+        assert list(follower) == [b"three"]
+        assert follower.skipped == ()
+        assert follower.skipped_len == 0
+    assert caplog.messages[0] == (
+        f"{live.name}: rotated: the old file ends with 4 bytes at offset 20 that are no whole record"
+    )
+    assert all("skipped" in message for message in caplog.messages[1:])
+
+
+def test_reopen_of_what_is_no_file(live):
+    write(live, [b"one"])
+    with cordwood.follow(live, timeout=0, on_rotation="reopen") as follower:
+        rename(live)
+        live.mkdir()
+        assert next(follower) == b"one"
+        for _ in range(2):
+            with pytest.raises(IsADirectoryError):
+                next(follower)
+        live.rmdir()
+        write(live, [b"two"])
+        assert list(follower) == [b"two"]
+
+
+@pytest.mark.parametrize(("tail", "kind"), [(b"", "clean"), (b"torn", "torn_tail")])
+def test_stop_ends_the_iteration(live, tail, kind, caplog):
+    write(live, [b"one", b"two"])
+    follower = cordwood.follow(live, on_rotation="stop", timeout=60)
+    assert next(follower) == b"one"
+    with live.open("ab") as file:
+        file.write(tail)
+    rename(live)
+    write(live, [b"three"])
+    assert list(follower) == [b"two"]
+    for _ in range(2):
+        assert follower.outcome == cordwood.Outcome(kind=kind, offset=20)
+        assert (list(follower), follower.poll(), follower.waiting, follower.tell()) == ([], None, None, 20)
+        assert len(caplog.messages) == bool(tail)
+
+    async def collect():
+        return [record async for record in follower]
+
+    assert asyncio.run(collect()) == []
+    follower.close()
+    assert follower.outcome.kind == kind
+
+
+@pytest.mark.parametrize("on_rotation", ["reopen", "stop"])
+def test_a_file_that_is_cut_is_an_error_all_the_same(live, on_rotation):
+    write(live, [b"one", b"two"])
+    with cordwood.follow(live, timeout=0, on_rotation=on_rotation) as follower:
+        assert list(follower) == [b"one", b"two"]
+        os.truncate(live, 5)
+        with pytest.raises(cordwood.LogTruncatedError):
+            next(follower)
+
+
+def test_reopen_waits_for_the_next_file(live):
+    write(live, [b"one"])
+
+    def rotate():
+        for number in range(5):
+            time.sleep(0.05)
+            rename(live)
+            time.sleep(0.05)
+            write(live, [b"%d" % number])
+
+    with cordwood.follow(live, timeout=20, on_rotation="reopen", poll_interval=0.005) as follower:
+        thread = threading.Thread(target=rotate)
+        thread.start()
+        assert [next(follower) for _ in range(6)] == [b"one", b"0", b"1", b"2", b"3", b"4"]
+        thread.join()
+
+    async def collect():
+        with cordwood.follow(live, timeout=20, on_rotation="reopen", poll_interval=0.005) as follower:
+            records = aiter(follower)
+            first = await anext(records)
+            rename(live)
+            write(live, [b"last"])
+            return first, await anext(records)
+
+    assert asyncio.run(collect()) == (b"4", b"last")
+
+
+def test_what_on_rotation_can_be(live):
+    write(live, [b"one"])
+    for value, error in [("none", ValueError), (3, TypeError)]:
+        with pytest.raises(error, match="on_rotation must be 'raise', 'reopen' or 'stop', not"):
+            cordwood.follow(live, on_rotation=value)
+
+
 @pytest.fixture
 def ctrl_c():
     """As at a terminal. In the background of a shell SIGINT is ignored, and Python leaves it so."""

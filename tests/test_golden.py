@@ -53,7 +53,7 @@ def test_the_example_of_the_format_document_is_read():
     with cordwood.open(file) as reader:
         records = [(record.offset, record.end_offset, record.data) for record in reader.records()]
         assert records == [(0, 1007, A), (1007, 98298, B), (98304, 106_311, C)]
-        assert reader.skipped == []
+        assert reader.skipped == ()
         assert (reader.outcome.kind, reader.outcome.offset) == ("clean", 106_311)
 
 

@@ -68,7 +68,7 @@ count = 0
 with cordwood.open(source) as reader:
     for record in reader:
         count += 1
-    assert (reader.outcome.kind, reader.outcome.offset, reader.skipped) == ("clean", chunks * len(chunk), [])
+    assert (reader.outcome.kind, reader.outcome.offset, reader.skipped) == ("clean", chunks * len(chunk), ())
 print(json.dumps({"count": count, "expected": chunks * 61, "len": chunks * len(chunk), "growth": peak() - before}))
 """
 

@@ -188,6 +188,7 @@ class Buffer(bytearray):
 
 READERS = {
     "reader": cordwood.Reader,
+    "iterator": lambda source: iter(cordwood.Reader(source)),
     "records": lambda source: cordwood.Reader(source).records(),
     "batches": lambda source: cordwood.Reader(source).batches(),
     "record_batches": lambda source: cordwood.Reader(source).record_batches(threads=2),
@@ -224,7 +225,14 @@ def test_weak_references_to_what_reads(tmp_path):
     path.write_bytes(ONE)
     reader = cordwood.Reader(path)
     follower = cordwood.follow(path, timeout=0)
-    for held in (reader, reader.records(), reader.batches(), reader.record_batches(), next(reader.record_batches())):
+    for held in (
+        reader,
+        iter(reader),
+        reader.records(),
+        reader.batches(),
+        reader.record_batches(),
+        next(reader.record_batches()),
+    ):
         assert weakref.ref(held)() is held
-    for held in (cordwood.fragments(path), follower, follower.records()):
+    for held in (cordwood.fragments(path), follower, iter(follower), follower.records()):
         assert weakref.ref(held)() is held

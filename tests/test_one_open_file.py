@@ -55,7 +55,7 @@ def test_packs_are_of_the_file_that_was_opened(folder, monkeypatch, happens, thr
         happens(folder)
         found += packs
         assert [bytes(set(record)) for pack in found for record in pack] == [b"a"] * COUNT
-        assert reader.skipped == []
+        assert reader.skipped == ()
 
 
 @needs_descriptors

@@ -76,7 +76,7 @@ def files_in(folder, suffix):
 @pytest.mark.parametrize("name", MANIFESTS or ["none"])
 def test_the_corpus(name):
     first, second = edits_of(CORPUS / name)
-    assert first.fields == [Field(FieldKind.COMPARATOR, 1, b"leveldb.BytewiseComparator")]
+    assert first.fields == (Field(FieldKind.COMPARATOR, 1, b"leveldb.BytewiseComparator"),)
     assert [(str(kind), value) for kind, _, value in second.fields] == [
         ("log_number", 3),
         ("prev_log_number", 0),
@@ -89,7 +89,7 @@ def test_fields_one_at_a_time():
     edit = VersionEdit(b"\x02\x04\x06\x01\x05")
     fields = iter(edit)
     assert next(fields) == Field(FieldKind.LOG_NUMBER, 2, 4)
-    assert list(fields) == edit.fields[1:] == list(edit)[1:]
+    assert tuple(fields) == edit.fields[1:] == tuple(edit)[1:]
     assert list(fields) == []
     assert list(VersionEdit(b"")) == []
 
@@ -263,7 +263,7 @@ def test_atomic_flushes_of_rocksdb(tmp_path):
 def test_an_empty_edit_says_nothing():
     """RocksDB writes one behind the edit with the identity of a new database."""
     edit = VersionEdit(b"")
-    assert (edit.fields, bytes(edit), edit.to_dict()) == ([], b"", {"fields": []})
+    assert (edit.fields, bytes(edit), edit.to_dict()) == ((), b"", {"fields": []})
 
 
 # Records made by hand ---------------------------------------------------------------------------
@@ -339,7 +339,7 @@ KEY = text(b"a" + (7 << 8 | 1).to_bytes(8, "little"))
 def test_a_field(record, kind, value):
     edit = VersionEdit(record)
     tag, _ = take_varint(record, 0)
-    assert edit.fields == [Field(FieldKind(kind), tag, value)]
+    assert edit.fields == (Field(FieldKind(kind), tag, value),)
     assert isinstance(edit.fields[0].kind, FieldKind)
     assert bytes(edit) == record
     assert edit == VersionEdit(bytearray(record))

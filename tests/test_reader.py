@@ -24,9 +24,8 @@ def wrong(part):
 # Iteration -------------------------------------------------------------------------------------
 
 
-def test_a_reader_is_its_own_iterator_and_ends_once_and_for_all():
+def test_a_reader_ends_once_and_for_all():
     with cordwood.open(FILE) as reader:
-        assert iter(reader) is reader
         assert list(reader) == RECORDS
         assert list(reader) == []
         assert next(reader, None) is None
@@ -134,7 +133,7 @@ def test_another_reader_goes_on_where_one_was(index):
         reader.seek(position)
         assert reader.tell() == position
         assert list(reader) == RECORDS[index:]
-        assert reader.skipped == []
+        assert reader.skipped == ()
     with cordwood.open(FILE, start=position) as reader:
         assert list(reader) == RECORDS[index:]
 
@@ -146,9 +145,9 @@ def test_seek_begins_skipped_and_end_anew():
         assert len(reader.skipped) == 1
         assert reader.outcome.kind == "clean"
         reader.seek(BLOCK_LEN)
-        assert (reader.skipped, reader.outcome.kind, reader.outcome.offset) == ([], "unfinished", BLOCK_LEN)
+        assert (reader.skipped, reader.outcome.kind, reader.outcome.offset) == ((), "unfinished", BLOCK_LEN)
         assert list(reader) == [b"one", b"two"]
-        assert reader.skipped == []
+        assert reader.skipped == ()
 
 
 @pytest.mark.parametrize("ends_with", ["nothing more", "damage"])
@@ -186,7 +185,7 @@ def test_a_log_that_grows_is_read_on(tmp_path):
         file.flush()
         reader.seek(reader.tell())
         assert list(reader) == RECORDS[1:]
-        assert (reader.outcome.kind, reader.skipped) == ("clean", [])
+        assert (reader.outcome.kind, reader.skipped) == ("clean", ())
 
 
 # Ranges ----------------------------------------------------------------------------------------
@@ -198,7 +197,7 @@ def test_a_range_holds_the_records_that_begin_in_it():
             for start in {max(0, OFFSETS[first] - 1), OFFSETS[first]} - {0 if first else -1}:
                 with cordwood.open(FILE, start=start, end=OFFSETS[last] + 1) as reader:
                     assert list(reader) == RECORDS[first : last + 1]
-                    assert reader.skipped == []
+                    assert reader.skipped == ()
 
 
 def test_a_range_that_ends_at_a_record_does_not_hold_it():
@@ -212,7 +211,7 @@ def test_an_empty_range(file_range):
     start, end = file_range
     with cordwood.open(FILE, start=start, end=end) as reader:
         assert list(reader) == []
-        assert reader.skipped == []
+        assert reader.skipped == ()
         assert reader.outcome.kind == "clean"
 
 
@@ -229,45 +228,43 @@ def in_next_block(file):
 @pytest.mark.parametrize(
     ("file", "options", "regions"),
     [
-        (in_next_block(wrong(fragment(FULL, b"abc"))), {}, [(0, BLOCK_LEN, "checksum_mismatch", BLOCK_LEN)]),
-        (in_next_block(b"1234\xff\xff\x01"), {}, [(0, BLOCK_LEN, "bad_length", BLOCK_LEN)]),
-        (b"1234\xff\xff\x01", {}, [(0, 7, "bad_length", None)]),
+        (in_next_block(wrong(fragment(FULL, b"abc"))), {}, [(0, BLOCK_LEN, "checksum_mismatch")]),
+        (in_next_block(b"1234\xff\xff\x01"), {}, [(0, BLOCK_LEN, "bad_length")]),
+        (b"1234\xff\xff\x01", {}, [(0, 7, "bad_length")]),
         # A flipped bit of the last length: the checksum fits what is there, be it short or long.
-        (fragment(FULL, b"")[:4] + b"\x00\x40\x01", {}, [(0, 7, "bad_length", None)]),
-        (fragment(FULL, b"abc")[:4] + b"\x03\x40\x01abc", {}, [(0, 10, "bad_length", None)]),
-        (fragment(FULL, PAYLOAD[:9_000])[:4] + b"\x28\x63\x01" + PAYLOAD[:9_000], {}, [(0, 9007, "bad_length", None)]),
-        (fragment(80, b"abc") + LATER, {}, [(0, 10, "unknown_kind", 3)]),
-        (fragment(MIDDLE, b"abc") + LATER, {}, [(0, 10, "missing_start", 3)]),
-        (fragment(LAST, b"abc") + LATER, {}, [(0, 10, "missing_start", 3)]),
-        (fragment(FIRST, b"abc") + LATER, {}, [(0, 10, "missing_end", 3)]),
-        (fragment(FIRST, b"") + LATER, {}, [(0, 7, "empty_first", None)]),
+        (fragment(FULL, b"")[:4] + b"\x00\x40\x01", {}, [(0, 7, "bad_length")]),
+        (fragment(FULL, b"abc")[:4] + b"\x03\x40\x01abc", {}, [(0, 10, "bad_length")]),
+        (fragment(FULL, PAYLOAD[:9_000])[:4] + b"\x28\x63\x01" + PAYLOAD[:9_000], {}, [(0, 9007, "bad_length")]),
+        (fragment(80, b"abc") + LATER, {}, [(0, 10, "unknown_kind")]),
+        (fragment(MIDDLE, b"abc") + LATER, {}, [(0, 10, "missing_start")]),
+        (fragment(LAST, b"abc") + LATER, {}, [(0, 10, "missing_start")]),
+        (fragment(FIRST, b"abc") + LATER, {}, [(0, 10, "missing_end")]),
+        (fragment(FIRST, b"") + LATER, {}, [(0, 7, "empty_first")]),
         (
             fragment(FIRST, b"abc") + fragment(6, b"de") + LATER,
             {},
-            [(0, 10, "interrupted_record", 3), (10, 19, "unknown_kind", 2)],
+            [(0, 10, "interrupted_record"), (10, 19, "unknown_kind")],
         ),
-        (in_next_block(bytes(7)), {}, [(0, BLOCK_LEN, "zero_header", None)]),
-        (bytes(BLOCK_LEN) + LATER, {}, [(0, BLOCK_LEN, "zero_fill", None)]),
-        (fragment(FULL, b"abcdef") + LATER, {"record_len_max": 5}, [(0, 13, "record_too_large", None)]),
+        (in_next_block(bytes(7)), {}, [(0, BLOCK_LEN, "zero_header")]),
+        (bytes(BLOCK_LEN) + LATER, {}, [(0, BLOCK_LEN, "zero_fill")]),
+        (fragment(FULL, b"abcdef") + LATER, {"record_len_max": 5}, [(0, 13, "record_too_large")]),
         (
             fragment(FIRST, b"abcdef") + fragment(LAST, b"ghi") + LATER,
             {"record_len_max": 5},
-            [(0, 13, "record_too_large", None), (13, 23, "too_large_rest", None)],
+            [(0, 13, "record_too_large"), (13, 23, "too_large_rest")],
         ),
-        (LATER[:5], {}, [(0, 5, "torn_tail", None)]),
-        (LATER[:9], {}, [(0, 9, "torn_tail", None)]),
-        (fragment(FIRST, b"abc"), {}, [(0, 10, "torn_tail", None)]),
+        (LATER[:5], {}, [(0, 5, "torn_tail")]),
+        (LATER[:9], {}, [(0, 9, "torn_tail")]),
+        (fragment(FIRST, b"abc"), {}, [(0, 10, "torn_tail")]),
         # Zeros too few for a header: padding, or the rest of a write that was torn.
-        (fragment(FULL, b"later") + bytes(6), {}, [(12, 18, "zero_fill", None)]),
-        (fragment(FIRST, b"abc") + bytes(6), {}, [(0, 16, "torn_tail", None)]),
+        (fragment(FULL, b"later") + bytes(6), {}, [(12, 18, "zero_fill")]),
+        (fragment(FIRST, b"abc") + bytes(6), {}, [(0, 16, "torn_tail")]),
     ],
 )
-def test_skipped_regions_and_what_leveldb_says_of_them(file, options, regions):
+def test_skipped_regions(file, options, regions):
     with cordwood.open(file, on_corruption="skip", **options) as reader:
         assert list(reader) == ([b"later"] if LATER in file else [])
-        assert [
-            (region.offset, region.end_offset, region.reason, region.leveldb_len) for region in reader.skipped
-        ] == regions
+        assert [(region.offset, region.end_offset, region.reason) for region in reader.skipped] == regions
 
 
 SEVERITIES = {
@@ -295,6 +292,32 @@ def test_severity_depends_on_the_reason():
         assert {region.reason: region.severity for region in reader.skipped}.items() <= SEVERITIES.items()
         assert len(reader.skipped) >= 7
         assert all(type(region.severity) is cordwood.Severity for region in reader.skipped)
+
+
+@pytest.mark.parametrize("opened", [cordwood.open, lambda path: cordwood.follow(path, timeout=0)])
+def test_a_loop_that_is_left_closes_nothing(opened, tmp_path):
+    path = tmp_path / "some.log"
+    path.write_bytes(FILE)
+
+    def delegated(log):
+        yield from log
+
+    with opened(path) as log:
+        first = delegated(log)
+        assert next(first) == RECORDS[0]
+        first.close()
+        assert not log.closed
+        for record in log:
+            assert record == RECORDS[1]
+            break
+        iterator = iter(log)
+        assert iter(iterator) is iterator is not iter(log)
+        assert not hasattr(iterator, "close")
+        assert next(log) == RECORDS[2]
+        assert list(iterator) == RECORDS[3:]
+        assert (list(log), list(iterator)) == ([], [])
+    with pytest.raises(ValueError, match="is closed"):
+        iter(log)
 
 
 def test_a_torn_tail_is_no_error():

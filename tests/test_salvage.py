@@ -215,7 +215,7 @@ def test_a_flipped_bit_is_found(offset, part, bit):
 def test_a_good_log_and_one_that_is_torn_are_ok():
     file = written([b"one", b"two"])
     report = cordwood.verify(file, dialect="leveldb")
-    assert (report.ok, report.skipped, report.len_by_reason, report.len_by_severity) == (True, [], {}, {})
+    assert (report.ok, report.skipped, report.len_by_reason, report.len_by_severity) == (True, (), {}, {})
     assert repr(report) == (
         "<cordwood.Report: ok=True, record_count=2, skipped=0, outcome=Outcome(kind='clean', offset=20)>"
     )

@@ -83,7 +83,7 @@ def source(request, tmp_path):
 def test_every_source_gives_the_records(source):
     with cordwood.open(source) as reader:
         assert list(reader) == RECORDS
-        assert reader.skipped == []
+        assert reader.skipped == ()
         assert (reader.outcome.kind, reader.outcome.offset) == ("clean", len(FILE))
 
 
@@ -212,7 +212,7 @@ def test_an_empty_source():
     for source in [b"", bytearray(), io.BytesIO(), OnlyRead(b"")]:
         with cordwood.open(source) as reader:
             assert list(reader) == []
-            assert (reader.outcome.kind, reader.outcome.offset, reader.skipped) == ("clean", 0, [])
+            assert (reader.outcome.kind, reader.outcome.offset, reader.skipped) == ("clean", 0, ())
 
 
 def test_a_subclass_of_bytes():

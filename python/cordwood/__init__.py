@@ -40,6 +40,7 @@ from cordwood._native import (
 from cordwood._open import follow, open  # noqa: A004 - as in gzip, bz2 and lzma
 from cordwood._splits import Split, plan_splits
 from cordwood.errors import (
+    ClosedError,
     CordwoodError,
     CorruptionError,
     DialectError,
@@ -54,6 +55,7 @@ from cordwood.types import BLOCK_LEN, FragmentKind, FragmentPart, OutcomeKind, R
 __all__ = [
     "BLOCK_LEN",
     "BitFlip",
+    "ClosedError",
     "CordwoodError",
     "CorruptionError",
     "Dialect",

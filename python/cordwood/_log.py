@@ -17,6 +17,13 @@ def log_skipped(region: SkippedRegion, path: str | None) -> None:
     _logger.warning("%s: skipped %s", path or "log", region)
 
 
+def log_left(offset: int, length: int, path: str) -> None:
+    """Says what stood at the end of a file that is no longer followed, since another one has its name."""
+    _logger.warning(
+        "%s: rotated: the old file ends with %d bytes at offset %d that are no whole record", path, length, offset
+    )
+
+
 def log_summary(count: int, length: int, path: str | None) -> None:
     """Says at the end of a reading how much was passed over besides the regions that were logged one by one."""
     _logger.warning("%s: skipped %d more regions, %d bytes", path or "log", count, length)

@@ -1,7 +1,7 @@
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from os import PathLike
 from types import TracebackType
-from typing import ClassVar, Literal, Self, final, overload
+from typing import Literal, Self, final, overload
 
 from _typeshed import ReadableBuffer
 
@@ -51,7 +51,8 @@ __version__: str
 class Record:
     """A record and where it stands in the file: what `Reader.records` and `Follower.poll` return.
 
-    A record cannot be changed. Records are equal if their offsets, data and `salvaged` are.
+    A record cannot be changed. Records are equal if their offsets, data and `salvaged` are. The
+    constructor takes the attributes as keywords.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     writer.extend([b"one", b"two"])
@@ -63,6 +64,7 @@ class Record:
     Record(offset=10, end_offset=20, data=b'two')
     """
 
+    def __new__(cls, *, offset: int, end_offset: int, data: ReadableBuffer, salvaged: bool = False) -> Self: ...
     @property
     def offset(self) -> int:
         """File offset of the first fragment's header, in bytes. `Reader.seek` goes there."""
@@ -80,6 +82,7 @@ class Record:
         data can look like this.
         """
     __match_args__ = ("offset", "end_offset", "data")
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, object]]: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
 
@@ -88,7 +91,8 @@ class SkippedRegion:
     """A region of a file that was not returned as a record: the bytes `[offset, end_offset)`, and why.
 
     `Reader.skipped`, `Follower.skipped` and `Report.skipped` list them. `len(region)` is its
-    length in bytes, and `str(region)` a sentence about it.
+    length in bytes, and `str(region)` a sentence about it. The constructor takes the attributes as
+    keywords, but `severity`, which is that of the reason.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     writer.extend([b"one", b"two"])
@@ -102,6 +106,18 @@ class SkippedRegion:
     (20, 'corruption')
     """
 
+    def __new__(
+        cls,
+        *,
+        offset: int,
+        end_offset: int,
+        reason: Reason | str,
+        stored_crc: int | None = None,
+        computed_crc: int | None = None,
+        stated_len: int | None = None,
+        type_byte: int | None = None,
+        bit_flip: BitFlip | None = None,
+    ) -> Self: ...
     @property
     def offset(self) -> int:
         """File offset of the first byte."""
@@ -121,8 +137,14 @@ class SkippedRegion:
     def computed_crc(self) -> int | None:
         """The CRC-32C of the data, if the reason is `checksum_mismatch`; else `None`."""
     @property
-    def leveldb_len(self) -> int | None:
-        """The bytes that LevelDB's own reader reports for this region; `None` where it reports none."""
+    def stated_len(self) -> int | None:
+        """The length in bytes that the header states, if the reason is `bad_length`; else `None`."""
+    @property
+    def type_byte(self) -> int | None:
+        """The type byte, if the reason is about it; else `None`.
+
+        The reasons are `unknown_kind`, `ignored_kind`, `metadata` and `bad_metadata`.
+        """
     @property
     def bit_flip(self) -> BitFlip | None:
         """The one flipped bit that explains the region, if `verify` or `salvage` found it.
@@ -131,6 +153,7 @@ class SkippedRegion:
         """
     __match_args__ = ("offset", "end_offset", "reason")
     def __len__(self) -> int: ...
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, object]]: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
 
@@ -138,7 +161,7 @@ class SkippedRegion:
 class BitFlip:
     """The one bit that explains damage: flipped back, it makes the fragment's checksum right.
 
-    `SkippedRegion.bit_flip` gives it.
+    `SkippedRegion.bit_flip` gives it. The constructor takes the attributes as keywords.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     _ = writer.append(b"one")
@@ -148,6 +171,7 @@ class BitFlip:
     BitFlip(offset=7, bit=5, part='payload')
     """
 
+    def __new__(cls, *, offset: int, bit: int, part: FragmentPart | str) -> Self: ...
     @property
     def offset(self) -> int:
         """File offset of the byte."""
@@ -158,6 +182,7 @@ class BitFlip:
     def part(self) -> FragmentPart:
         """What part of the fragment the byte belongs to."""
     __match_args__ = ("offset", "bit", "part")
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, object]]: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
 
@@ -199,6 +224,7 @@ class Dialect:
     def zstd(self) -> bool:
         """Whether each record is compressed with Zstandard."""
     __match_args__ = ("name",)
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, object]]: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
 
@@ -206,12 +232,15 @@ class Dialect:
 class Outcome:
     """How reading a log ended, or that it has not: what `outcome` of a reader, a follower or a report is.
 
+    The constructor takes the attributes as keywords.
+
     >>> with cordwood.open("example.log", "w") as writer:
     ...     _ = writer.append(b"one")
     >>> cordwood.verify("example.log").outcome
     Outcome(kind='clean', offset=10)
     """
 
+    def __new__(cls, *, kind: OutcomeKind | str, offset: int) -> Self: ...
     @property
     def kind(self) -> OutcomeKind:
         """`"clean"`, `"torn_tail"`, `"stopped"` or `"unfinished"`."""
@@ -223,6 +252,7 @@ class Outcome:
         damage, or how far reading has come.
         """
     __match_args__ = ("kind", "offset")
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, object]]: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
 
@@ -233,7 +263,10 @@ class Reader:
     Iterating gives each record as `bytes`. A torn tail, the incomplete end that a crash leaves,
     ends the iteration without an error; `outcome` says so afterwards. What is not returned is
     listed in `skipped`: every byte of the file is accounted for. A `with` statement closes the
-    reader.
+    reader; the end of a loop does not.
+
+    There is one position, that of the reader: a second loop continues where the first was left,
+    and so does `next(reader)`, which returns the next record.
 
     Threads may share a reader; each record goes to one of them. After a fork, both processes
     may read on, each for itself, if the source is a path or memory.
@@ -244,10 +277,11 @@ class Reader:
 
     Args:
         source: A path (`str` or `os.PathLike`); the content of a file in memory (`bytes` or any
-            other buffer, `mmap` among them); or an object with `read(size)` that returns bytes,
-            at whose position the log begins. If the file of an `mmap` is cut while it is read,
-            the operating system ends the process (`SIGBUS`), as it does with every program that
-            reads a map: pass the path of a file that others may cut.
+            other buffer, `mmap` among them), never a path: `os.fsdecode` makes a `str` of that; or
+            an object with `read(size)` that returns bytes, at whose position the log begins. If the
+            file of an `mmap` is cut while it is read, the operating system ends the process
+            (`SIGBUS`), as it does with every program that reads a map: pass the path of a file that
+            others may cut.
         dialect: A `Dialect` or its name. Default: `None`, or `"auto"`: it is detected from what
             the file begins with.
         on_corruption: What to do with damage. `"raise"`: raise `CorruptionError`; the next step
@@ -281,7 +315,7 @@ class Reader:
     * `RecordTooLargeError`: a record longer than `record_len_max`, under the same policy.
     * `DialectError`: the source is no log. Only the first step.
     * `OSError`: the source cannot be read.
-    * `ValueError`: the reader is closed.
+    * `ClosedError`: the reader is closed.
     * `RuntimeError`: the source's own `read` uses the reader.
 
     >>> with cordwood.open("example.log", "w") as writer:
@@ -305,7 +339,7 @@ class Reader:
         verify_checksums: bool = True,
         record_len_max: int = 1073741824,
     ) -> Self: ...
-    def __iter__(self) -> Self: ...
+    def __iter__(self) -> Iterator[bytes]: ...
     def __next__(self) -> bytes: ...
     def records(self) -> Iterator[Record]:
         """Iterates over the records with their offsets. It shares its position with the reader.
@@ -314,7 +348,7 @@ class Reader:
             An iterator of `Record`.
 
         Raises:
-            ValueError: The reader is closed.
+            ClosedError: The reader is closed.
 
         >>> with cordwood.open("example.log", "w") as writer:
         ...     writer.extend([b"one", b"two"])
@@ -335,7 +369,8 @@ class Reader:
             An iterator of lists of `bytes`, none of them empty.
 
         Raises:
-            ValueError: The reader is closed, or `len_max` is negative or has more than 64 bits.
+            ClosedError: The reader is closed.
+            ValueError: `len_max` is negative or has more than 64 bits.
 
         >>> with cordwood.open("example.log", "w") as writer:
         ...     writer.extend([b"one", b"two"])
@@ -362,7 +397,8 @@ class Reader:
             An iterator of `RecordBatch`, none of them empty.
 
         Raises:
-            ValueError: The reader is closed, or `threads` is not 1 to 256.
+            ClosedError: The reader is closed.
+            ValueError: `threads` is not 1 to 256.
 
         >>> with cordwood.open("example.log", "w") as writer:
         ...     writer.extend([b"one", b"two"])
@@ -380,7 +416,7 @@ class Reader:
         Raises:
             DialectError: It is no log.
             OSError: The source cannot be read.
-            ValueError: The reader is closed.
+            ClosedError: The reader is closed.
         """
     def tell(self) -> int:
         """The file offset after what has been returned or skipped so far: `seek` continues from there.
@@ -391,7 +427,7 @@ class Reader:
             The offset in bytes.
 
         Raises:
-            ValueError: The reader is closed.
+            ClosedError: The reader is closed.
 
         >>> with cordwood.open("example.log", "w") as writer:
         ...     writer.extend([b"one", b"two"])
@@ -412,7 +448,8 @@ class Reader:
         Raises:
             io.UnsupportedOperation: The source cannot seek.
             OSError: Seeking failed.
-            ValueError: The reader is closed, or `offset` is negative or has more than 64 bits.
+            ClosedError: The reader is closed.
+            ValueError: `offset` is negative or has more than 64 bits.
 
         >>> with cordwood.open("example.log", "w") as writer:
         ...     writer.extend([b"one", b"two"])
@@ -423,13 +460,12 @@ class Reader:
         [b'two']
         """
     @property
-    def skipped(self) -> list[SkippedRegion]:
+    def skipped(self) -> tuple[SkippedRegion, ...]:
         """What was not returned so far, in the order of the offsets: the first 100,000 regions.
 
         Adjacent regions are one, if the reason with all its details is the same.
 
-        Each use makes a new list. It, `skipped_len` and `outcome` can still be read when the reader is
-        closed.
+        It, `skipped_len` and `outcome` can still be read when the reader is closed.
         """
     @property
     def skipped_len(self) -> int:
@@ -451,7 +487,7 @@ class Reader:
         >>> reader = cordwood.open("example.log")
         >>> reader.close()
         >>> reader.closed, reader.skipped
-        (True, [])
+        (True, ())
         """
     def __enter__(self) -> Self: ...
     def __exit__(
@@ -508,7 +544,8 @@ class RecordBatch:
 class NotYet:
     """There is no record yet: where, and why. `Follower.waiting` gives it.
 
-    It distinguishes a writer that is idle from one that is stuck.
+    It distinguishes a writer that is idle from one that is stuck. The constructor takes the
+    attributes as keywords, but `pending_len`, which follows from the others.
 
     >>> with cordwood.open("live.log", "w") as writer:
     ...     _ = writer.append(b"one")
@@ -517,6 +554,7 @@ class NotYet:
     ([b'one'], NotYet(reason='idle', offset=10, file_len=10))
     """
 
+    def __new__(cls, *, reason: WaitReason | str, offset: int, file_len: int) -> Self: ...
     @property
     def reason(self) -> WaitReason:
         """What is waited for."""
@@ -530,6 +568,7 @@ class NotYet:
     def pending_len(self) -> int:
         """Bytes of the file after `offset`. Zeros that a writer has preallocated are among them."""
     __match_args__ = ("reason", "offset", "file_len")
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, object]]: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
 
@@ -541,10 +580,10 @@ class Follower:
     `for` in this thread, where Ctrl-C works and other threads run on, `async for` in the event
     loop. The iteration ends after `timeout` seconds without a record, and a new one continues.
     Incomplete records, and the zeros of a preallocated file, are waited for. A `with` statement
-    closes the follower.
+    closes the follower; the end of a loop does not. `next(follower)` is a step of the iteration.
 
     Threads may share a follower, also while one of them waits; if one closes it, the one that
-    waits gets a `ValueError`. After a fork, both processes may follow on, each for itself.
+    waits gets a `ClosedError`. After a fork, both processes may follow on, each for itself.
 
     Args:
         path: The file. It must exist; it may be empty.
@@ -555,6 +594,12 @@ class Follower:
         dialect: As for `Reader`; it is detected as soon as there is a file header or a whole
             fragment. Default: `None`.
         on_corruption: As for `Reader`; not `"salvage"`. Default: `"raise"`.
+        on_rotation: What to do once the path names another file, or none, and all of the old one
+            has been returned. `"raise"`: raise `LogRotatedError`. `"reopen"`: wait until there is a
+            file under the path, and continue at its beginning; `tell`, `skipped` and `outcome` are
+            then about that one. `"stop"`: the iteration ends for good, as `outcome` says. The
+            logger `cordwood` gets a warning if the old file ended in an incomplete record, under
+            the last two. Default: `"raise"`.
         poll_interval: How long to sleep before looking at the file again, in seconds. Default:
             0.05.
         retry_polls: What looks damaged, with no valid block after it, is read again this many
@@ -575,9 +620,9 @@ class Follower:
     * `LogTruncatedError`: the file is shorter than what has been read of it. So does every
       further step.
     * `LogRotatedError`: the path names another file or none, and all of the old one has been
-      returned.
+      returned. Only under `on_rotation="raise"`.
     * `OSError`: the file cannot be read. The next step tries again.
-    * `ValueError`: the follower is closed.
+    * `ClosedError`: the follower is closed.
 
     >>> with cordwood.open("live.log", "w") as writer:
     ...     _ = writer.append(b"one")
@@ -596,12 +641,13 @@ class Follower:
         timeout: float | None = None,
         dialect: Dialect | str | None = None,
         on_corruption: Literal["raise", "skip", "stop"] = "raise",
+        on_rotation: Literal["raise", "reopen", "stop"] = "raise",
         poll_interval: float = 0.05,
         retry_polls: int = 3,
         retry_time: float = 0.1,
         record_len_max: int = 1073741824,
     ) -> Self: ...
-    def __iter__(self) -> Self: ...
+    def __iter__(self) -> Iterator[bytes]: ...
     def __next__(self) -> bytes: ...
     def __aiter__(self) -> AsyncIterator[bytes]: ...
     def records(self) -> FollowerRecords:
@@ -613,7 +659,7 @@ class Follower:
             An iterator of `Record`, and an asynchronous one.
 
         Raises:
-            ValueError: The follower is closed.
+            ClosedError: The follower is closed.
 
         >>> with cordwood.open("live.log", "w") as writer:
         ...     _ = writer.append(b"one")
@@ -630,7 +676,7 @@ class Follower:
         Raises:
             CordwoodError: As a step of the iteration: damage, or what became of the file.
             OSError: The file cannot be read.
-            ValueError: The follower is closed.
+            ClosedError: The follower is closed.
 
         >>> with cordwood.open("live.log", "w") as writer:
         ...     _ = writer.append(b"one")
@@ -647,7 +693,7 @@ class Follower:
             The offset in bytes.
 
         Raises:
-            ValueError: The follower is closed.
+            ClosedError: The follower is closed.
 
         >>> with cordwood.open("live.log", "w") as writer:
         ...     _ = writer.append(b"one")
@@ -668,7 +714,7 @@ class Follower:
     def timeout(self) -> float | None:
         """How long a step waits at most, in seconds; `None` is for ever."""
     @property
-    def skipped(self) -> list[SkippedRegion]:
+    def skipped(self) -> tuple[SkippedRegion, ...]:
         """What was not returned so far, in the order of the offsets: the first 100,000 regions.
 
         Adjacent regions are one, if the reason with all its details is the same.
@@ -678,7 +724,11 @@ class Follower:
         """Bytes in all regions that were not returned so far, listed or not."""
     @property
     def outcome(self) -> Outcome:
-        """`"stopped"` where damage ended the log under the policy `"stop"`; else `"unfinished"`."""
+        """`"stopped"` where damage ended the log under the policy `"stop"`; else `"unfinished"`.
+
+        Under `on_rotation="stop"`, once the file was rotated: `"clean"`, or `"torn_tail"` if it ends
+        with bytes that are no whole record.
+        """
     @property
     def path(self) -> str:
         """The path of the file."""
@@ -822,7 +872,7 @@ class Writer:
                 writer can still be used. The record is not in the log if the write was undone; if
                 only the sync failed, it may be.
             TypeError: `record` is not bytes-like.
-            ValueError: The writer is closed.
+            ClosedError: The writer is closed.
             RecordTooLargeError: The record is longer than `record_len_max`. It is not in the log.
             MemoryError: There is no memory for the record, and it is not in the log. Or only the
                 offset that is returned cannot be allocated: then the record is in the log, and
@@ -843,8 +893,8 @@ class Writer:
 
         Raises:
             OSError: As for `append`.
-            TypeError: A record is not bytes-like.
-            ValueError: The writer is closed.
+            TypeError: A record is not bytes-like, or `records` is one record, or a text.
+            ClosedError: The writer is closed.
             MemoryError: As for `append`.
 
         >>> with cordwood.open("example.log", "w") as writer:
@@ -858,7 +908,7 @@ class Writer:
             The length in bytes: the file offset after the last record.
 
         Raises:
-            ValueError: The writer is closed.
+            ClosedError: The writer is closed.
 
         >>> with cordwood.open("example.log", "w") as writer:
         ...     writer.append(b"one"), writer.tell()
@@ -871,7 +921,7 @@ class Writer:
 
         Raises:
             OSError: As for `append`.
-            ValueError: The writer is closed.
+            ClosedError: The writer is closed.
 
         >>> with cordwood.open("example.log", "w", flush="close") as writer:
         ...     _ = writer.append(b"one")
@@ -888,7 +938,7 @@ class Writer:
             OSError: They may not be, and never will be: a failed sync cannot be repeated, so the
                 writer stays unusable.
             io.UnsupportedOperation: The sink has no file descriptor.
-            ValueError: The writer is closed.
+            ClosedError: The writer is closed.
 
         >>> with cordwood.open("example.log", "w") as writer:
         ...     _ = writer.append(b"one")
@@ -942,6 +992,10 @@ class Writer:
 class Report:
     """What is in a log, and what is wrong with it: what `verify` and `salvage` return.
 
+    The constructor takes the attributes as keywords, without those that follow from the others:
+    `ok`, `skipped_len` and `len_by_severity`. Two reports are equal if they say the same, whatever
+    the paths are. A notebook shows a table.
+
     >>> with cordwood.open("example.log", "w") as writer:
     ...     writer.extend([b"one", b"two"])
     2
@@ -949,6 +1003,21 @@ class Report:
     <cordwood.Report: ok=True, record_count=2, skipped=0, outcome=Outcome(kind='clean', offset=20)>
     """
 
+    def __new__(
+        cls,
+        *,
+        dialect: Dialect,
+        record_count: int,
+        payload_len: int,
+        file_len: int | None,
+        outcome: Outcome,
+        salvaged_count: int = 0,
+        skipped: Iterable[SkippedRegion] | None = None,
+        len_by_reason: dict[Reason, int] | dict[str, int] | None = None,
+        other_log_number: int | None = None,
+        not_kept: Iterable[str] | None = None,
+        path: str | PathLike[str] | None = None,
+    ) -> Self: ...
     @property
     def dialect(self) -> Dialect:
         """How the log is laid out, with its log number if it has one."""
@@ -971,7 +1040,7 @@ class Report:
         `None` if they are not known: of an object with `read` that was not read to its end.
         """
     @property
-    def skipped(self) -> list[SkippedRegion]:
+    def skipped(self) -> tuple[SkippedRegion, ...]:
         """What was not returned, in the order of the offsets: the first 100,000 regions.
 
         Each has its `bit_flip`, if one flipped bit explains it.
@@ -1006,15 +1075,22 @@ class Report:
         `"bad_metadata"` and `"ignored_kinds"`: what the engine wrote for itself and is not as it
         writes it, or is not known. `"compression"`: this build does not compress.
         """
-    __hash__: ClassVar[None]  # type: ignore[assignment]
+    @property
+    def path(self) -> str | None:
+        """The path, if the source was one; else `None`."""
+    def _repr_html_(self) -> str:
+        """What a notebook shows: a table, in HTML."""
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, object]]: ...
     def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
 
 @final
 class Stat:
     """What is in a log, in numbers: what `stat` returns.
 
-    In LevelDB's format, `payload_len`, seven bytes of header for each fragment, `trailer_len`
-    and `skipped_len` add up to `file_len`. In others headers can be longer.
+    `stored_len`, `header_len`, `trailer_len` and `skipped_len` add up to `file_len`. The constructor
+    takes the attributes as keywords, without `record_len_mean` and `block_count`, which follow from
+    the others. Two are equal if they say the same, whatever the paths are. A notebook shows a table.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     writer.extend([b"one", b"two"])
@@ -1022,10 +1098,32 @@ class Stat:
     >>> stat = cordwood.stat("example.log")
     >>> stat
     <cordwood.Stat: record_count=2, payload_len=6, outcome=Outcome(kind='clean', offset=20)>
-    >>> stat.payload_len + 7 * stat.full_count == stat.file_len
-    True
+    >>> stat.stored_len, stat.header_len, stat.file_len
+    (6, 14, 20)
     """
 
+    def __new__(
+        cls,
+        *,
+        dialect: Dialect,
+        record_count: int,
+        payload_len: int,
+        file_len: int | None,
+        outcome: Outcome,
+        stored_len: int = 0,
+        header_len: int = 0,
+        record_len_min: int | None = None,
+        record_len_max: int | None = None,
+        full_count: int = 0,
+        first_count: int = 0,
+        middle_count: int = 0,
+        last_count: int = 0,
+        trailer_len: int = 0,
+        skipped_len: int = 0,
+        damaged_len: int = 0,
+        other_log_number: int | None = None,
+        path: str | PathLike[str] | None = None,
+    ) -> Self: ...
     @property
     def dialect(self) -> Dialect:
         """How the log is laid out, with its log number if it has one."""
@@ -1035,6 +1133,12 @@ class Stat:
     @property
     def payload_len(self) -> int:
         """Bytes of data in the records."""
+    @property
+    def stored_len(self) -> int:
+        """Bytes of data as they are stored: fewer than `payload_len` in a compressed log."""
+    @property
+    def header_len(self) -> int:
+        """Bytes of the headers of the records' fragments."""
     @property
     def record_len_min(self) -> int | None:
         """Bytes of the shortest record; `None` if there is none."""
@@ -1081,8 +1185,14 @@ class Stat:
         The file's name, or `dialect`, has this log's number: the file was recycled and nothing has
         been written to this log yet, or it was renamed or copied.
         """
-    __hash__: ClassVar[None]  # type: ignore[assignment]
+    @property
+    def path(self) -> str | None:
+        """The path, if the source was one; else `None`."""
+    def _repr_html_(self) -> str:
+        """What a notebook shows: a table, in HTML."""
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, object]]: ...
     def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
 
 @final
 class WriteBatch:
@@ -1115,9 +1225,11 @@ class WriteBatch:
     101 Operation('delete', key=b'old')
     """
 
-    def __new__(cls, record: ReadableBuffer, *, engine: str = "rocksdb") -> Self: ...
+    def __new__(cls, record: ReadableBuffer, *, engine: Literal["rocksdb", "pebble"] = "rocksdb") -> Self: ...
     @staticmethod
-    def build(sequence: int, operations: Iterable[Operation], *, engine: str = "rocksdb") -> WriteBatch:
+    def build(
+        sequence: int, operations: Iterable[Operation], *, engine: Literal["rocksdb", "pebble"] = "rocksdb"
+    ) -> WriteBatch:
         """Makes a batch of operations. The count in its header is that of the operations that count.
 
         Args:
@@ -1145,7 +1257,7 @@ class WriteBatch:
     def count(self) -> int:
         """How many operations the header states. Log data and the marks of transactions do not count."""
     @property
-    def engine(self) -> str:
+    def engine(self) -> Literal["rocksdb", "pebble"]:
         """`"rocksdb"` or `"pebble"`."""
     def to_dict(self) -> dict[str, object]:
         """The batch in the form that JSON can hold.
@@ -1167,6 +1279,7 @@ class WriteBatch:
     def __iter__(self) -> Iterator[Operation]: ...
     def __bytes__(self) -> bytes:
         """The record."""
+    def __getnewargs_ex__(self) -> tuple[tuple[bytes], dict[str, str]]: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
 
@@ -1190,6 +1303,7 @@ class Operation:
         xid: The name of a transaction.
         timestamp: The timestamp of a commit.
         write_unix_time: When the value was written, in seconds since 1970.
+        sequence: The sequence number, as that of one that was read. `WriteBatch.build` ignores it.
 
     Raises:
         TypeError: Something that this kind has is missing, or there is something that it has
@@ -1215,6 +1329,7 @@ class Operation:
         xid: ReadableBuffer | None = None,
         timestamp: ReadableBuffer | None = None,
         write_unix_time: int | None = None,
+        sequence: int | None = None,
     ) -> Self: ...
     @property
     def kind(self) -> OperationKind:
@@ -1259,6 +1374,7 @@ class Operation:
         {'kind': 'put', 'column_family': 0, 'key': b'k', 'value': b'v'}
         """
     __match_args__ = ("kind",)
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, object]]: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
 
@@ -1289,8 +1405,8 @@ class VersionEdit:
 
     def __new__(cls, record: ReadableBuffer) -> Self: ...
     @property
-    def fields(self) -> list[Field]:
-        """The fields, in the order in which they stand. Each use makes a new list."""
+    def fields(self) -> tuple[Field, ...]:
+        """The fields, in the order in which they stand. They are made at the first use, and kept."""
     def __iter__(self) -> Iterator[Field]: ...
     def to_dict(self) -> dict[str, object]:
         r"""The edit in the form that JSON can hold.
@@ -1307,6 +1423,7 @@ class VersionEdit:
         """
     def __bytes__(self) -> bytes:
         """The fields, encoded again: the record, byte for byte."""
+    def __getnewargs__(self) -> tuple[bytes]: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
 
@@ -1542,7 +1659,8 @@ def decode_entity(record: ReadableBuffer, /) -> Entity:
 class Fragment:
     """A fragment, or a stretch of a block that is none. `cordwood.fragments` gives them.
 
-    `len(fragment)` is the number of bytes from `offset` to `end_offset`.
+    `len(fragment)` is the number of bytes from `offset` to `end_offset`. The constructor takes the
+    attributes as keywords, but `severity`, which is that of the reason.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     _ = writer.append(b"one")
@@ -1550,6 +1668,23 @@ class Fragment:
     Fragment(offset=0, end_offset=10, kind='full')
     """
 
+    def __new__(
+        cls,
+        *,
+        offset: int,
+        end_offset: int,
+        kind: FragmentKind | str,
+        block: int | None = None,
+        type_byte: int | None = None,
+        payload_len: int | None = None,
+        stored_crc: int | None = None,
+        computed_crc: int | None = None,
+        log_number: int | None = None,
+        synced_offset: int | None = None,
+        reason: Reason | str | None = None,
+        record_offset: int | None = None,
+        salvaged: bool = False,
+    ) -> Self: ...
     @property
     def offset(self) -> int:
         """File offset of the first byte."""
@@ -1598,8 +1733,9 @@ class Fragment:
 
         Only the policy `"salvage"` returns such a record.
         """
-    __match_args__ = ("offset", "end_offset", "name")
+    __match_args__ = ("offset", "end_offset", "kind")
     def __len__(self) -> int: ...
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, object]]: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
 

@@ -151,6 +151,7 @@ def follow(
     timeout: float | None = None,
     dialect: Dialect | str | None = None,
     on_corruption: Literal["raise", "skip", "stop"] = "raise",
+    on_rotation: Literal["raise", "reopen", "stop"] = "raise",
     poll_interval: float = 0.05,
     retry_polls: int = 3,
     retry_time: float = 0.1,
@@ -170,6 +171,9 @@ def follow(
         dialect: As for `Reader`; it is detected as soon as there is a file header or a whole fragment.
             Default: `None`.
         on_corruption: As for `Reader`; not `"salvage"`. Default: `"raise"`.
+        on_rotation: What to do once the path names another file, or none, and all of the old one has been returned:
+            `"raise"` a `LogRotatedError`; `"reopen"`, continue with the next file under the path, from its beginning;
+            or `"stop"`, end the iteration. See `Follower`. Default: `"raise"`.
         poll_interval: How long to sleep before looking at the file again, in seconds. Default: 0.05.
         retry_polls: What looks damaged, with no valid block after it, is read again this many times before it is
             reported. Default: 3.
@@ -199,6 +203,7 @@ def follow(
         timeout=timeout,
         dialect=dialect,
         on_corruption=on_corruption,
+        on_rotation=on_rotation,
         poll_interval=poll_interval,
         retry_polls=retry_polls,
         retry_time=retry_time,

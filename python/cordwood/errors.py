@@ -1,6 +1,7 @@
 """The exceptions.
 
     CordwoodError
+    ├── ClosedError            a reader, a writer or a follower was used after `close`; a `ValueError`, too
     ├── CorruptionError        damage, where the policy is to raise
     ├── DialectError           a file that is no log
     ├── LogRotatedError        the path of a log that is followed names another file now
@@ -25,7 +26,7 @@ class CordwoodError(Exception):
 
     Attributes:
         path: The file, or `None` if the source has no path.
-        offset: The file offset concerned, in bytes; of a region, that of its first byte.
+        offset: The file offset concerned, in bytes; of a region, that of its first byte. 0 if it concerns all of it.
 
     >>> try:
     ...     list(cordwood.open(bytes.fromhex("504b0304") + bytes(100)))
@@ -37,7 +38,7 @@ class CordwoodError(Exception):
     path: str | None
     offset: int
 
-    def __init__(self, message: str, *, path: str | None, offset: int) -> None:
+    def __init__(self, message: str, *, path: str | None = None, offset: int = 0) -> None:
         super().__init__(message)
         self.path = path
         self.offset = offset
@@ -45,6 +46,23 @@ class CordwoodError(Exception):
     def __reduce__(self) -> tuple[Any, ...]:
         # Exceptions are rebuilt from `args` alone; one from a worker process must keep its attributes on the way home.
         return _rebuild, (type(self), self.args, self.__dict__)
+
+
+class ClosedError(CordwoodError, ValueError):
+    """A reader, a writer or a follower was used after `close`. Open the log again.
+
+    Attributes:
+        path: The file, or `None` if the source or sink has no path.
+        offset: 0.
+
+    >>> with cordwood.open("example.log", "w") as writer:
+    ...     _ = writer.append(b"one")
+    >>> try:
+    ...     writer.append(b"two")
+    ... except cordwood.ClosedError as error:
+    ...     print(error)
+    example.log: the writer is closed
+    """
 
 
 class _RegionError(CordwoodError):

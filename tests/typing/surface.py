@@ -41,7 +41,7 @@ from cordwood.payload import (
 
 with cordwood.open("example.log") as reader:
     assert_type(reader, Reader)
-    assert_type(iter(reader), Reader)
+    assert_type(iter(reader), Iterator[bytes])
     assert_type(next(reader), bytes)
     assert_type(list(reader), list[bytes])
     assert_type(reader.records(), Iterator[Record])
@@ -53,7 +53,7 @@ with cordwood.open("example.log") as reader:
         assert_type(pack.offsets, memoryview)
         assert_type(pack[0], bytes)
     assert_type(reader.tell(), int)
-    assert_type(reader.skipped, list[SkippedRegion])
+    assert_type(reader.skipped, tuple[SkippedRegion, ...])
     assert_type(reader.outcome, Outcome)
     assert_type(reader.path, str | None)
     assert_type(reader.closed, bool)
@@ -148,7 +148,7 @@ def values(value: Record | SkippedRegion | Outcome) -> object:
             assert_type(value.severity, Severity)
             assert_type(value.stored_crc, int | None)
             assert_type(value.computed_crc, int | None)
-            assert_type(value.leveldb_len, int | None)
+            assert_type((value.stated_len, value.type_byte), tuple[int | None, int | None])
             return assert_type(len(value), int)
         case Outcome(kind, offset):
             assert_type(kind, OutcomeKind)
@@ -183,7 +183,7 @@ assert_type(report, Report)
 assert_type(cordwood.salvage(io.BytesIO(), Path("clean.log"), record_len_max=1), Report)
 assert_type((report.ok, report.record_count, report.salvaged_count, report.payload_len), tuple[bool, int, int, int])
 assert_type(report.file_len, int | None)
-assert_type(report.skipped, list[SkippedRegion])
+assert_type(report.skipped, tuple[SkippedRegion, ...])
 assert_type(report.skipped[0].bit_flip, BitFlip | None)
 assert_type(report.len_by_reason, dict[Reason, int])
 assert_type(report.len_by_severity, dict[Severity, int])
@@ -200,6 +200,7 @@ assert_type((stat.full_count, stat.first_count, stat.middle_count, stat.last_cou
 assert_type(
     (stat.record_len_min, stat.record_len_max, stat.record_len_mean), tuple[int | None, int | None, float | None]
 )
+assert_type((stat.stored_len, stat.header_len), tuple[int, int])
 assert_type((stat.block_count, stat.file_len, stat.outcome), tuple[int | None, int | None, Outcome])
 for fragment in cordwood.fragments(b"", dialect="leveldb"):
     assert_type(fragment, Fragment)

@@ -10,7 +10,7 @@ import importlib
 import operator
 from collections.abc import Callable, Iterable, Iterator
 from io import BufferedReader
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import cordwood
 from cordwood.cli._common import Status, complain, shown, source_of, stdout
@@ -101,11 +101,12 @@ def write_batches(name: str, dialect: str | None) -> Callable[[bytes], WriteBatc
     """
     from cordwood.payload.write_batch import WriteBatch
 
-    engine, other = ("pebble", "rocksdb") if dialect == "pebble" else ("rocksdb", "pebble")
+    engine: Literal["rocksdb", "pebble"] = "pebble" if dialect == "pebble" else "rocksdb"
+    other: Literal["rocksdb", "pebble"] = "rocksdb" if dialect == "pebble" else "pebble"
     is_named = dialect in ("pebble", "rocksdb")
     is_sure = is_told = False
 
-    def read(record: bytes, engine: str) -> WriteBatch:
+    def read(record: bytes, engine: Literal["rocksdb", "pebble"]) -> WriteBatch:
         batch = WriteBatch(record, engine=engine)
         len(batch)
         return batch

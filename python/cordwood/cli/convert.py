@@ -25,7 +25,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import cordwood
@@ -173,7 +173,7 @@ def _write_table(
             raise changed(options.source, "rewritten")
 
 
-def _tell_damage(options: argparse.Namespace, batches: _Batches, skipped: list[cordwood.SkippedRegion]) -> Status:
+def _tell_damage(options: argparse.Namespace, batches: _Batches, skipped: Sequence[cordwood.SkippedRegion]) -> Status:
     status = tell_skipped(options.source, skipped)
     if status == Status.DAMAGE:
         reader, policy = batches.reader, options.on_corruption

@@ -28,6 +28,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--start", type=parse_len, default=0, metavar="OFFSET", help="only what begins at this file offset or behind"
     )
+    parser.add_argument(
+        "--on-rotation",
+        choices=["stop", "reopen"],
+        default="stop",
+        help="once the path names another file, or none, and all of the old one has been printed: end, or continue "
+        "with the next file under the path, from its beginning (default: stop)",
+    )
     parser.add_argument("--timeout", type=float, metavar="SECONDS", help="end after so long without a record")
 
 
@@ -38,7 +45,12 @@ def run(options: argparse.Namespace) -> Status:
     status = Status.CLEAN
     out = sys.stdout.buffer if options.format == "raw" else stdout()
     with cordwood.follow(
-        options.source, start=options.start, timeout=options.timeout, dialect=options.dialect
+        options.source,
+        start=options.start,
+        timeout=options.timeout,
+        dialect=options.dialect,
+        # The error says why there is no more.
+        on_rotation="raise" if options.on_rotation == "stop" else "reopen",
     ) as follower:
         records = follower.records()
         while True:

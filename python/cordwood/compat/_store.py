@@ -15,7 +15,7 @@ HEADER_LEN = 7
 
 # So many regions `Reader.skipped` lists at most.
 LISTED_MAX = 100_000
-# Each look at the list copies it: from so many regions on, it begins anew.
+# A look at the list after each region makes it anew each time: from so many regions on, it begins anew.
 LISTED_ENOUGH = 1_000
 
 

@@ -159,9 +159,7 @@ class RecordsReader:
 
     def __iter__(self) -> Iterator[bytes]:
         self._resume()
-        # Not `yield from`, which closes the reader when the loop is left.
-        for record in self.reader:  # noqa: UP028
-            yield record
+        yield from self.reader
 
     def _resume(self) -> None:
         """Looks behind the end again: the file may have grown. One that cannot seek has ended."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import StrEnum
+from typing import Literal
 
 from cordwood._native import Operation, WriteBatch
 from cordwood.payload._json import jsonable
@@ -67,7 +68,7 @@ class OperationKind(StrEnum):
     EXCISE = "excise"
 
 
-def to_dict(record: bytes, *, engine: str = "rocksdb") -> dict[str, object]:
+def to_dict(record: bytes, *, engine: Literal["rocksdb", "pebble"] = "rocksdb") -> dict[str, object]:
     """A write batch as JSON has it: what `WriteBatch.to_dict` returns.
 
     Args:

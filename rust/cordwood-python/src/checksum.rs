@@ -36,7 +36,7 @@ pub(crate) fn crc32c(data: &Bound<'_, PyAny>, crc: u32) -> PyResult<u32> {
             Ok(data.py().detach(|| cordwood::extend(crc, bytes)))
         }
         Ok(bytes) => Ok(cordwood::extend(crc, bytes.as_bytes())),
-        Err(_) => Ok(cordwood::extend(crc, &bytes_of(data)?)),
+        Err(_) => Ok(cordwood::extend(crc, &bytes_of("data", data)?)),
     }
 }
 

@@ -7,6 +7,7 @@ use pyo3::types::PyString;
 
 use crate::error::to_python;
 use crate::source::{OpenedReader, open_reader};
+use crate::value::{NewArgs, new_args};
 
 /// How the bytes of a log are laid out: what the engines' logs differ in.
 ///
@@ -61,6 +62,10 @@ impl Dialect {
     #[classattr]
     fn __match_args__() -> (&'static str,) {
         ("name",)
+    }
+
+    fn __getnewargs_ex__<'py>(slf: &Bound<'py, Self>) -> PyResult<NewArgs<'py>> {
+        new_args(slf, &["name", "log_number", "zstd"])
     }
 
     /// The name, such as `"leveldb"`.

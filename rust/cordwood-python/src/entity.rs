@@ -25,7 +25,7 @@ use crate::source::bytes_of;
 #[pyo3(signature = (record, /))]
 pub(crate) fn decode_entity<'py>(record: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = record.py();
-    let record = bytes_of(record)?;
+    let record = bytes_of("record", record)?;
     let entity = Entity::decode(&record).map_err(|error| payload_error(py, error))?;
     entity_object(py, &entity)
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use pyo3::PyTypeInfo;
-use pyo3::exceptions::{PyBlockingIOError, PyMemoryError, PyOSError, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyBlockingIOError, PyMemoryError, PyOSError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
@@ -14,6 +14,7 @@ use crate::event::reason_object;
 mod classes {
     use pyo3::import_exception;
 
+    import_exception!(cordwood.errors, ClosedError);
     import_exception!(cordwood.errors, CorruptionError);
     import_exception!(cordwood.errors, DialectError);
     import_exception!(cordwood.errors, LogRotatedError);
@@ -74,10 +75,28 @@ pub(crate) fn to_python(py: Python<'_>, error: cordwood::Error, path: Option<&Pa
                 _ => PyOSError::new_err(text),
             }
         }
-        cordwood::Error::Closed { .. } => PyValueError::new_err("the writer is closed"),
+        cordwood::Error::Closed { .. } => closed(py, "writer", path),
         // Errors that a later core adds.
         _ => PyRuntimeError::new_err(message),
     }
+}
+
+/// The exception for a use of what has been closed: `what` of a log.
+#[cold]
+pub(crate) fn closed(py: Python<'_>, what: &str, path: Option<&Path>) -> PyErr {
+    let error = || {
+        let attributes = PyDict::new(py);
+        attributes.set_item("path", path.map(Path::as_os_str))?;
+        let message = with_path(format!("the {what} is closed"), path);
+        classes::ClosedError::type_object(py).call((message,), Some(&attributes))
+    };
+    error().map_or_else(|error| error, PyErr::from_value)
+}
+
+/// The same for a writer to an object, where it is locked: no Python code runs before it is raised.
+#[cold]
+pub(crate) fn object_closed() -> PyErr {
+    classes::ClosedError::new_err("the writer is closed")
 }
 
 /// The exception for an error at opening a log for append: of damage, it also says how to append all the same.

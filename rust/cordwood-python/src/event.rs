@@ -1,14 +1,19 @@
 //! The classes `Record`, `SkippedRegion` and `Outcome`.
 
+use cordwood::{Finding, Findings};
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyType};
+use pyo3::types::{PyBytes, PyTuple, PyType};
 
+use crate::source::bytes_of;
+use crate::value::{NewArgs, new_args, short_repr, static_name};
 use crate::verbs::BitFlip;
 
 /// A record and where it stands in the file: what `Reader.records` and `Follower.poll` return.
 ///
-/// A record cannot be changed. Records are equal if their offsets, data and `salvaged` are.
+/// A record cannot be changed. Records are equal if their offsets, data and `salvaged` are. The
+/// constructor takes the attributes as keywords.
 ///
 /// >>> with cordwood.open("example.log", "w") as writer:
 /// ...     writer.extend([b"one", b"two"])
@@ -35,13 +40,32 @@ pub(crate) struct Record {
 
 #[pymethods]
 impl Record {
+    #[new]
+    #[pyo3(signature = (*, offset, end_offset, data, salvaged = false))]
+    fn new(offset: u64, end_offset: u64, data: &Bound<'_, PyAny>, salvaged: bool) -> PyResult<Self> {
+        let data = match data.cast_exact::<PyBytes>() {
+            Ok(bytes) => bytes.clone(),
+            Err(_) => PyBytes::new(data.py(), &bytes_of("data", data)?),
+        };
+        Ok(Record {
+            offset,
+            end_offset,
+            data: data.unbind(),
+            salvaged,
+        })
+    }
+
     #[classattr]
     fn __match_args__() -> (&'static str, &'static str, &'static str) {
         ("offset", "end_offset", "data")
     }
 
+    fn __getnewargs_ex__<'py>(slf: &Bound<'py, Self>) -> PyResult<NewArgs<'py>> {
+        new_args(slf, &["offset", "end_offset", "data", "salvaged"])
+    }
+
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let data = self.data.bind(py).repr()?;
+        let data = short_repr(py, self.data.as_bytes(py))?;
         let salvaged = if self.salvaged { ", salvaged=True" } else { "" };
         Ok(format!(
             "Record(offset={}, end_offset={}, data={data}{salvaged})",
@@ -65,7 +89,8 @@ impl Record {
 /// A region of a file that was not returned as a record: the bytes `[offset, end_offset)`, and why.
 ///
 /// `Reader.skipped`, `Follower.skipped` and `Report.skipped` list them. `len(region)` is its
-/// length in bytes, and `str(region)` a sentence about it.
+/// length in bytes, and `str(region)` a sentence about it. The constructor takes the attributes as
+/// keywords, but `severity`, which is that of the reason.
 ///
 /// >>> with cordwood.open("example.log", "w") as writer:
 /// ...     writer.extend([b"one", b"two"])
@@ -77,57 +102,139 @@ impl Record {
 /// SkippedRegion(offset=0, end_offset=20, reason='checksum_mismatch')
 /// >>> len(region), region.severity.value
 /// (20, 'corruption')
-#[pyclass(frozen, module = "cordwood", eq, hash)]
-#[derive(PartialEq, Eq, Hash)]
-pub(crate) struct SkippedRegion(cordwood::SkippedRegion, Option<BitFlip>);
+#[pyclass(frozen, module = "cordwood", eq, hash, from_py_object)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct SkippedRegion {
+    offset: u64,
+    end_offset: u64,
+    pub(crate) reason: cordwood::Reason,
+    bit_flip: Option<BitFlip>,
+}
 
 impl From<cordwood::SkippedRegion> for SkippedRegion {
     fn from(region: cordwood::SkippedRegion) -> Self {
-        SkippedRegion(region, None)
+        cordwood::Finding::new(region).into()
     }
 }
 
 impl From<cordwood::Finding> for SkippedRegion {
     fn from(finding: cordwood::Finding) -> Self {
-        SkippedRegion(finding.region, finding.bit_flip.map(BitFlip))
+        SkippedRegion {
+            offset: finding.region.begin,
+            end_offset: finding.region.end,
+            reason: finding.region.reason,
+            bit_flip: finding.bit_flip.map(BitFlip::from),
+        }
+    }
+}
+
+impl SkippedRegion {
+    pub(crate) fn len(&self) -> u64 {
+        self.end_offset - self.offset
     }
 }
 
 #[pymethods]
 impl SkippedRegion {
+    #[new]
+    #[pyo3(signature = (
+        *, offset, end_offset, reason, stored_crc = None, computed_crc = None, stated_len = None, type_byte = None,
+        bit_flip = None
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of the Python class")]
+    fn new(
+        offset: u64,
+        end_offset: u64,
+        reason: &str,
+        stored_crc: Option<u32>,
+        computed_crc: Option<u32>,
+        stated_len: Option<u16>,
+        type_byte: Option<u8>,
+        bit_flip: Option<BitFlip>,
+    ) -> PyResult<Self> {
+        if end_offset < offset {
+            return Err(PyValueError::new_err(format!(
+                "a region cannot end at {end_offset}, before its offset {offset}"
+            )));
+        }
+        let region = SkippedRegion {
+            offset,
+            end_offset,
+            reason: reason_with(
+                reason,
+                stored_crc.unwrap_or(0),
+                computed_crc.unwrap_or(0),
+                stated_len.unwrap_or(0),
+                type_byte.unwrap_or(0),
+            )?,
+            bit_flip,
+        };
+        let surplus = [
+            (stored_crc.is_some() && region.stored_crc().is_none(), "stored_crc"),
+            (
+                computed_crc.is_some() && region.computed_crc().is_none(),
+                "computed_crc",
+            ),
+            (stated_len.is_some() && region.stated_len().is_none(), "stated_len"),
+            (type_byte.is_some() && region.type_byte().is_none(), "type_byte"),
+        ];
+        match surplus.iter().find(|(is_surplus, _)| *is_surplus) {
+            Some((_, name)) => Err(PyTypeError::new_err(format!(
+                "a region with the reason '{reason}' has no {name}"
+            ))),
+            None => Ok(region),
+        }
+    }
+
     #[classattr]
     fn __match_args__() -> (&'static str, &'static str, &'static str) {
         ("offset", "end_offset", "reason")
     }
 
+    fn __getnewargs_ex__<'py>(slf: &Bound<'py, Self>) -> PyResult<NewArgs<'py>> {
+        new_args(
+            slf,
+            &[
+                "offset",
+                "end_offset",
+                "reason",
+                "stored_crc",
+                "computed_crc",
+                "stated_len",
+                "type_byte",
+                "bit_flip",
+            ],
+        )
+    }
+
     /// File offset of the first byte.
     #[getter]
     fn offset(&self) -> u64 {
-        self.0.begin
+        self.offset
     }
 
     /// File offset after the last byte.
     #[getter]
     fn end_offset(&self) -> u64 {
-        self.0.end
+        self.end_offset
     }
 
     /// Why these bytes were not returned.
     #[getter]
     fn reason<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        reason_object(py, self.0.reason.as_str())
+        reason_object(py, self.reason.as_str())
     }
 
     /// How severe that is: `"info"`, `"torn_tail"` or `"corruption"`.
     #[getter]
     fn severity<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        severity_object(py, self.0.reason.severity())
+        severity_object(py, self.reason.severity())
     }
 
     /// The CRC-32C that the file states, if the reason is `checksum_mismatch`; else `None`.
     #[getter]
     fn stored_crc(&self) -> Option<u32> {
-        match self.0.reason {
+        match self.reason {
             cordwood::Reason::ChecksumMismatch { stored, .. } => Some(stored),
             _ => None,
         }
@@ -136,16 +243,33 @@ impl SkippedRegion {
     /// The CRC-32C of the data, if the reason is `checksum_mismatch`; else `None`.
     #[getter]
     fn computed_crc(&self) -> Option<u32> {
-        match self.0.reason {
+        match self.reason {
             cordwood::Reason::ChecksumMismatch { computed, .. } => Some(computed),
             _ => None,
         }
     }
 
-    /// The bytes that LevelDB's own reader reports for this region; `None` where it reports none.
+    /// The length in bytes that the header states, if the reason is `bad_length`; else `None`.
     #[getter]
-    fn leveldb_len(&self) -> Option<u64> {
-        self.0.leveldb_len
+    fn stated_len(&self) -> Option<u16> {
+        match self.reason {
+            cordwood::Reason::BadLength { len } => Some(len),
+            _ => None,
+        }
+    }
+
+    /// The type byte, if the reason is about it; else `None`.
+    ///
+    /// The reasons are `unknown_kind`, `ignored_kind`, `metadata` and `bad_metadata`.
+    #[getter]
+    fn type_byte(&self) -> Option<u8> {
+        match self.reason {
+            cordwood::Reason::UnknownKind { kind }
+            | cordwood::Reason::IgnoredKind { kind }
+            | cordwood::Reason::Metadata { kind }
+            | cordwood::Reason::BadMetadata { kind } => Some(kind),
+            _ => None,
+        }
     }
 
     /// The one flipped bit that explains the region, if `verify` or `salvage` found it.
@@ -153,21 +277,28 @@ impl SkippedRegion {
     /// Nothing is repaired.
     #[getter]
     fn bit_flip(&self) -> Option<BitFlip> {
-        self.1
+        self.bit_flip
     }
 
     fn __len__(&self) -> usize {
-        usize::try_from(self.0.len()).unwrap_or(usize::MAX)
+        usize::try_from(self.len()).unwrap_or(usize::MAX)
     }
 
     fn __str__(&self) -> String {
-        self.0.to_string()
+        let len = self.len();
+        let bytes = if len == 1 { "byte" } else { "bytes" };
+        format!("{} ({len} {bytes} at offset {})", self.reason, self.offset)
     }
 
     fn __repr__(&self) -> String {
-        let cordwood::SkippedRegion { begin, end, reason, .. } = self.0;
+        let SkippedRegion {
+            offset,
+            end_offset,
+            reason,
+            ..
+        } = self;
         format!(
-            "SkippedRegion(offset={begin}, end_offset={end}, reason='{}')",
+            "SkippedRegion(offset={offset}, end_offset={end_offset}, reason='{}')",
             reason.as_str()
         )
     }
@@ -175,12 +306,14 @@ impl SkippedRegion {
 
 /// How reading a log ended, or that it has not: what `outcome` of a reader, a follower or a report is.
 ///
+/// The constructor takes the attributes as keywords.
+///
 /// >>> with cordwood.open("example.log", "w") as writer:
 /// ...     _ = writer.append(b"one")
 /// >>> cordwood.verify("example.log").outcome
 /// Outcome(kind='clean', offset=10)
-#[pyclass(frozen, module = "cordwood", eq, hash)]
-#[derive(PartialEq, Eq, Hash)]
+#[pyclass(frozen, module = "cordwood", eq, hash, from_py_object)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Outcome {
     kind: &'static str,
     offset: u64,
@@ -210,9 +343,21 @@ impl Outcome {
 
 #[pymethods]
 impl Outcome {
+    #[new]
+    #[pyo3(signature = (*, kind, offset))]
+    fn new(kind: &str, offset: u64) -> PyResult<Self> {
+        let kinds = ["unfinished", "clean", "torn_tail", "stopped"];
+        let kind = static_name(&kinds, kind, "outcome")?;
+        Ok(Outcome { kind, offset })
+    }
+
     #[classattr]
     fn __match_args__() -> (&'static str, &'static str) {
         ("kind", "offset")
+    }
+
+    fn __getnewargs_ex__<'py>(slf: &Bound<'py, Self>) -> PyResult<NewArgs<'py>> {
+        new_args(slf, &["kind", "offset"])
     }
 
     /// `"clean"`, `"torn_tail"`, `"stopped"` or `"unfinished"`.
@@ -250,7 +395,98 @@ pub(crate) fn reason_object<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<
     REASON.import(py, "cordwood.types", "Reason")?.call1((name,))
 }
 
+/// The reason with this name, and those of the details that it has.
+fn reason_with(name: &str, stored: u32, computed: u32, len: u16, kind: u8) -> PyResult<cordwood::Reason> {
+    use cordwood::Reason::*;
+    let reasons = [
+        BadLength { len },
+        ChecksumMismatch { stored, computed },
+        UnknownKind { kind },
+        MissingStart,
+        MissingEnd,
+        InterruptedRecord,
+        ZeroHeader,
+        RecordTooLarge,
+        TooLargeRest,
+        ZeroFill,
+        NonzeroTrailer,
+        EmptyFirst,
+        TornTail,
+        FileHeader,
+        BadFileHeader,
+        Metadata { kind },
+        BadMetadata { kind },
+        IgnoredKind { kind },
+        EndTrailer,
+        Stale,
+        LostWrite,
+        UnsupportedCompression,
+        BadCompression,
+        NotRead,
+    ];
+    let found = reasons.into_iter().find(|reason| reason.as_str() == name);
+    found.ok_or_else(|| PyValueError::new_err(format!("there is no reason '{name}'")))
+}
+
+/// The reason with this name, for what knows no details of it.
+pub(crate) fn reason_named(name: &str) -> PyResult<cordwood::Reason> {
+    reason_with(name, 0, 0, 0, 0)
+}
+
 /// The regions that are listed.
-pub(crate) fn listed(findings: &cordwood::Findings) -> Vec<SkippedRegion> {
-    findings.listed().iter().copied().map(SkippedRegion::from).collect()
+pub(crate) fn listed<'py>(py: Python<'py>, findings: &Findings) -> PyResult<Bound<'py, PyTuple>> {
+    PyTuple::new(py, findings.listed().iter().copied().map(SkippedRegion::from))
+}
+
+/// What a reader or a follower has skipped so far, and the tuple that it shows of it.
+///
+/// The tuple is made when it is asked for, without the lock of the reader, since making objects can
+/// run Python code; and it is kept until there is more to show.
+#[derive(Default)]
+pub(crate) struct Listed {
+    findings: Findings,
+    tuple: Option<Py<PyTuple>>,
+    /// How often it has changed.
+    changes: u64,
+}
+
+impl Listed {
+    pub(crate) fn add(&mut self, region: cordwood::SkippedRegion) {
+        self.findings.add(Finding::new(region));
+        self.changed();
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.findings = Findings::default();
+        self.changed();
+    }
+
+    fn changed(&mut self) {
+        // Its regions refer to nothing, so no Python code runs.
+        self.tuple = None;
+        self.changes += 1;
+    }
+
+    /// The tuple, or what to make it of: the regions, and the number to [`keep`](Self::keep) it with.
+    pub(crate) fn shown(&self, py: Python<'_>) -> Result<Py<PyTuple>, (Vec<SkippedRegion>, u64)> {
+        match &self.tuple {
+            Some(tuple) => Ok(tuple.clone_ref(py)),
+            None => {
+                let regions = self.findings.listed().iter().copied().map(SkippedRegion::from);
+                Err((regions.collect(), self.changes))
+            }
+        }
+    }
+
+    /// Keeps the tuple, if nothing has changed meanwhile.
+    pub(crate) fn keep(&mut self, tuple: Py<PyTuple>, changes: u64) {
+        if self.changes == changes {
+            self.tuple = Some(tuple);
+        }
+    }
+
+    /// Bytes in all regions, listed or not.
+    pub(crate) fn len(&self) -> u64 {
+        self.findings.len()
+    }
 }

@@ -1,5 +1,5 @@
-//! Fast paths of the two functions that are called once a record, `Reader.__next__` and
-//! `Writer.append`.
+//! Fast paths of the two functions that are called once a record: `__next__` of what `iter(reader)`
+//! returns, and `Writer.append`.
 //!
 //! PyO3's functions parse the arguments, count the nested calls of the thread and pass the result
 //! on in memory. For short records that is a good part of the time. So the module exports a final
@@ -8,7 +8,7 @@
 //! function for what it cannot do. All of it is in the stable ABI.
 //!
 //! The subclass has its base's name, documentation, constructor and attributes. Objects of it are
-//! made as everywhere in Python, by calling the class; Rust code makes none.
+//! made as everywhere in Python, by calling the class: `Py::new` would make one of the base.
 
 #![expect(
     unsafe_code,
@@ -28,19 +28,19 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyString, PyType};
 use pyo3::{Borrowed, PyTypeInfo, ffi};
 
-use crate::reader::Reader;
+use crate::reader::ReaderIterator;
 use crate::writer::Writer;
 
-/// `Reader.__next__` of the base.
+/// `ReaderIterator.__next__` of the base.
 static BASE_NEXT: OnceLock<ffi::iternextfunc> = OnceLock::new();
 
 /// `Writer.append` of the base: a method descriptor.
 static BASE_APPEND: OnceLock<Py<PyAny>> = OnceLock::new();
 
-/// The class `Reader` of the module.
-pub(crate) fn reader_class(py: Python<'_>) -> &Bound<'_, PyType> {
+/// The class of what `iter(reader)` returns.
+pub(crate) fn reader_iterator_class(py: Python<'_>) -> &Bound<'_, PyType> {
     static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    class::<Reader>(py, &CLASS, |base| {
+    class::<ReaderIterator>(py, &CLASS, |base| {
         // SAFETY: `PyType_GetSlot` returns null, or the function of this slot, which has this type.
         let next = unsafe {
             let slot = ffi::PyType_GetSlot(base.as_type_ptr(), ffi::Py_tp_iternext);
@@ -164,17 +164,18 @@ fn final_class<'py>(base: &Bound<'py, PyType>, fast: ffi::PyType_Slot) -> PyResu
 ///
 /// Python calls it, attached, with an object of the final class: Python compares the class of the
 /// object first.
-unsafe extern "C" fn fast_next(reader: *mut ffi::PyObject) -> *mut ffi::PyObject {
+unsafe extern "C" fn fast_next(iterator: *mut ffi::PyObject) -> *mut ffi::PyObject {
     let fast = || {
-        // SAFETY: As the caller promises; the object lives as long as the call, and is a `Reader`,
-        // whose subclass has the same layout.
-        let reader = unsafe { Borrowed::from_ptr(Python::assume_attached(), reader).cast_unchecked::<Reader>() };
-        reader.get().next_found(reader.py()).map(Py::into_ptr)
+        // SAFETY: As the caller promises; the object lives as long as the call, and is a
+        // `ReaderIterator`, whose subclass has the same layout.
+        let iterator =
+            unsafe { Borrowed::from_ptr(Python::assume_attached(), iterator).cast_unchecked::<ReaderIterator>() };
+        iterator.get().reader().next_found(iterator.py()).map(Py::into_ptr)
     };
     match catch_unwind(AssertUnwindSafe(fast)) {
         Ok(Some(bytes)) => bytes,
         // SAFETY: The same promises, handed on: the object is one of the base, too.
-        Ok(None) => unsafe { (BASE_NEXT.wait())(reader) },
+        Ok(None) => unsafe { (BASE_NEXT.wait())(iterator) },
         Err(panic) => raised(panic),
     }
 }

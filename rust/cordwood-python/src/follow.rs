@@ -1,25 +1,27 @@
 //! The class `Follower` and its iterator.
 
 use std::ffi::OsStr;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cordwood::{Finding, Findings, FollowOptions, OnCorruption, Poll, Severity};
+use cordwood::{FollowOptions, OnCorruption, Poll, Severity};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyType};
+use pyo3::types::{PyBytes, PyTuple, PyType};
 
-use crate::arguments::number;
+use crate::arguments::{name, number, unknown_name};
 use crate::bytes::new_bytes;
 use crate::dialect::dialect_of;
-use crate::error::{log_changed, to_python};
-use crate::event::{Outcome, Record, SkippedRegion, listed};
+use crate::error::{closed, log_changed, os_error, to_python};
+use crate::event::{Listed, Outcome, Record};
 use crate::exclusive::Exclusive;
 use crate::reader::{Logged, log_skipped, log_summary, on_corruption_name, on_corruption_of};
 use crate::source::path_of;
+use crate::value::{NewArgs, new_args, not_pickled, static_name};
 
 /// The longest sleep without a look at Ctrl-C.
 const PAUSE_MAX: Duration = Duration::from_millis(100);
@@ -28,7 +30,7 @@ enum State {
     Open(Box<Open>),
     /// What it has reported stays.
     Closed {
-        skipped: Findings,
+        skipped: Listed,
         end: Option<cordwood::End>,
         offset: u64,
     },
@@ -36,11 +38,16 @@ enum State {
 
 struct Open {
     follower: cordwood::Follower,
-    skipped: Findings,
+    skipped: Listed,
     /// What the last poll said, if it found nothing.
-    waiting: Option<cordwood::NotYet>,
+    waiting: Option<NotYet>,
     end: Option<cordwood::End>,
-    raises: bool,
+    /// For the next file under the path.
+    options: FollowOptions,
+    on_rotation: OnRotation,
+    path: PathBuf,
+    /// The file that the path names now. The old one may still have got something before there was this one.
+    next: Option<cordwood::Follower>,
     logged: Logged,
 }
 
@@ -61,12 +68,44 @@ enum Taken {
         offset: u64,
         file_len: u64,
     },
+    /// The old file has been left: what of it nobody has been told.
+    Left {
+        summary: Option<(u64, u64)>,
+        offset: u64,
+        rest_len: u64,
+    },
     End,
+}
+
+/// What to do once the path names another file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum OnRotation {
+    Raise,
+    Reopen,
+    Stop,
+}
+
+const ON_ROTATION: &str = "on_rotation must be 'raise', 'reopen' or 'stop'";
+
+fn on_rotation_name<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<&'a str> {
+    name(value, ON_ROTATION)
+}
+
+fn on_rotation_of(name: &str) -> PyResult<OnRotation> {
+    match name {
+        "raise" => Ok(OnRotation::Raise),
+        "reopen" => Ok(OnRotation::Reopen),
+        "stop" => Ok(OnRotation::Stop),
+        other => Err(unknown_name(ON_ROTATION, other)),
+    }
 }
 
 impl Open {
     fn take(&mut self, py: Python<'_>) -> Taken {
         self.waiting = None;
+        if self.end.is_some() {
+            return Taken::End;
+        }
         let Open { follower, .. } = self;
         match py.detach(|| follower.poll()) {
             Ok(Poll::Record(record)) => {
@@ -85,12 +124,14 @@ impl Open {
             Ok(Poll::Skipped(region)) => {
                 self.skip(region);
                 // Under the policy to raise, damage has been raised: this is what a writer put after it in the same block.
-                let is_told =
-                    region.reason.severity() == Severity::Corruption && !self.raises && self.logged.add(region);
+                let raises = self.options.on_corruption == OnCorruption::Fail;
+                let is_told = region.reason.severity() == Severity::Corruption && !raises && self.logged.add(region);
                 Taken::Skipped { region, is_told }
             }
             Ok(Poll::NotYet(not_yet)) => {
-                self.waiting = Some(not_yet);
+                self.waiting = Some(NotYet::from(not_yet));
+                // If the file has got its name back, that was no rotation.
+                self.next = None;
                 Taken::Nothing(self.follower.delay())
             }
             Ok(Poll::Truncated { offset, file_len }) => Taken::Changed {
@@ -98,11 +139,7 @@ impl Open {
                 offset,
                 file_len,
             },
-            Ok(Poll::Rotated { offset, file_len }) => Taken::Changed {
-                is_rotated: true,
-                offset,
-                file_len,
-            },
+            Ok(Poll::Rotated { offset, file_len }) => self.rotated(py, offset, file_len),
             Ok(Poll::End(end)) => {
                 self.end = Some(end);
                 Taken::End
@@ -120,8 +157,61 @@ impl Open {
         }
     }
 
+    /// What a poll gives that finds nothing, and another file under the path, or none.
+    fn rotated(&mut self, py: Python<'_>, offset: u64, file_len: u64) -> Taken {
+        let rest_len = file_len.saturating_sub(offset);
+        match self.on_rotation {
+            OnRotation::Raise => {
+                return Taken::Changed {
+                    is_rotated: true,
+                    offset,
+                    file_len,
+                };
+            }
+            OnRotation::Stop => {
+                self.end = Some(if rest_len > 0 {
+                    cordwood::End::TornTail { offset }
+                } else {
+                    cordwood::End::Clean { offset }
+                });
+            }
+            OnRotation::Reopen => {
+                let Some(next) = self.next.take() else {
+                    return self.open_next(py, offset, file_len);
+                };
+                self.follower = next;
+                self.skipped.clear();
+            }
+        }
+        Taken::Left {
+            summary: self.logged.summary(),
+            offset,
+            rest_len,
+        }
+    }
+
+    /// Opens the file that the path names now, and then looks once more at the old one: a writer leaves it before it makes the next.
+    fn open_next(&mut self, py: Python<'_>, offset: u64, file_len: u64) -> Taken {
+        let Open { path, options, .. } = self;
+        match py.detach(|| cordwood::Follower::open(&*path, options.clone())) {
+            Ok(next) => {
+                self.next = Some(next);
+                self.take(py)
+            }
+            Err(cordwood::Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                self.waiting = Some(NotYet {
+                    reason: "idle",
+                    offset,
+                    file_len,
+                });
+                Taken::Nothing(self.follower.delay())
+            }
+            Err(error) => Taken::Failed(error),
+        }
+    }
+
     fn skip(&mut self, region: cordwood::SkippedRegion) {
-        self.skipped.add(Finding::new(region));
+        self.skipped.add(region);
     }
 }
 
@@ -131,10 +221,10 @@ impl Open {
 /// `for` in this thread, where Ctrl-C works and other threads run on, `async for` in the event
 /// loop. The iteration ends after `timeout` seconds without a record, and a new one continues.
 /// Incomplete records, and the zeros of a preallocated file, are waited for. A `with` statement
-/// closes the follower.
+/// closes the follower; the end of a loop does not. `next(follower)` is a step of the iteration.
 ///
 /// Threads may share a follower, also while one of them waits; if one closes it, the one that
-/// waits gets a `ValueError`. After a fork, both processes may follow on, each for itself.
+/// waits gets a `ClosedError`. After a fork, both processes may follow on, each for itself.
 ///
 /// Args:
 ///     path: The file. It must exist; it may be empty.
@@ -145,6 +235,12 @@ impl Open {
 ///     dialect: As for `Reader`; it is detected as soon as there is a file header or a whole
 ///         fragment. Default: `None`.
 ///     on_corruption: As for `Reader`; not `"salvage"`. Default: `"raise"`.
+///     on_rotation: What to do once the path names another file, or none, and all of the old one
+///         has been returned. `"raise"`: raise `LogRotatedError`. `"reopen"`: wait until there is a
+///         file under the path, and continue at its beginning; `tell`, `skipped` and `outcome` are
+///         then about that one. `"stop"`: the iteration ends for good, as `outcome` says. The
+///         logger `cordwood` gets a warning if the old file ended in an incomplete record, under
+///         the last two. Default: `"raise"`.
 ///     poll_interval: How long to sleep before looking at the file again, in seconds. Default:
 ///         0.05.
 ///     retry_polls: What looks damaged, with no valid block after it, is read again this many
@@ -165,9 +261,9 @@ impl Open {
 /// * `LogTruncatedError`: the file is shorter than what has been read of it. So does every
 ///   further step.
 /// * `LogRotatedError`: the path names another file or none, and all of the old one has been
-///   returned.
+///   returned. Only under `on_rotation="raise"`.
 /// * `OSError`: the file cannot be read. The next step tries again.
-/// * `ValueError`: the follower is closed.
+/// * `ClosedError`: the follower is closed.
 ///
 /// >>> with cordwood.open("live.log", "w") as writer:
 /// ...     _ = writer.append(b"one")
@@ -188,8 +284,8 @@ pub(crate) struct Follower {
 impl Follower {
     #[new]
     #[pyo3(signature = (
-        path, *, start = 0, timeout = None, dialect = None, on_corruption = "raise", poll_interval = 0.05, retry_polls = 3,
-        retry_time = 0.1, record_len_max = 1_073_741_824
+        path, *, start = 0, timeout = None, dialect = None, on_corruption = "raise", on_rotation = "raise",
+        poll_interval = 0.05, retry_polls = 3, retry_time = 0.1, record_len_max = 1_073_741_824
     ))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn new(
@@ -198,6 +294,7 @@ impl Follower {
         timeout: Option<f64>,
         dialect: Option<&Bound<'_, PyAny>>,
         #[pyo3(from_py_with = on_corruption_name)] on_corruption: &str,
+        #[pyo3(from_py_with = on_rotation_name)] on_rotation: &str,
         poll_interval: f64,
         #[pyo3(from_py_with = number)] retry_polls: u32,
         retry_time: f64,
@@ -225,12 +322,14 @@ impl Follower {
             .with_retry(retry_polls, seconds("retry_time", retry_time)?)
             .with_record_len_max(record_len_max);
         options.dialect = dialect_of(dialect)?;
+        let on_rotation = on_rotation_of(on_rotation)?;
         let timeout = timeout.map(|timeout| seconds("timeout", timeout)).transpose()?;
-        Self::open(py, path, options, timeout)
+        Self::open(py, path, options, on_rotation, timeout)
     }
 
-    fn __iter__(slf: Py<Self>) -> Py<Self> {
-        slf
+    fn __iter__(slf: Py<Self>, py: Python<'_>) -> PyResult<FollowerIterator> {
+        slf.get().with_state(py, |_| ())?;
+        Ok(FollowerIterator { follower: slf })
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<PyBytes>>> {
@@ -249,7 +348,7 @@ impl Follower {
     ///     An iterator of `Record`, and an asynchronous one.
     ///
     /// Raises:
-    ///     ValueError: The follower is closed.
+    ///     ClosedError: The follower is closed.
     ///
     /// >>> with cordwood.open("live.log", "w") as writer:
     /// ...     _ = writer.append(b"one")
@@ -269,7 +368,7 @@ impl Follower {
     /// Raises:
     ///     CordwoodError: As a step of the iteration: damage, or what became of the file.
     ///     OSError: The file cannot be read.
-    ///     ValueError: The follower is closed.
+    ///     ClosedError: The follower is closed.
     ///
     /// >>> with cordwood.open("live.log", "w") as writer:
     /// ...     _ = writer.append(b"one")
@@ -288,7 +387,7 @@ impl Follower {
     ///     The offset in bytes.
     ///
     /// Raises:
-    ///     ValueError: The follower is closed.
+    ///     ClosedError: The follower is closed.
     ///
     /// >>> with cordwood.open("live.log", "w") as writer:
     /// ...     _ = writer.append(b"one")
@@ -302,7 +401,7 @@ impl Follower {
     /// Where and why the last step or `poll` found no record; `None` if it found one, or raised.
     #[getter]
     fn waiting(&self, py: Python<'_>) -> PyResult<Option<NotYet>> {
-        self.with_state(py, |state| state.waiting.map(NotYet))
+        self.with_state(py, |state| state.waiting)
     }
 
     /// Seconds to wait before the next `poll`, in a loop of your own.
@@ -323,23 +422,26 @@ impl Follower {
     ///
     /// Adjacent regions are one, if the reason with all its details is the same.
     #[getter]
-    fn skipped(&self, py: Python<'_>) -> PyResult<Vec<SkippedRegion>> {
-        Ok(match &*self.state.lock(py)? {
-            State::Open(open) => listed(&open.skipped),
-            State::Closed { skipped, .. } => listed(skipped),
-        })
+    fn skipped(&self, py: Python<'_>) -> PyResult<Py<PyTuple>> {
+        let (regions, changes) = match self.with_told(py, |skipped| skipped.shown(py))? {
+            Ok(tuple) => return Ok(tuple),
+            Err(new) => new,
+        };
+        let tuple = PyTuple::new(py, regions)?.unbind();
+        self.with_told(py, |skipped| skipped.keep(tuple.clone_ref(py), changes))?;
+        Ok(tuple)
     }
 
     /// Bytes in all regions that were not returned so far, listed or not.
     #[getter]
     fn skipped_len(&self, py: Python<'_>) -> PyResult<u64> {
-        Ok(match &*self.state.lock(py)? {
-            State::Open(open) => open.skipped.len(),
-            State::Closed { skipped, .. } => skipped.len(),
-        })
+        self.with_told(py, |skipped| skipped.len())
     }
 
     /// `"stopped"` where damage ended the log under the policy `"stop"`; else `"unfinished"`.
+    ///
+    /// Under `on_rotation="stop"`, once the file was rotated: `"clean"`, or `"torn_tail"` if it ends
+    /// with bytes that are no whole record.
     #[getter]
     fn outcome(&self, py: Python<'_>) -> PyResult<Outcome> {
         Ok(match &*self.state.lock(py)? {
@@ -392,24 +494,41 @@ impl Follower {
         self.close(py)
     }
 
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(not_pickled(
+            "Follower",
+            "pass the path and tell(), and follow from that start",
+        ))
+    }
+
     fn __repr__(&self) -> String {
         format!("<cordwood.Follower of {:?}>", self.path.display().to_string())
     }
 }
 
 impl Follower {
-    fn open(py: Python<'_>, path: PathBuf, options: FollowOptions, timeout: Option<Duration>) -> PyResult<Self> {
-        let raises = options.on_corruption == cordwood::OnCorruption::Fail;
+    fn open(
+        py: Python<'_>,
+        path: PathBuf,
+        options: FollowOptions,
+        on_rotation: OnRotation,
+        timeout: Option<Duration>,
+    ) -> PyResult<Self> {
         let follower = py
-            .detach(|| cordwood::Follower::open(&path, options))
+            .detach(|| cordwood::Follower::open(&path, options.clone()))
             .map_err(|error| to_python(py, error, Some(&path)))?;
+        // A relative path is that of the working directory now, also for the next file.
+        let absolute = std::path::absolute(&path).map_err(|error| os_error(error, Some(&path)))?;
         Ok(Follower {
             state: Exclusive::new(State::Open(Box::new(Open {
                 follower,
-                skipped: Findings::default(),
+                skipped: Listed::default(),
                 waiting: None,
                 end: None,
-                raises,
+                options: options.with_start(0),
+                on_rotation,
+                path: absolute,
+                next: None,
                 logged: Logged::default(),
             }))),
             path,
@@ -418,10 +537,19 @@ impl Follower {
     }
 
     fn with_state<T>(&self, py: Python<'_>, use_it: impl FnOnce(&mut Open) -> T) -> PyResult<T> {
-        match &mut *self.state.lock(py)? {
-            State::Open(state) => Ok(use_it(state)),
-            State::Closed { .. } => Err(PyValueError::new_err("the follower is closed")),
-        }
+        let used = match &mut *self.state.lock(py)? {
+            State::Open(state) => Some(use_it(state)),
+            State::Closed { .. } => None,
+        };
+        used.ok_or_else(|| closed(py, "follower", Some(&self.path)))
+    }
+
+    /// What has been skipped, also by a follower that is closed.
+    fn with_told<T>(&self, py: Python<'_>, use_it: impl FnOnce(&mut Listed) -> T) -> PyResult<T> {
+        Ok(match &mut *self.state.lock(py)? {
+            State::Open(open) => use_it(&mut open.skipped),
+            State::Closed { skipped, .. } => use_it(skipped),
+        })
     }
 
     /// A record that is there, or how long to wait for one: `None` for ever, since the end has been reached.
@@ -444,6 +572,17 @@ impl Follower {
                     file_len,
                 } => {
                     return Err(log_changed(py, is_rotated, &self.path, offset, file_len));
+                }
+                Taken::Left {
+                    summary,
+                    offset,
+                    rest_len,
+                } => {
+                    log_summary(py, summary, Some(&self.path))?;
+                    if rest_len > 0 {
+                        log_left(py, offset, rest_len, &self.path)?;
+                    }
+                    py.check_signals()?;
                 }
                 Taken::End => {
                     let summary = self.with_state(py, |state| state.logged.summary())?;
@@ -483,6 +622,12 @@ impl Follower {
     }
 }
 
+/// Tells the logger of the incomplete record at the end of a file that is no longer followed.
+fn log_left(py: Python<'_>, offset: u64, len: u64, path: &Path) -> PyResult<()> {
+    let log_left = py.import("cordwood._log")?.getattr("log_left")?;
+    log_left.call1((offset, len, path.as_os_str())).map(drop)
+}
+
 fn seconds(name: &str, seconds: f64) -> PyResult<Duration> {
     // Longer than any clock goes is allowed: it means never.
     if seconds >= 1e15 {
@@ -496,6 +641,27 @@ fn async_iterator<'py>(py: Python<'py>, follower: Py<Follower>, class: &str) -> 
     follower.get().with_state(py, |_| ())?;
     // Loaded only here: asyncio is large.
     py.import("cordwood._follow")?.getattr(class)?.call1((follower,))
+}
+
+/// What `iter(follower)` returns: the records as `bytes`.
+#[pyclass(frozen, weakref, module = "cordwood._native")]
+pub(crate) struct FollowerIterator {
+    follower: Py<Follower>,
+}
+
+#[pymethods]
+impl FollowerIterator {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.follower)
+    }
+
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<PyBytes>>> {
+        self.follower.get().__next__(py)
+    }
 }
 
 /// What `Follower.records` returns: an iterator of `Record`, also for `async for`.
@@ -525,7 +691,8 @@ impl FollowerRecords {
 
 /// There is no record yet: where, and why. `Follower.waiting` gives it.
 ///
-/// It distinguishes a writer that is idle from one that is stuck.
+/// It distinguishes a writer that is idle from one that is stuck. The constructor takes the
+/// attributes as keywords, but `pending_len`, which follows from the others.
 ///
 /// >>> with cordwood.open("live.log", "w") as writer:
 /// ...     _ = writer.append(b"one")
@@ -533,53 +700,77 @@ impl FollowerRecords {
 /// ...     list(follower), follower.waiting
 /// ([b'one'], NotYet(reason='idle', offset=10, file_len=10))
 #[pyclass(frozen, module = "cordwood", eq, hash)]
-#[derive(PartialEq, Eq, Hash)]
-pub(crate) struct NotYet(cordwood::NotYet);
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct NotYet {
+    reason: &'static str,
+    offset: u64,
+    file_len: u64,
+}
+
+impl From<cordwood::NotYet> for NotYet {
+    fn from(not_yet: cordwood::NotYet) -> Self {
+        NotYet {
+            reason: not_yet.reason.as_str(),
+            offset: not_yet.offset,
+            file_len: not_yet.file_len,
+        }
+    }
+}
 
 #[pymethods]
 impl NotYet {
+    #[new]
+    #[pyo3(signature = (*, reason, offset, file_len))]
+    fn new(reason: &str, offset: u64, file_len: u64) -> PyResult<Self> {
+        let reasons = ["idle", "incomplete", "zeros", "suspect", "damaged"];
+        let reason = static_name(&reasons, reason, "reason to wait")?;
+        Ok(NotYet {
+            reason,
+            offset,
+            file_len,
+        })
+    }
+
     #[classattr]
     fn __match_args__() -> (&'static str, &'static str, &'static str) {
         ("reason", "offset", "file_len")
+    }
+
+    fn __getnewargs_ex__<'py>(slf: &Bound<'py, Self>) -> PyResult<NewArgs<'py>> {
+        new_args(slf, &["reason", "offset", "file_len"])
     }
 
     /// What is waited for.
     #[getter]
     fn reason<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         static REASON: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-        REASON
-            .import(py, "cordwood.types", "WaitReason")?
-            .call1((self.0.reason.as_str(),))
+        REASON.import(py, "cordwood.types", "WaitReason")?.call1((self.reason,))
     }
 
     /// The file offset after what has been returned or skipped.
     #[getter]
     fn offset(&self) -> u64 {
-        self.0.offset
+        self.offset
     }
 
     /// The length of the file, in bytes.
     #[getter]
     fn file_len(&self) -> u64 {
-        self.0.file_len
+        self.file_len
     }
 
     /// Bytes of the file after `offset`. Zeros that a writer has preallocated are among them.
     #[getter]
     fn pending_len(&self) -> u64 {
-        self.0.pending_len()
+        self.file_len.saturating_sub(self.offset)
     }
 
     fn __repr__(&self) -> String {
-        let cordwood::NotYet {
+        let NotYet {
             reason,
             offset,
             file_len,
-            ..
-        } = self.0;
-        format!(
-            "NotYet(reason='{}', offset={offset}, file_len={file_len})",
-            reason.as_str()
-        )
+        } = self;
+        format!("NotYet(reason='{reason}', offset={offset}, file_len={file_len})")
     }
 }

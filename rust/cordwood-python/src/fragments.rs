@@ -4,7 +4,8 @@ use std::io::{self, Read, SeekFrom};
 use std::path::PathBuf;
 use std::vec;
 
-use cordwood::{OnCorruption, ReadOptions, Reader, StreamSource, verbs};
+use cordwood::{BLOCK_LEN, OnCorruption, ReadOptions, Reader, Severity, StreamSource, verbs};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::sync::PyOnceLock;
@@ -12,17 +13,19 @@ use pyo3::types::PyType;
 
 use crate::dialect::dialect_of;
 use crate::error::to_python;
-use crate::event::{reason_object, severity_object};
+use crate::event::{reason_named, reason_object, severity_object};
 use crate::exclusive::Exclusive;
 use crate::reader::is_interrupt_of_source;
 use crate::source::{Input, InputSource, Opened, Referent, open, source_at, unsupported};
+use crate::value::{NewArgs, new_args, static_name};
 
 /// Fragments that are found at a time, with the interpreter released.
 const BATCH_MAX: usize = 512;
 
 /// A fragment, or a stretch of a block that is none. `cordwood.fragments` gives them.
 ///
-/// `len(fragment)` is the number of bytes from `offset` to `end_offset`.
+/// `len(fragment)` is the number of bytes from `offset` to `end_offset`. The constructor takes the
+/// attributes as keywords, but `severity`, which is that of the reason.
 ///
 /// >>> with cordwood.open("example.log", "w") as writer:
 /// ...     _ = writer.append(b"one")
@@ -30,73 +33,205 @@ const BATCH_MAX: usize = 512;
 /// Fragment(offset=0, end_offset=10, kind='full')
 #[pyclass(frozen, module = "cordwood", eq, hash)]
 #[derive(PartialEq, Eq, Hash)]
-pub(crate) struct Fragment(verbs::Fragment);
+pub(crate) struct Fragment {
+    offset: u64,
+    end_offset: u64,
+    block: u64,
+    kind: &'static str,
+    type_byte: Option<u8>,
+    payload_len: Option<u16>,
+    stored_crc: Option<u32>,
+    computed_crc: Option<u32>,
+    log_number: Option<u32>,
+    synced_offset: Option<u64>,
+    /// Its name, and its severity.
+    reason: Option<(&'static str, Severity)>,
+    record_offset: Option<u64>,
+    salvaged: bool,
+}
+
+impl From<verbs::Fragment> for Fragment {
+    fn from(fragment: verbs::Fragment) -> Self {
+        Fragment {
+            offset: fragment.offset,
+            end_offset: fragment.end_offset,
+            block: fragment.block,
+            kind: fragment.kind.as_str(),
+            type_byte: fragment.type_byte,
+            payload_len: fragment.payload_len,
+            stored_crc: fragment.stored_crc,
+            computed_crc: fragment.computed_crc,
+            log_number: fragment.log_number,
+            synced_offset: fragment.synced_offset,
+            reason: fragment.reason.map(name_and_severity),
+            record_offset: fragment.record_offset,
+            salvaged: fragment.is_salvaged,
+        }
+    }
+}
+
+fn name_and_severity(reason: cordwood::Reason) -> (&'static str, Severity) {
+    (reason.as_str(), reason.severity())
+}
+
+/// The names of all kinds.
+const KINDS: [&str; 22] = [
+    "full",
+    "first",
+    "middle",
+    "last",
+    "recyclable_full",
+    "recyclable_first",
+    "recyclable_middle",
+    "recyclable_last",
+    "wal_sync_full",
+    "wal_sync_first",
+    "wal_sync_middle",
+    "wal_sync_last",
+    "set_compression",
+    "timestamp_sizes",
+    "predecessor",
+    "zero",
+    "unknown",
+    "end_trailer",
+    "file_header",
+    "trailer",
+    "zeros",
+    "rest",
+];
 
 #[pymethods]
 impl Fragment {
+    #[new]
+    #[pyo3(signature = (
+        *, offset, end_offset, kind, block = None, type_byte = None, payload_len = None, stored_crc = None,
+        computed_crc = None, log_number = None, synced_offset = None, reason = None, record_offset = None,
+        salvaged = false
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of the Python class")]
+    fn new(
+        offset: u64,
+        end_offset: u64,
+        kind: &str,
+        block: Option<u64>,
+        type_byte: Option<u8>,
+        payload_len: Option<u16>,
+        stored_crc: Option<u32>,
+        computed_crc: Option<u32>,
+        log_number: Option<u32>,
+        synced_offset: Option<u64>,
+        reason: Option<&str>,
+        record_offset: Option<u64>,
+        salvaged: bool,
+    ) -> PyResult<Self> {
+        if end_offset < offset {
+            return Err(PyValueError::new_err(format!(
+                "a fragment cannot end at {end_offset}, before its offset {offset}"
+            )));
+        }
+        let reason = reason.map(reason_named).transpose()?;
+        Ok(Fragment {
+            offset,
+            end_offset,
+            block: block.unwrap_or(offset / BLOCK_LEN as u64),
+            kind: static_name(&KINDS, kind, "kind of fragment")?,
+            type_byte,
+            payload_len,
+            stored_crc,
+            computed_crc,
+            log_number,
+            synced_offset,
+            reason: reason.map(name_and_severity),
+            record_offset,
+            salvaged,
+        })
+    }
+
     #[classattr]
     fn __match_args__() -> (&'static str, &'static str, &'static str) {
         ("offset", "end_offset", "kind")
     }
 
+    fn __getnewargs_ex__<'py>(slf: &Bound<'py, Self>) -> PyResult<NewArgs<'py>> {
+        new_args(
+            slf,
+            &[
+                "offset",
+                "end_offset",
+                "kind",
+                "block",
+                "type_byte",
+                "payload_len",
+                "stored_crc",
+                "computed_crc",
+                "log_number",
+                "synced_offset",
+                "reason",
+                "record_offset",
+                "salvaged",
+            ],
+        )
+    }
+
     /// File offset of the first byte.
     #[getter]
     fn offset(&self) -> u64 {
-        self.0.offset
+        self.offset
     }
 
     /// File offset after the last byte. After damage that is where the next fragment was found.
     #[getter]
     fn end_offset(&self) -> u64 {
-        self.0.end_offset
+        self.end_offset
     }
 
     /// The number of the block that it lies in, counted from 0.
     #[getter]
     fn block(&self) -> u64 {
-        self.0.block
+        self.block
     }
 
     /// What it is: `"full"`, `"first"`, `"trailer"`, ...
     #[getter]
     fn kind<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        kind_object(py, self.0.kind)
+        static KIND: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+        KIND.import(py, "cordwood.types", "FragmentKind")?.call1((self.kind,))
     }
 
     /// The type byte; `None` where there is no header.
     #[getter]
     fn type_byte(&self) -> Option<u8> {
-        self.0.type_byte
+        self.type_byte
     }
 
     /// Bytes of payload that the header states, right or wrong; `None` where there is no header.
     #[getter]
     fn payload_len(&self) -> Option<u16> {
-        self.0.payload_len
+        self.payload_len
     }
 
     /// The CRC-32C that the header states, without the mask; `None` where there is no header.
     #[getter]
     fn stored_crc(&self) -> Option<u32> {
-        self.0.stored_crc
+        self.stored_crc
     }
 
     /// The CRC-32C of what it should cover; `None` where that passes the end of block or file.
     #[getter]
     fn computed_crc(&self) -> Option<u32> {
-        self.0.computed_crc
+        self.computed_crc
     }
 
     /// The number of the log, where headers of this type carry one; else `None`.
     #[getter]
     fn log_number(&self) -> Option<u32> {
-        self.0.log_number
+        self.log_number
     }
 
     /// How far the file had been synced, in bytes, where headers of this type say so; else `None`.
     #[getter]
     fn synced_offset(&self) -> Option<u64> {
-        self.0.synced_offset
+        self.synced_offset
     }
 
     /// Why these bytes were not returned as part of a record.
@@ -104,21 +239,20 @@ impl Fragment {
     /// `None` if they were, and for trailers.
     #[getter]
     fn reason<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let reason = self.0.reason.map(|reason| reason_object(py, reason.as_str()));
-        reason.transpose()
+        self.reason.map(|(name, _)| reason_object(py, name)).transpose()
     }
 
     /// How severe that is; `None` if there is no reason.
     #[getter]
     fn severity<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let severity = self.0.reason.map(|reason| severity_object(py, reason.severity()));
+        let severity = self.reason.map(|(_, severity)| severity_object(py, severity));
         severity.transpose()
     }
 
     /// File offset of the record of which it is a part, if that was returned; else `None`.
     #[getter]
     fn record_offset(&self) -> Option<u64> {
-        self.0.record_offset
+        self.record_offset
     }
 
     /// Whether that record begins after damage in the same block.
@@ -126,35 +260,27 @@ impl Fragment {
     /// Only the policy `"salvage"` returns such a record.
     #[getter]
     fn salvaged(&self) -> bool {
-        self.0.is_salvaged
+        self.salvaged
     }
 
     fn __len__(&self) -> usize {
-        usize::try_from(self.0.end_offset - self.0.offset).unwrap_or(usize::MAX)
+        usize::try_from(self.end_offset - self.offset).unwrap_or(usize::MAX)
     }
 
     fn __repr__(&self) -> String {
-        let verbs::Fragment {
+        let Fragment {
             offset,
             end_offset,
             kind,
             reason,
             ..
-        } = self.0;
-        let reason = reason.map(|reason| format!(", reason='{}'", reason.as_str()));
+        } = self;
+        let reason = reason.map(|(name, _)| format!(", reason='{name}'"));
         format!(
-            "Fragment(offset={offset}, end_offset={end_offset}, kind='{}'{})",
-            kind.as_str(),
+            "Fragment(offset={offset}, end_offset={end_offset}, kind='{kind}'{})",
             reason.unwrap_or_default()
         )
     }
-}
-
-/// The member of `cordwood.types.FragmentKind`.
-fn kind_object(py: Python<'_>, kind: cordwood::FragmentKind) -> PyResult<Bound<'_, PyAny>> {
-    static KIND: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    KIND.import(py, "cordwood.types", "FragmentKind")?
-        .call1((kind.as_str(),))
 }
 
 /// Gives every fragment of a log, and every stretch that is none, with what is wrong with it.
@@ -206,7 +332,7 @@ impl Fragments {
         let mut state = self.0.lock(py)?;
         let _owner = self.0.may_run_python();
         let Some(batches) = &mut *state else { return Ok(None) };
-        Ok(batches.next(py)?.map(Fragment))
+        Ok(batches.next(py)?.map(Fragment::from))
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {

@@ -20,6 +20,7 @@ mod operation;
 mod reader;
 mod record_batch;
 mod source;
+mod value;
 mod verbs;
 mod version_edit;
 mod write_batch;
@@ -47,6 +48,8 @@ mod native {
     #[pymodule_export]
     use crate::operation::Operation;
     #[pymodule_export]
+    use crate::reader::Reader;
+    #[pymodule_export]
     use crate::record_batch::RecordBatch;
     #[pymodule_export]
     use crate::verbs::{BitFlip, Report, Stat, salvage, stat, verify};
@@ -63,7 +66,6 @@ mod native {
         // The garbage collector looks for `__del__` in a slot of the class, which Python fills when the method is assigned.
         let writer = module.py().get_type::<Writer>();
         writer.setattr("__del__", writer.getattr("__del__")?)?;
-        module.add("Reader", crate::fast_call::reader_class(module.py()))?;
         module.add("Writer", crate::fast_call::writer_class(module.py()))
     }
 }

@@ -7,10 +7,11 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyDict, PyType};
+use pyo3::types::{PyBytes, PyDict, PyTuple, PyType};
 
 use crate::error::payload_error;
 use crate::source::bytes_of;
+use crate::value::{NewArgs, short_repr};
 
 /// An operation of a `WriteBatch`.
 ///
@@ -30,6 +31,7 @@ use crate::source::bytes_of;
 ///     xid: The name of a transaction.
 ///     timestamp: The timestamp of a commit.
 ///     write_unix_time: When the value was written, in seconds since 1970.
+///     sequence: The sequence number, as that of one that was read. `WriteBatch.build` ignores it.
 ///
 /// Raises:
 ///     TypeError: Something that this kind has is missing, or there is something that it has
@@ -78,7 +80,7 @@ impl Operation {
     #[new]
     #[pyo3(signature = (
         kind, *, column_family = None, key = None, end_key = None, value = None, xid = None, timestamp = None,
-        write_unix_time = None
+        write_unix_time = None, sequence = None
     ))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of the Python class")]
     fn new(
@@ -91,14 +93,16 @@ impl Operation {
         xid: Option<&Bound<'_, PyAny>>,
         timestamp: Option<&Bound<'_, PyAny>>,
         write_unix_time: Option<u64>,
+        sequence: Option<u64>,
     ) -> PyResult<Self> {
+        let bytes = |name: &str, given: Option<&Bound<'_, PyAny>>| given.map(|given| bytes_of(name, given)).transpose();
         let given = Parts {
             column_family,
-            key: key.map(bytes_of).transpose()?,
-            end_key: end_key.map(bytes_of).transpose()?,
-            value: value.map(bytes_of).transpose()?,
-            xid: xid.map(bytes_of).transpose()?,
-            timestamp: timestamp.map(bytes_of).transpose()?,
+            key: bytes("key", key)?,
+            end_key: bytes("end_key", end_key)?,
+            value: bytes("value", value)?,
+            xid: bytes("xid", xid)?,
+            timestamp: bytes("timestamp", timestamp)?,
             write_unix_time,
         };
         let operation = given.operation(kind)?;
@@ -114,8 +118,12 @@ impl Operation {
             record: PyBytes::new(py, &record).unbind(),
             engine,
             offset: payload::WriteBatch::HEADER_LEN,
-            sequence: None,
+            sequence,
         })
+    }
+
+    fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<NewArgs<'py>> {
+        Ok((PyTuple::empty(py), self.attributes(py)?))
     }
 
     /// What it does: an `OperationKind`.
@@ -230,7 +238,7 @@ impl Operation {
         }
         for (name, bytes) in parts.strings() {
             if let Some(bytes) = bytes {
-                text += &format!(", {name}={}", PyBytes::new(py, bytes).repr()?);
+                text += &format!(", {name}={}", short_repr(py, bytes)?);
             }
         }
         if let Some(time) = parts.write_unix_time {

@@ -6,22 +6,24 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cordwood::{Finding, Findings, OnCorruption, ReadOptions, RecordSpan, Severity, Step};
+use cordwood::{OnCorruption, ReadOptions, RecordSpan, Severity, Step};
 use pyo3::exceptions::{PyException, PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyList};
+use pyo3::types::{PyBytes, PyList, PyTuple};
 
 use crate::ahead::{Ahead, Found};
 use crate::arguments::{name, number, optional_number, range_of, unknown_name};
 use crate::bytes::{new_bytes, new_list};
 use crate::dialect::{Dialect, dialect_of};
-use crate::error::to_python;
-use crate::event::{Outcome, Record, SkippedRegion, listed};
+use crate::error::{closed, to_python};
+use crate::event::{Listed, Outcome, Record, SkippedRegion};
 use crate::exclusive::Exclusive;
+use crate::fast_call::reader_iterator_class;
 use crate::record_batch::{Pool, RecordBatch};
 use crate::source::{Input, OpenedReader, Referent, SourceReader, open_reader};
+use crate::value::not_pickled;
 
 #[expect(
     clippy::large_enum_variant,
@@ -31,7 +33,7 @@ enum State {
     Open(Open),
     /// What it has told of stays.
     Closed {
-        skipped: Findings,
+        skipped: Listed,
         end: Option<cordwood::End>,
         position: u64,
     },
@@ -58,7 +60,7 @@ impl State {
 struct Open {
     reader: SourceReader,
     position: u64,
-    skipped: Findings,
+    skipped: Listed,
     end: Option<cordwood::End>,
     /// What a batch met and left to the next step, since it had records to return first.
     met: Option<Next>,
@@ -454,7 +456,7 @@ impl Open {
         if region.reason.severity() != Severity::TornTail {
             self.position = region.end;
         }
-        self.skipped.add(Finding::new(region));
+        self.skipped.add(region);
     }
 }
 
@@ -489,7 +491,10 @@ pub(crate) fn is_interrupt_of_source(py: Python<'_>, error: &std::io::Error) -> 
 /// Iterating gives each record as `bytes`. A torn tail, the incomplete end that a crash leaves,
 /// ends the iteration without an error; `outcome` says so afterwards. What is not returned is
 /// listed in `skipped`: every byte of the file is accounted for. A `with` statement closes the
-/// reader.
+/// reader; the end of a loop does not.
+///
+/// There is one position, that of the reader: a second loop continues where the first was left,
+/// and so does `next(reader)`, which returns the next record.
 ///
 /// Threads may share a reader; each record goes to one of them. After a fork, both processes
 /// may read on, each for itself, if the source is a path or memory.
@@ -500,10 +505,11 @@ pub(crate) fn is_interrupt_of_source(py: Python<'_>, error: &std::io::Error) -> 
 ///
 /// Args:
 ///     source: A path (`str` or `os.PathLike`); the content of a file in memory (`bytes` or any
-///         other buffer, `mmap` among them); or an object with `read(size)` that returns bytes,
-///         at whose position the log begins. If the file of an `mmap` is cut while it is read,
-///         the operating system ends the process (`SIGBUS`), as it does with every program that
-///         reads a map: pass the path of a file that others may cut.
+///         other buffer, `mmap` among them), never a path: `os.fsdecode` makes a `str` of that; or
+///         an object with `read(size)` that returns bytes, at whose position the log begins. If the
+///         file of an `mmap` is cut while it is read, the operating system ends the process
+///         (`SIGBUS`), as it does with every program that reads a map: pass the path of a file that
+///         others may cut.
 ///     dialect: A `Dialect` or its name. Default: `None`, or `"auto"`: it is detected from what
 ///         the file begins with.
 ///     on_corruption: What to do with damage. `"raise"`: raise `CorruptionError`; the next step
@@ -537,7 +543,7 @@ pub(crate) fn is_interrupt_of_source(py: Python<'_>, error: &std::io::Error) -> 
 /// * `RecordTooLargeError`: a record longer than `record_len_max`, under the same policy.
 /// * `DialectError`: the source is no log. Only the first step.
 /// * `OSError`: the source cannot be read.
-/// * `ValueError`: the reader is closed.
+/// * `ClosedError`: the reader is closed.
 /// * `RuntimeError`: the source's own `read` uses the reader.
 ///
 /// >>> with cordwood.open("example.log", "w") as writer:
@@ -548,7 +554,7 @@ pub(crate) fn is_interrupt_of_source(py: Python<'_>, error: &std::io::Error) -> 
 /// [0, 10]
 /// >>> reader.outcome
 /// Outcome(kind='clean', offset=20)
-#[pyclass(frozen, weakref, subclass, module = "cordwood")]
+#[pyclass(frozen, weakref, module = "cordwood")]
 pub(crate) struct Reader {
     state: Exclusive<State>,
     path: Option<PathBuf>,
@@ -589,7 +595,7 @@ impl Reader {
             logged: Logged::default(),
             reader,
             position: start,
-            skipped: Findings::default(),
+            skipped: Listed::default(),
             end: None,
             met: None,
             options,
@@ -600,11 +606,12 @@ impl Reader {
         })
     }
 
-    fn __iter__(slf: Py<Self>) -> Py<Self> {
-        slf
+    fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        slf.get().with_state(py, |_| Ok(()))?;
+        reader_iterator_class(py).call1((slf,))
     }
 
-    #[inline]
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<PyBytes>>> {
         self.next(py, |record| Ok(record.data))
     }
@@ -615,7 +622,7 @@ impl Reader {
     ///     An iterator of `Record`.
     ///
     /// Raises:
-    ///     ValueError: The reader is closed.
+    ///     ClosedError: The reader is closed.
     ///
     /// >>> with cordwood.open("example.log", "w") as writer:
     /// ...     writer.extend([b"one", b"two"])
@@ -639,7 +646,8 @@ impl Reader {
     ///     An iterator of lists of `bytes`, none of them empty.
     ///
     /// Raises:
-    ///     ValueError: The reader is closed, or `len_max` is negative or has more than 64 bits.
+    ///     ClosedError: The reader is closed.
+    ///     ValueError: `len_max` is negative or has more than 64 bits.
     ///
     /// >>> with cordwood.open("example.log", "w") as writer:
     /// ...     writer.extend([b"one", b"two"])
@@ -674,7 +682,8 @@ impl Reader {
     ///     An iterator of `RecordBatch`, none of them empty.
     ///
     /// Raises:
-    ///     ValueError: The reader is closed, or `threads` is not 1 to 256.
+    ///     ClosedError: The reader is closed.
+    ///     ValueError: `threads` is not 1 to 256.
     ///
     /// >>> with cordwood.open("example.log", "w") as writer:
     /// ...     writer.extend([b"one", b"two"])
@@ -708,7 +717,7 @@ impl Reader {
     ///     The offset in bytes.
     ///
     /// Raises:
-    ///     ValueError: The reader is closed.
+    ///     ClosedError: The reader is closed.
     ///
     /// >>> with cordwood.open("example.log", "w") as writer:
     /// ...     writer.extend([b"one", b"two"])
@@ -731,7 +740,8 @@ impl Reader {
     /// Raises:
     ///     io.UnsupportedOperation: The source cannot seek.
     ///     OSError: Seeking failed.
-    ///     ValueError: The reader is closed, or `offset` is negative or has more than 64 bits.
+    ///     ClosedError: The reader is closed.
+    ///     ValueError: `offset` is negative or has more than 64 bits.
     ///
     /// >>> with cordwood.open("example.log", "w") as writer:
     /// ...     writer.extend([b"one", b"two"])
@@ -746,7 +756,7 @@ impl Reader {
             let _owner = self.state.may_run_python();
             py.detach(|| state.reader.seek(offset))
                 .map_err(|error| to_python(py, error, self.path.as_deref()))?;
-            state.skipped = Findings::default();
+            state.skipped.clear();
             state.end = None;
             state.met = None;
             state.position = offset;
@@ -759,11 +769,16 @@ impl Reader {
     ///
     /// Adjacent regions are one, if the reason with all its details is the same.
     ///
-    /// Each use makes a new list. It, `skipped_len` and `outcome` can still be read when the reader is
-    /// closed.
+    /// It, `skipped_len` and `outcome` can still be read when the reader is closed.
     #[getter]
-    fn skipped(&self, py: Python<'_>) -> PyResult<Vec<SkippedRegion>> {
-        self.with_told(py, listed)
+    fn skipped(&self, py: Python<'_>) -> PyResult<Py<PyTuple>> {
+        let (regions, changes) = match self.with_told(py, |skipped| skipped.shown(py))? {
+            Ok(tuple) => return Ok(tuple),
+            Err(new) => new,
+        };
+        let tuple = PyTuple::new(py, regions)?.unbind();
+        self.with_told(py, |skipped| skipped.keep(tuple.clone_ref(py), changes))?;
+        Ok(tuple)
     }
 
     /// Bytes in all regions that were not returned so far, listed or not.
@@ -789,7 +804,7 @@ impl Reader {
     /// Raises:
     ///     DialectError: It is no log.
     ///     OSError: The source cannot be read.
-    ///     ValueError: The reader is closed.
+    ///     ClosedError: The reader is closed.
     #[getter]
     fn dialect(&self, py: Python<'_>) -> PyResult<Dialect> {
         self.with_state(py, |state| {
@@ -820,7 +835,7 @@ impl Reader {
     /// >>> reader = cordwood.open("example.log")
     /// >>> reader.close()
     /// >>> reader.closed, reader.skipped
-    /// (True, [])
+    /// (True, ())
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let mut state = self.state.lock(py)?;
         let open = state.close();
@@ -862,6 +877,13 @@ impl Reader {
         self.close(py)
     }
 
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(not_pickled(
+            "Reader",
+            "pass the path, or a Split (cordwood.plan_splits), and open that",
+        ))
+    }
+
     fn __repr__(&self) -> String {
         match &self.path {
             Some(path) => format!("<cordwood.Reader of {:?}>", path.display().to_string()),
@@ -873,15 +895,16 @@ impl Reader {
 impl Reader {
     #[inline]
     fn with_state<T>(&self, py: Python<'_>, use_it: impl FnOnce(&mut Open) -> PyResult<T>) -> PyResult<T> {
-        match &mut *self.state.lock(py)? {
-            State::Open(state) => use_it(state),
-            State::Closed { .. } => Err(PyValueError::new_err("the reader is closed")),
-        }
+        let used = match &mut *self.state.lock(py)? {
+            State::Open(state) => Some(use_it(state)),
+            State::Closed { .. } => None,
+        };
+        used.unwrap_or_else(|| Err(closed(py, "reader", self.path.as_deref())))
     }
 
     /// What has been told of, also by a reader that is closed.
-    fn with_told<T>(&self, py: Python<'_>, use_it: impl FnOnce(&Findings) -> T) -> PyResult<T> {
-        Ok(match &*self.state.lock(py)? {
+    fn with_told<T>(&self, py: Python<'_>, use_it: impl FnOnce(&mut Listed) -> T) -> PyResult<T> {
+        Ok(match &mut *self.state.lock(py)? {
             State::Open(Open { skipped, .. }) | State::Closed { skipped, .. } => use_it(skipped),
         })
     }
@@ -1108,6 +1131,41 @@ pub(crate) fn log_summary(py: Python<'_>, summary: Option<(u64, u64)>, path: Opt
     let Some((count, len)) = summary else { return Ok(()) };
     let log_summary = py.import("cordwood._log")?.getattr("log_summary")?;
     log_summary.call1((count, len, path.map(Path::as_os_str))).map(drop)
+}
+
+/// What `iter(reader)` returns: the records as `bytes`.
+// The module makes objects of its final subclass, which has a fast path: see `fast_call.rs`.
+#[pyclass(frozen, weakref, subclass, module = "cordwood._native")]
+pub(crate) struct ReaderIterator {
+    reader: Py<Reader>,
+}
+
+impl ReaderIterator {
+    #[inline]
+    pub(crate) fn reader(&self) -> &Reader {
+        self.reader.get()
+    }
+}
+
+#[pymethods]
+impl ReaderIterator {
+    #[new]
+    fn new(reader: Py<Reader>) -> Self {
+        ReaderIterator { reader }
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.reader)
+    }
+
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[inline]
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<PyBytes>>> {
+        self.reader().__next__(py)
+    }
 }
 
 /// What `Reader.records` returns.

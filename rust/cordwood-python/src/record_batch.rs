@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyIterator, PyList, PyMemoryView, PySlice};
 
 use crate::bytes::{Column, Part, new_bytes};
+use crate::value::not_pickled;
 
 /// Consecutive records in one buffer, and where each begins in another.
 ///
@@ -128,6 +129,13 @@ impl RecordBatch {
     fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
         // All at once: a step of a list takes Python less than one of an object of ours.
         self.list(py, 0..self.records.len() as isize)?.try_iter()
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(not_pickled(
+            "RecordBatch",
+            "pass list(batch), or a path and a range for the other process to read",
+        ))
     }
 
     fn __repr__(&self) -> String {

@@ -10,7 +10,7 @@ use pyo3::exceptions::{PyBlockingIOError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyByteArray, PyBytes, PyMemoryView, PyType};
+use pyo3::types::{PyByteArray, PyBytes, PyMemoryView, PyString, PyType};
 
 use crate::bytes::{copy_from_buffer, new_bytes};
 use crate::error::{os_error, to_python};
@@ -240,8 +240,8 @@ fn byte_view<'py>(view: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyAny>, u64)
     Ok((view, len))
 }
 
-/// A copy of the bytes of any buffer.
-pub(crate) fn bytes_of(object: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
+/// A copy of the bytes of any buffer; `name` is what it was passed as.
+pub(crate) fn bytes_of(name: &str, object: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
     if let Ok(bytes) = object.cast::<PyBytes>() {
         return Ok(bytes.as_bytes().to_vec());
     }
@@ -249,12 +249,25 @@ pub(crate) fn bytes_of(object: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
         return Ok(array.to_vec());
     }
     let Ok(view) = PyMemoryView::from(object) else {
-        let name = object.get_type().name()?;
-        return Err(PyTypeError::new_err(format!(
-            "a bytes-like object is required, not '{name}'"
-        )));
+        return Err(not_bytes(name, object));
     };
     PyBuffer::get(&byte_view(&view)?.0)?.to_vec(object.py())
+}
+
+/// What is raised for an argument that is no buffer.
+#[cold]
+fn not_bytes(name: &str, object: &Bound<'_, PyAny>) -> PyErr {
+    if object.is_instance_of::<PyString>() {
+        return PyTypeError::new_err(format!(
+            "{name} must be bytes-like, not str: encode it first, for example text.encode()"
+        ));
+    }
+    match object.get_type().name() {
+        Ok(class) => PyTypeError::new_err(format!(
+            "{name} must be bytes-like, not {class}: pass bytes, bytearray or another buffer"
+        )),
+        Err(error) => error,
+    }
 }
 
 /// `bytes`, which never change.
@@ -363,7 +376,7 @@ impl Read for ObjectInput {
             if let Ok(bytes) = answer.cast::<PyBytes>() {
                 return copy_answer(bytes.as_bytes(), buffer);
             }
-            let bytes = bytes_of(&answer).map_err(|_| {
+            let bytes = bytes_of("what read returns", &answer).map_err(|_| {
                 let name = answer
                     .get_type()
                     .name()

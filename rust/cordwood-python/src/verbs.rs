@@ -1,5 +1,8 @@
 //! The functions `verify`, `salvage` and `stat`, and the classes `Report`, `Stat` and `BitFlip` that they return.
 
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -9,8 +12,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use cordwood::{OnCorruption, ReadOptions, Severity, StreamSource, verbs};
-use pyo3::exceptions::PyTypeError;
+use cordwood::{BLOCK_LEN, OnCorruption, ReadOptions, Severity, StreamSource, verbs};
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
@@ -18,9 +21,10 @@ use pyo3::types::{PyDict, PyTuple, PyType};
 use crate::arguments::{name, number, optional_number, range_of, unknown_name};
 use crate::dialect::{Dialect, dialect_of};
 use crate::error::{os_error, to_python};
-use crate::event::{Outcome, SkippedRegion, listed, reason_object, severity_object};
+use crate::event::{Outcome, SkippedRegion, listed, reason_named, reason_object, severity_object};
 use crate::reader::threads_of;
 use crate::source::{Input, InputSource, Opened, OpenedReader, open, open_reader, path_of, source_at};
+use crate::value::{NewArgs, new_args, static_name};
 
 /// A source that looks for Ctrl-C at each read, since the work is done with the interpreter released, and tells how far it has come. In a thread that is
 /// not Python's main one there is no Ctrl-C to see: it stops when another one has seen it.
@@ -202,9 +206,8 @@ pub(crate) fn verify(
     let watch = Watch::new(progress);
     let (readers, path) = readers(source, options, threads, &watch)?;
     let report = watch.run(py, readers.len(), || verbs::verify_ranges(readers))?;
-    report
-        .map(Report)
-        .map_err(|error| to_python(py, error, path.as_deref()))
+    let report = report.map_err(|error| to_python(py, error, path.as_deref()))?;
+    Report::of(py, report, path)
 }
 
 type WatchedReader = cordwood::Reader<StreamSource<Watched>>;
@@ -307,14 +310,15 @@ pub(crate) fn salvage(
     let report = watch.run(py, 1, || {
         verbs::salvage_source(source, path.as_deref(), &destination, &options)
     })?;
-    report.map(Report).map_err(|error| match error {
+    let report = report.map_err(|error| match error {
         // It concerns the destination.
         cordwood::Error::Io {
             path: Some(path),
             source,
         } => os_error(source, Some(&path)),
         error => to_python(py, error, path.as_deref()),
-    })
+    })?;
+    Report::of(py, report, path)
 }
 
 /// Reads a log to its end, and counts what is in it. Damage is no error here.
@@ -366,50 +370,170 @@ pub(crate) fn stat(
     let watch = Watch::new(progress);
     let (readers, path) = readers(source, options, threads, &watch)?;
     let stat = watch.run(py, readers.len(), || verbs::stat_ranges(readers))?;
-    stat.map(Stat).map_err(|error| to_python(py, error, path.as_deref()))
+    match stat {
+        Ok(stat) => Ok(Stat::of(stat, path)),
+        Err(error) => Err(to_python(py, error, path.as_deref())),
+    }
 }
 
 /// What is in a log, and what is wrong with it: what `verify` and `salvage` return.
+///
+/// The constructor takes the attributes as keywords, without those that follow from the others:
+/// `ok`, `skipped_len` and `len_by_severity`. Two reports are equal if they say the same, whatever
+/// the paths are. A notebook shows a table.
 ///
 /// >>> with cordwood.open("example.log", "w") as writer:
 /// ...     writer.extend([b"one", b"two"])
 /// 2
 /// >>> cordwood.verify("example.log")
 /// <cordwood.Report: ok=True, record_count=2, skipped=0, outcome=Outcome(kind='clean', offset=20)>
-#[pyclass(frozen, module = "cordwood", eq)]
-#[derive(PartialEq, Eq)]
-pub(crate) struct Report(verbs::Report);
+#[pyclass(frozen, module = "cordwood")]
+pub(crate) struct Report {
+    dialect: Dialect,
+    counts: Counts,
+    skipped: Py<PyTuple>,
+    /// Bytes in all regions, listed or not, by the name of the reason.
+    lens: BTreeMap<&'static str, (Severity, u64)>,
+    not_kept: Py<PyTuple>,
+    path: Option<PathBuf>,
+}
+
+/// What of a [`Report`] is plain numbers.
+#[derive(PartialEq, Eq, Hash)]
+struct Counts {
+    record_count: u64,
+    salvaged_count: u64,
+    payload_len: u64,
+    file_len: Option<u64>,
+    outcome: Outcome,
+    other_log_number: Option<u32>,
+}
+
+impl Report {
+    fn of(py: Python<'_>, report: verbs::Report, path: Option<PathBuf>) -> PyResult<Self> {
+        let lens = report.findings.lens();
+        let not_kept = report.not_kept.iter().map(|what| what.as_str());
+        Ok(Report {
+            dialect: Dialect(report.dialect),
+            counts: Counts {
+                record_count: report.record_count,
+                salvaged_count: report.salvaged_count,
+                payload_len: report.payload_len,
+                file_len: report.file_len,
+                outcome: Outcome::from(report.end),
+                other_log_number: report.other_log_number,
+            },
+            skipped: listed(py, &report.findings)?.unbind(),
+            lens: lens.map(|(name, severity, len)| (name, (severity, len))).collect(),
+            not_kept: PyTuple::new(py, not_kept)?.unbind(),
+            path,
+        })
+    }
+
+    fn len_of(&self, severity: Severity) -> u64 {
+        let lens = self.lens.values().filter(|(of_reason, _)| *of_reason == severity);
+        lens.map(|(_, len)| len).sum()
+    }
+}
 
 #[pymethods]
 impl Report {
+    #[new]
+    #[pyo3(signature = (
+        *, dialect, record_count, payload_len, file_len, outcome, salvaged_count = 0, skipped = None,
+        len_by_reason = None, other_log_number = None, not_kept = None, path = None
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of the Python class")]
+    fn new(
+        py: Python<'_>,
+        dialect: Dialect,
+        record_count: u64,
+        payload_len: u64,
+        file_len: Option<u64>,
+        outcome: Outcome,
+        salvaged_count: u64,
+        skipped: Option<Vec<SkippedRegion>>,
+        len_by_reason: Option<BTreeMap<String, u64>>,
+        other_log_number: Option<u32>,
+        not_kept: Option<Vec<String>>,
+        path: Option<PathBuf>,
+    ) -> PyResult<Self> {
+        let skipped = skipped.unwrap_or_default();
+        let mut lens = BTreeMap::new();
+        let mut add = |reason: cordwood::Reason, len: u64| {
+            let (_, sum): &mut (_, u64) = lens.entry(reason.as_str()).or_insert((reason.severity(), 0));
+            *sum = sum.saturating_add(len);
+        };
+        match len_by_reason {
+            Some(lens) => lens
+                .iter()
+                .try_for_each(|(name, &len)| reason_named(name).map(|reason| add(reason, len)))?,
+            None => skipped.iter().for_each(|region| add(region.reason, region.len())),
+        }
+        Ok(Report {
+            dialect,
+            counts: Counts {
+                record_count,
+                salvaged_count,
+                payload_len,
+                file_len,
+                outcome,
+                other_log_number,
+            },
+            skipped: PyTuple::new(py, skipped)?.unbind(),
+            lens,
+            not_kept: PyTuple::new(py, not_kept.unwrap_or_default())?.unbind(),
+            path,
+        })
+    }
+
+    fn __getnewargs_ex__<'py>(slf: &Bound<'py, Self>) -> PyResult<NewArgs<'py>> {
+        new_args(
+            slf,
+            &[
+                "dialect",
+                "record_count",
+                "payload_len",
+                "file_len",
+                "outcome",
+                "salvaged_count",
+                "skipped",
+                "len_by_reason",
+                "other_log_number",
+                "not_kept",
+                "path",
+            ],
+        )
+    }
+
     /// How the log is laid out, with its log number if it has one.
     #[getter]
     fn dialect(&self) -> Dialect {
-        Dialect(self.0.dialect)
+        self.dialect
     }
 
     /// Whether no damage was found: no region of severity `"corruption"`. A torn tail is no damage.
     #[getter]
     fn ok(&self) -> bool {
-        self.0.is_ok()
+        self.len_of(Severity::Corruption) == 0
     }
 
     /// Records that were returned.
     #[getter]
     fn record_count(&self) -> u64 {
-        self.0.record_count
+        self.counts.record_count
     }
 
     /// How many of these begin after damage in the same block: only under the policy `"salvage"`.
     #[getter]
     fn salvaged_count(&self) -> u64 {
-        self.0.salvaged_count
+        self.counts.salvaged_count
     }
 
     /// Bytes of data in the records, without headers and trailers.
     #[getter]
     fn payload_len(&self) -> u64 {
-        self.0.payload_len
+        self.counts.payload_len
     }
 
     /// Bytes of the whole file, also of what is not in the range.
@@ -417,7 +541,7 @@ impl Report {
     /// `None` if they are not known: of an object with `read` that was not read to its end.
     #[getter]
     fn file_len(&self) -> Option<u64> {
-        self.0.file_len
+        self.counts.file_len
     }
 
     /// What was not returned, in the order of the offsets: the first 100,000 regions.
@@ -427,14 +551,14 @@ impl Report {
     /// Adjacent regions are one, if the reason with all its details is the same and no flipped bit
     /// explains either.
     #[getter]
-    fn skipped(&self) -> Vec<SkippedRegion> {
-        listed(&self.0.findings)
+    fn skipped(&self, py: Python<'_>) -> Py<PyTuple> {
+        self.skipped.clone_ref(py)
     }
 
     /// Bytes in all regions, listed or not.
     #[getter]
     fn skipped_len(&self) -> u64 {
-        self.0.findings.len()
+        self.lens.values().map(|(_, len)| len).sum()
     }
 
     /// Bytes in the regions of each severity that there is.
@@ -442,7 +566,7 @@ impl Report {
     fn len_by_severity<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let lens = PyDict::new(py);
         for severity in [Severity::Info, Severity::TornTail, Severity::Corruption] {
-            let len = self.0.findings.len_of(severity);
+            let len = self.len_of(severity);
             if len > 0 {
                 lens.set_item(severity_object(py, severity)?, len)?;
             }
@@ -454,7 +578,7 @@ impl Report {
     #[getter]
     fn len_by_reason<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let lens = PyDict::new(py);
-        for (name, _, len) in self.0.findings.lens() {
+        for (name, (_, len)) in &self.lens {
             lens.set_item(reason_object(py, name)?, len)?;
         }
         Ok(lens)
@@ -463,7 +587,7 @@ impl Report {
     /// How the records ended.
     #[getter]
     fn outcome(&self) -> Outcome {
-        Outcome::from(self.0.end)
+        self.counts.outcome
     }
 
     /// The number of another log, if the whole file belongs to it; else `None`.
@@ -472,7 +596,7 @@ impl Report {
     /// been written to this log yet, or it was renamed or copied.
     #[getter]
     fn other_log_number(&self) -> Option<u32> {
-        self.0.other_log_number
+        self.counts.other_log_number
     }
 
     /// What `salvage` could not give the new log; empty after `verify`.
@@ -481,27 +605,74 @@ impl Report {
     /// `"bad_metadata"` and `"ignored_kinds"`: what the engine wrote for itself and is not as it
     /// writes it, or is not known. `"compression"`: this build does not compress.
     #[getter]
-    fn not_kept<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, self.0.not_kept.iter().map(|what| what.as_str()))
+    fn not_kept(&self, py: Python<'_>) -> Py<PyTuple> {
+        self.not_kept.clone_ref(py)
     }
 
-    fn __repr__(&self) -> String {
-        let verbs::Report {
-            record_count, findings, ..
-        } = &self.0;
+    /// The path, if the source was one; else `None`.
+    #[getter]
+    fn path(&self) -> Option<&OsStr> {
+        self.path.as_deref().map(Path::as_os_str)
+    }
+
+    /// What a notebook shows: a table, in HTML.
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        html(slf, "of_report")
+    }
+
+    fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let Ok(other) = other.cast::<Report>() else {
+            return Ok(false);
+        };
+        let other = other.get();
+        Ok(self.dialect == other.dialect
+            && self.counts == other.counts
+            && self.lens == other.lens
+            && self.not_kept.bind(py).eq(&other.not_kept)?
+            && self.skipped.bind(py).eq(&other.skipped)?)
+    }
+
+    fn __hash__(&self, py: Python<'_>) -> PyResult<u64> {
+        let mut hasher = DefaultHasher::new();
+        self.counts.hash(&mut hasher);
+        self.skipped.bind(py).hash()?.hash(&mut hasher);
+        Ok(hasher.finish())
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> String {
+        let Report { counts, skipped, .. } = self;
         let ok = if self.ok() { "True" } else { "False" };
         format!(
-            "<cordwood.Report: ok={ok}, record_count={record_count}, skipped={}, outcome={}>",
-            findings.listed().len(),
-            self.outcome().__repr__()
+            "<cordwood.Report: ok={ok}, record_count={}, skipped={}, outcome={}>",
+            counts.record_count,
+            skipped.bind(py).len(),
+            counts.outcome.__repr__()
         )
     }
 }
 
+/// What a notebook shows of a report.
+fn html<'py>(report: &Bound<'py, PyAny>, function: &str) -> PyResult<Bound<'py, PyAny>> {
+    let module = report.py().import("cordwood._html")?;
+    module.getattr(function)?.call1((report,))
+}
+
+/// Where a log lies, which makes no difference to what is in it.
+struct Source(Option<PathBuf>);
+
+impl PartialEq for Source {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Source {}
+
 /// What is in a log, in numbers: what `stat` returns.
 ///
-/// In LevelDB's format, `payload_len`, seven bytes of header for each fragment, `trailer_len`
-/// and `skipped_len` add up to `file_len`. In others headers can be longer.
+/// `stored_len`, `header_len`, `trailer_len` and `skipped_len` add up to `file_len`. The constructor
+/// takes the attributes as keywords, without `record_len_mean` and `block_count`, which follow from
+/// the others. Two are equal if they say the same, whatever the paths are. A notebook shows a table.
 ///
 /// >>> with cordwood.open("example.log", "w") as writer:
 /// ...     writer.extend([b"one", b"two"])
@@ -509,133 +680,215 @@ impl Report {
 /// >>> stat = cordwood.stat("example.log")
 /// >>> stat
 /// <cordwood.Stat: record_count=2, payload_len=6, outcome=Outcome(kind='clean', offset=20)>
-/// >>> stat.payload_len + 7 * stat.full_count == stat.file_len
-/// True
+/// >>> stat.stored_len, stat.header_len, stat.file_len
+/// (6, 14, 20)
 #[pyclass(frozen, module = "cordwood", eq)]
 #[derive(PartialEq, Eq)]
-pub(crate) struct Stat(verbs::Stat);
+pub(crate) struct Stat {
+    /// How the log is laid out, with its log number if it has one.
+    #[pyo3(get)]
+    dialect: Dialect,
+    /// Records that were returned.
+    #[pyo3(get)]
+    record_count: u64,
+    /// Bytes of data in the records.
+    #[pyo3(get)]
+    payload_len: u64,
+    /// Bytes of data as they are stored: fewer than `payload_len` in a compressed log.
+    #[pyo3(get)]
+    stored_len: u64,
+    /// Bytes of the headers of the records' fragments.
+    #[pyo3(get)]
+    header_len: u64,
+    /// Bytes of the shortest record; `None` if there is none.
+    #[pyo3(get)]
+    record_len_min: Option<u64>,
+    /// Bytes of the longest record; `None` if there is none.
+    #[pyo3(get)]
+    record_len_max: Option<u64>,
+    /// FULL fragments of the records: records in one piece.
+    #[pyo3(get)]
+    full_count: u64,
+    /// FIRST fragments of the records.
+    #[pyo3(get)]
+    first_count: u64,
+    /// MIDDLE fragments of the records.
+    #[pyo3(get)]
+    middle_count: u64,
+    /// LAST fragments of the records.
+    #[pyo3(get)]
+    last_count: u64,
+    /// Bytes of trailers: at the ends of blocks, too few for a header.
+    #[pyo3(get)]
+    trailer_len: u64,
+    /// Bytes that were not returned, for whatever reason: `verify` says which.
+    #[pyo3(get)]
+    skipped_len: u64,
+    /// Bytes of these that are damage: in regions of `Severity.CORRUPTION`.
+    #[pyo3(get)]
+    damaged_len: u64,
+    /// Bytes of the file; `None` if they are not known.
+    #[pyo3(get)]
+    file_len: Option<u64>,
+    /// How the records ended.
+    #[pyo3(get)]
+    outcome: Outcome,
+    /// The number of another log, if the whole file belongs to it; else `None`.
+    ///
+    /// The file's name, or `dialect`, has this log's number: the file was recycled and nothing has
+    /// been written to this log yet, or it was renamed or copied.
+    #[pyo3(get)]
+    other_log_number: Option<u32>,
+    path: Source,
+}
+
+impl Stat {
+    fn of(stat: verbs::Stat, path: Option<PathBuf>) -> Self {
+        Stat {
+            dialect: Dialect(stat.dialect),
+            record_count: stat.record_count,
+            payload_len: stat.payload_len,
+            stored_len: stat.stored_len,
+            header_len: stat.header_len,
+            record_len_min: stat.record_len_min,
+            record_len_max: stat.record_len_max,
+            full_count: stat.full_count,
+            first_count: stat.first_count,
+            middle_count: stat.middle_count,
+            last_count: stat.last_count,
+            trailer_len: stat.trailer_len,
+            skipped_len: stat.skipped_len,
+            damaged_len: stat.damaged_len,
+            file_len: stat.file_len,
+            outcome: Outcome::from(stat.end),
+            other_log_number: stat.other_log_number,
+            path: Source(path),
+        }
+    }
+}
 
 #[pymethods]
 impl Stat {
-    /// How the log is laid out, with its log number if it has one.
-    #[getter]
-    fn dialect(&self) -> Dialect {
-        Dialect(self.0.dialect)
+    #[new]
+    #[pyo3(signature = (
+        *, dialect, record_count, payload_len, file_len, outcome, stored_len = 0, header_len = 0, record_len_min = None,
+        record_len_max = None, full_count = 0, first_count = 0, middle_count = 0, last_count = 0, trailer_len = 0,
+        skipped_len = 0, damaged_len = 0, other_log_number = None, path = None
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of the Python class")]
+    fn new(
+        dialect: Dialect,
+        record_count: u64,
+        payload_len: u64,
+        file_len: Option<u64>,
+        outcome: Outcome,
+        stored_len: u64,
+        header_len: u64,
+        record_len_min: Option<u64>,
+        record_len_max: Option<u64>,
+        full_count: u64,
+        first_count: u64,
+        middle_count: u64,
+        last_count: u64,
+        trailer_len: u64,
+        skipped_len: u64,
+        damaged_len: u64,
+        other_log_number: Option<u32>,
+        path: Option<PathBuf>,
+    ) -> Self {
+        Stat {
+            dialect,
+            record_count,
+            payload_len,
+            stored_len,
+            header_len,
+            record_len_min,
+            record_len_max,
+            full_count,
+            first_count,
+            middle_count,
+            last_count,
+            trailer_len,
+            skipped_len,
+            damaged_len,
+            file_len,
+            outcome,
+            other_log_number,
+            path: Source(path),
+        }
     }
 
-    /// Records that were returned.
-    #[getter]
-    fn record_count(&self) -> u64 {
-        self.0.record_count
-    }
-
-    /// Bytes of data in the records.
-    #[getter]
-    fn payload_len(&self) -> u64 {
-        self.0.payload_len
-    }
-
-    /// Bytes of the shortest record; `None` if there is none.
-    #[getter]
-    fn record_len_min(&self) -> Option<u64> {
-        self.0.record_len_min
-    }
-
-    /// Bytes of the longest record; `None` if there is none.
-    #[getter]
-    fn record_len_max(&self) -> Option<u64> {
-        self.0.record_len_max
+    fn __getnewargs_ex__<'py>(slf: &Bound<'py, Self>) -> PyResult<NewArgs<'py>> {
+        new_args(
+            slf,
+            &[
+                "dialect",
+                "record_count",
+                "payload_len",
+                "file_len",
+                "outcome",
+                "stored_len",
+                "header_len",
+                "record_len_min",
+                "record_len_max",
+                "full_count",
+                "first_count",
+                "middle_count",
+                "last_count",
+                "trailer_len",
+                "skipped_len",
+                "damaged_len",
+                "other_log_number",
+                "path",
+            ],
+        )
     }
 
     /// Bytes in a record on average; `None` if there is none.
     #[getter]
     fn record_len_mean(&self) -> Option<f64> {
-        self.0.record_len_mean()
-    }
-
-    /// FULL fragments of the records: records in one piece.
-    #[getter]
-    fn full_count(&self) -> u64 {
-        self.0.full_count
-    }
-
-    /// FIRST fragments of the records.
-    #[getter]
-    fn first_count(&self) -> u64 {
-        self.0.first_count
-    }
-
-    /// MIDDLE fragments of the records.
-    #[getter]
-    fn middle_count(&self) -> u64 {
-        self.0.middle_count
-    }
-
-    /// LAST fragments of the records.
-    #[getter]
-    fn last_count(&self) -> u64 {
-        self.0.last_count
+        (self.record_count > 0).then(|| self.payload_len as f64 / self.record_count as f64)
     }
 
     /// Blocks of 32 KiB in the file, the last one whole or not; `None` if `file_len` is.
     #[getter]
     fn block_count(&self) -> Option<u64> {
-        self.0.block_count()
+        self.file_len.map(|len| len.div_ceil(BLOCK_LEN as u64))
     }
 
-    /// Bytes of trailers: at the ends of blocks, too few for a header.
+    /// The path, if the source was one; else `None`.
     #[getter]
-    fn trailer_len(&self) -> u64 {
-        self.0.trailer_len
+    fn path(&self) -> Option<&OsStr> {
+        self.path.0.as_deref().map(Path::as_os_str)
     }
 
-    /// Bytes that were not returned, for whatever reason: `verify` says which.
-    #[getter]
-    fn skipped_len(&self) -> u64 {
-        self.0.skipped_len
+    /// What a notebook shows: a table, in HTML.
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        html(slf, "of_stat")
     }
 
-    /// Bytes of these that are damage: in regions of `Severity.CORRUPTION`.
-    #[getter]
-    fn damaged_len(&self) -> u64 {
-        self.0.damaged_len
-    }
-
-    /// Bytes of the file; `None` if they are not known.
-    #[getter]
-    fn file_len(&self) -> Option<u64> {
-        self.0.file_len
-    }
-
-    /// How the records ended.
-    #[getter]
-    fn outcome(&self) -> Outcome {
-        Outcome::from(self.0.end)
-    }
-
-    /// The number of another log, if the whole file belongs to it; else `None`.
-    ///
-    /// The file's name, or `dialect`, has this log's number: the file was recycled and nothing has
-    /// been written to this log yet, or it was renamed or copied.
-    #[getter]
-    fn other_log_number(&self) -> Option<u32> {
-        self.0.other_log_number
+    fn __hash__(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        let lens = (self.payload_len, self.header_len, self.skipped_len, self.file_len);
+        (self.record_count, lens, self.outcome).hash(&mut hasher);
+        hasher.finish()
     }
 
     fn __repr__(&self) -> String {
-        let verbs::Stat {
+        let Stat {
             record_count,
             payload_len,
+            outcome,
             ..
-        } = self.0;
-        let outcome = self.outcome().__repr__();
+        } = self;
+        let outcome = outcome.__repr__();
         format!("<cordwood.Stat: record_count={record_count}, payload_len={payload_len}, outcome={outcome}>")
     }
 }
 
 /// The one bit that explains damage: flipped back, it makes the fragment's checksum right.
 ///
-/// `SkippedRegion.bit_flip` gives it.
+/// `SkippedRegion.bit_flip` gives it. The constructor takes the attributes as keywords.
 ///
 /// >>> with cordwood.open("example.log", "w") as writer:
 /// ...     _ = writer.append(b"one")
@@ -643,39 +896,67 @@ impl Stat {
 /// ...     _ = file.seek(7), file.write(b"O")
 /// >>> cordwood.verify("example.log").skipped[0].bit_flip
 /// BitFlip(offset=7, bit=5, part='payload')
-#[pyclass(frozen, module = "cordwood", eq, hash)]
+#[pyclass(frozen, module = "cordwood", eq, hash, from_py_object)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct BitFlip(pub(crate) cordwood::BitFlip);
+pub(crate) struct BitFlip {
+    offset: u64,
+    bit: u8,
+    part: &'static str,
+}
+
+impl From<cordwood::BitFlip> for BitFlip {
+    fn from(flip: cordwood::BitFlip) -> Self {
+        BitFlip {
+            offset: flip.offset,
+            bit: flip.bit,
+            part: flip.part.as_str(),
+        }
+    }
+}
 
 #[pymethods]
 impl BitFlip {
+    #[new]
+    #[pyo3(signature = (*, offset, bit, part))]
+    fn new(offset: u64, bit: u8, part: &str) -> PyResult<Self> {
+        if bit > 7 {
+            return Err(PyValueError::new_err(format!("bit must be from 0 to 7, not {bit}")));
+        }
+        let parts = ["checksum", "length", "kind", "log_number", "synced_offset", "payload"];
+        let part = static_name(&parts, part, "part of a fragment")?;
+        Ok(BitFlip { offset, bit, part })
+    }
+
     #[classattr]
     fn __match_args__() -> (&'static str, &'static str, &'static str) {
         ("offset", "bit", "part")
     }
 
+    fn __getnewargs_ex__<'py>(slf: &Bound<'py, Self>) -> PyResult<NewArgs<'py>> {
+        new_args(slf, &["offset", "bit", "part"])
+    }
+
     /// File offset of the byte.
     #[getter]
     fn offset(&self) -> u64 {
-        self.0.offset
+        self.offset
     }
 
     /// Which bit of it: 0 is the lowest, 7 the highest.
     #[getter]
     fn bit(&self) -> u8 {
-        self.0.bit
+        self.bit
     }
 
     /// What part of the fragment the byte belongs to.
     #[getter]
     fn part<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         static PART: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-        PART.import(py, "cordwood.types", "FragmentPart")?
-            .call1((self.0.part.as_str(),))
+        PART.import(py, "cordwood.types", "FragmentPart")?.call1((self.part,))
     }
 
     fn __repr__(&self) -> String {
-        let cordwood::BitFlip { offset, bit, part, .. } = self.0;
-        format!("BitFlip(offset={offset}, bit={bit}, part='{}')", part.as_str())
+        let BitFlip { offset, bit, part } = self;
+        format!("BitFlip(offset={offset}, bit={bit}, part='{part}')")
     }
 }

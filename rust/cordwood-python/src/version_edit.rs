@@ -6,10 +6,14 @@ use cordwood_payload::{self as payload, CustomField, Field, InternalKey, NewFile
 use pyo3::call::PyCallArgs;
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyTuple};
 
 use crate::error::payload_error;
 use crate::write_batch::kept;
+
+/// `repr` names so many fields.
+const SHOWN_MAX: usize = 8;
 
 /// The record of a MANIFEST of LevelDB or RocksDB: what changes in one version of the database.
 ///
@@ -35,6 +39,8 @@ use crate::write_batch::kept;
 #[pyclass(frozen, module = "cordwood.payload")]
 pub(crate) struct VersionEdit {
     record: Py<PyBytes>,
+    /// Made when they are asked for.
+    fields: PyOnceLock<Py<PyTuple>>,
 }
 
 impl VersionEdit {
@@ -51,6 +57,7 @@ impl VersionEdit {
     fn new(record: &Bound<'_, PyAny>) -> PyResult<Self> {
         let edit = VersionEdit {
             record: kept(record)?.unbind(),
+            fields: PyOnceLock::new(),
         };
         for field in edit.core(record.py()) {
             field?;
@@ -58,11 +65,22 @@ impl VersionEdit {
         Ok(edit)
     }
 
-    /// The fields, in the order in which they stand. Each use makes a new list.
+    fn __getnewargs__(&self, py: Python<'_>) -> (Py<PyBytes>,) {
+        (self.record.clone_ref(py),)
+    }
+
+    /// The fields, in the order in which they stand. They are made at the first use, and kept.
     #[getter]
-    fn fields<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        let module = Module(py.import("cordwood.payload.version_edit")?);
-        self.core(py).map(|field| module.field(&field?)).collect()
+    fn fields<'py>(&self, py: Python<'py>) -> PyResult<&Bound<'py, PyTuple>> {
+        let fields = self.fields.get_or_try_init(py, || {
+            let module = Module(py.import("cordwood.payload.version_edit")?);
+            let fields: Vec<_> = self
+                .core(py)
+                .map(|field| module.field(&field?))
+                .collect::<PyResult<_>>()?;
+            PyTuple::new(py, fields).map(Bound::unbind)
+        });
+        fields.map(|fields| fields.bind(py))
     }
 
     fn __iter__(slf: &Bound<'_, Self>) -> Fields {
@@ -108,11 +126,13 @@ impl VersionEdit {
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let kinds: Vec<&str> = self
-            .core(py)
-            .map(|field| Ok(field?.as_str()))
-            .collect::<PyResult<_>>()?;
-        Ok(format!("<cordwood.payload.VersionEdit: {}>", kinds.join(", ")))
+        let mut kinds = self.core(py).map(|field| Ok(field?.as_str()));
+        let shown: Vec<&str> = kinds.by_ref().take(SHOWN_MAX).collect::<PyResult<_>>()?;
+        let more = match kinds.count() {
+            0 => String::new(),
+            count => format!(", and {count} more"),
+        };
+        Ok(format!("<cordwood.payload.VersionEdit: {}{more}>", shown.join(", ")))
     }
 }
 

@@ -4,11 +4,12 @@ use cordwood_payload::{self as payload, Engine};
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use crate::error::payload_error;
 use crate::operation::Operation;
 use crate::source::bytes_of;
+use crate::value::NewArgs;
 
 /// The record of a write-ahead log of LevelDB, RocksDB or Pebble: operations that are one unit.
 ///
@@ -170,6 +171,12 @@ impl WriteBatch {
         }
     }
 
+    fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<NewArgs<'py>> {
+        let engine = PyDict::new(py);
+        engine.set_item(intern!(py, "engine"), self.engine())?;
+        Ok((PyTuple::new(py, [&self.record])?, engine))
+    }
+
     /// The record.
     fn __bytes__(&self, py: Python<'_>) -> Py<PyBytes> {
         self.record.clone_ref(py)
@@ -240,7 +247,7 @@ impl Operations {
 pub(crate) fn kept<'py>(record: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
     match record.cast::<PyBytes>() {
         Ok(bytes) => Ok(bytes.clone()),
-        Err(_) => Ok(PyBytes::new(record.py(), &bytes_of(record)?)),
+        Err(_) => Ok(PyBytes::new(record.py(), &bytes_of("record", record)?)),
     }
 }
 

@@ -11,15 +11,16 @@ use pyo3::exceptions::{PyResourceWarning, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
-use pyo3::types::{PyBytes, PyList};
+use pyo3::types::{PyByteArray, PyBytes, PyList, PyMemoryView, PyString};
 
 use crate::arguments::{name, number, optional_number, unknown_name};
 use crate::bytes::{KeptException, new_int};
 use crate::dialect::dialect_of;
-use crate::error::{opening_to_python, os_error, to_python};
+use crate::error::{closed, object_closed, opening_to_python, os_error, to_python};
 use crate::event::SkippedRegion;
 use crate::exclusive::Exclusive;
 use crate::source::{ObjectOutput, bytes_of, path_of, refuse_text};
+use crate::value::not_pickled;
 
 /// From so many bytes on that wait to be written, `append` releases the interpreter: the buffer is about to be written out.
 const DETACH_LEN: usize = (1 << 20) - BLOCK_LEN;
@@ -47,7 +48,7 @@ struct Object {
 
 impl Object {
     fn writer(&mut self) -> PyResult<&mut cordwood::Writer<ObjectOutput>> {
-        self.writer.as_mut().ok_or_else(closed)
+        self.writer.as_mut().ok_or_else(object_closed)
     }
 
     fn append(&mut self, py: Python<'_>, record: &[u8]) -> PyResult<u64> {
@@ -226,7 +227,7 @@ impl Writer {
     ///         writer can still be used. The record is not in the log if the write was undone; if
     ///         only the sync failed, it may be.
     ///     TypeError: `record` is not bytes-like.
-    ///     ValueError: The writer is closed.
+    ///     ClosedError: The writer is closed.
     ///     RecordTooLargeError: The record is longer than `record_len_max`. It is not in the log.
     ///     MemoryError: There is no memory for the record, and it is not in the log. Or only the
     ///         offset that is returned cannot be allocated: then the record is in the log, and
@@ -240,7 +241,7 @@ impl Writer {
         let py = record.py();
         let offset = match record.cast::<PyBytes>() {
             Ok(bytes) => self.append_bytes(py, bytes.as_bytes(), sync)?,
-            Err(_) => self.append_bytes(py, &bytes_of(record)?, sync)?,
+            Err(_) => self.append_bytes(py, &bytes_of("record", record)?, sync)?,
         };
         new_int(py, offset)
     }
@@ -255,8 +256,8 @@ impl Writer {
     ///
     /// Raises:
     ///     OSError: As for `append`.
-    ///     TypeError: A record is not bytes-like.
-    ///     ValueError: The writer is closed.
+    ///     TypeError: A record is not bytes-like, or `records` is one record, or a text.
+    ///     ClosedError: The writer is closed.
     ///     MemoryError: As for `append`.
     ///
     /// >>> with cordwood.open("example.log", "w") as writer:
@@ -265,6 +266,12 @@ impl Writer {
     #[pyo3(signature = (records, /))]
     fn extend(&self, records: &Bound<'_, PyAny>) -> PyResult<u64> {
         let py = records.py();
+        if is_one_record(records) {
+            let class = records.get_type().name()?;
+            return Err(PyTypeError::new_err(format!(
+                "records must be an iterable of records, not {class}: append(record) takes one record"
+            )));
+        }
         // What a list gives is known without asking it, which costs as much as a short record.
         match records.cast_exact::<PyList>() {
             Ok(list) => self.extend_from(py, list.iter().map(Ok)),
@@ -278,7 +285,7 @@ impl Writer {
     ///     The length in bytes: the file offset after the last record.
     ///
     /// Raises:
-    ///     ValueError: The writer is closed.
+    ///     ClosedError: The writer is closed.
     ///
     /// >>> with cordwood.open("example.log", "w") as writer:
     /// ...     writer.append(b"one"), writer.tell()
@@ -286,7 +293,7 @@ impl Writer {
     fn tell(&self, py: Python<'_>) -> PyResult<u64> {
         match &self.sink {
             Sink::File(log) => match status(py, log) {
-                LogStatus { is_closed: true, .. } => Err(closed()),
+                LogStatus { is_closed: true, .. } => Err(closed(py, "writer", self.path.as_deref())),
                 LogStatus { offset, .. } => Ok(offset),
             },
             Sink::Object(object) => Ok(self.asked(py, object)?.writer()?.offset()),
@@ -299,7 +306,7 @@ impl Writer {
     ///
     /// Raises:
     ///     OSError: As for `append`.
-    ///     ValueError: The writer is closed.
+    ///     ClosedError: The writer is closed.
     ///
     /// >>> with cordwood.open("example.log", "w", flush="close") as writer:
     /// ...     _ = writer.append(b"one")
@@ -326,7 +333,7 @@ impl Writer {
     ///     OSError: They may not be, and never will be: a failed sync cannot be repeated, so the
     ///         writer stays unusable.
     ///     io.UnsupportedOperation: The sink has no file descriptor.
-    ///     ValueError: The writer is closed.
+    ///     ClosedError: The writer is closed.
     ///
     /// >>> with cordwood.open("example.log", "w") as writer:
     /// ...     _ = writer.append(b"one")
@@ -473,6 +480,13 @@ impl Writer {
             Err(_) if had_failed && !exc_type.is_none() => Ok(()),
             closed => closed,
         }
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(not_pickled(
+            "Writer",
+            "one process writes a log; close it and pass the path, which mode 'a' appends to",
+        ))
     }
 
     fn __repr__(&self) -> String {
@@ -667,6 +681,14 @@ impl Writer {
 const NEEDS_A_PATH: &str = "flush, sync, sync_len, sync_interval and preallocate_len need a path: they are about a file on disk; \
      flush() and sync() work for an object";
 
+/// Whether this is one record, or a text: iterating over it would give numbers, or letters.
+fn is_one_record(records: &Bound<'_, PyAny>) -> bool {
+    records.is_instance_of::<PyBytes>()
+        || records.is_instance_of::<PyByteArray>()
+        || records.is_instance_of::<PyMemoryView>()
+        || records.is_instance_of::<PyString>()
+}
+
 /// Why a record was not appended to an object.
 #[cold]
 fn append_error(py: Python<'_>, error: io::Error) -> PyErr {
@@ -674,11 +696,6 @@ fn append_error(py: Python<'_>, error: io::Error) -> PyErr {
         Ok(error) => to_python(py, error, None),
         Err(error) => os_error(error, None),
     }
-}
-
-#[cold]
-fn closed() -> PyErr {
-    PyValueError::new_err("the writer is closed")
 }
 
 /// Another thread may have the log while it writes. The interpreter is only given up for that: whoever gives it up may wait for long to get it back.
@@ -765,7 +782,7 @@ impl<'py> Batch<'py> {
                 Ok(bytes) => bytes,
                 Err(other) => {
                     let other = other.into_inner();
-                    PyBytes::new(other.py(), &bytes_of(&other)?)
+                    PyBytes::new(other.py(), &bytes_of("a record", &other)?)
                 }
             };
             self.len += bytes.as_bytes().len();

@@ -1,0 +1,67 @@
+"""Reports as a notebook shows them. A module of its own, since only notebooks ask for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from html import escape
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cordwood._native import Report, Stat
+
+# Of a log with thousands of damaged regions, the first ones.
+_REGIONS_MAX = 10
+
+
+def of_report(report: Report) -> str:
+    """What `Report._repr_html_` returns."""
+    rows: list[tuple[str, object]] = [
+        ("dialect", report.dialect.name),
+        ("ok", report.ok),
+        ("outcome", f"{report.outcome.kind} at {report.outcome.offset:,}"),
+        ("record_count", report.record_count),
+        ("payload_len", report.payload_len),
+        ("file_len", report.file_len),
+        ("skipped_len", report.skipped_len),
+    ]
+    if report.not_kept:
+        rows.append(("not_kept", ", ".join(report.not_kept)))
+    html = _table(report.path or "Report", rows)
+    if report.skipped:
+        regions: list[tuple[object, ...]] = [
+            (region.offset, region.end_offset, region.reason, region.severity)
+            for region in report.skipped[:_REGIONS_MAX]
+        ]
+        html += _table("skipped", regions, ("offset", "end_offset", "reason", "severity"))
+        more = len(report.skipped) - len(regions)
+        html += f"<p>and {more:,} more</p>" if more else ""
+    return html
+
+
+def of_stat(stat: Stat) -> str:
+    """What `Stat._repr_html_` returns."""
+    names = (
+        *("record_count", "payload_len", "record_len_min", "record_len_mean", "record_len_max"),
+        *("full_count", "first_count", "middle_count", "last_count", "block_count"),
+        *("stored_len", "header_len", "trailer_len", "skipped_len", "damaged_len", "file_len"),
+    )
+    outcome = f"{stat.outcome.kind} at {stat.outcome.offset:,}"
+    rows: list[tuple[str, object]] = [("dialect", stat.dialect.name), ("outcome", outcome)]
+    return _table(stat.path or "Stat", [*rows, *((name, getattr(stat, name)) for name in names)])
+
+
+def _table(caption: str, rows: Iterable[tuple[object, ...]], head: Iterable[str] = ()) -> str:
+    """A path may have any characters, and bytes that are none: all that is shown is escaped."""
+    lines = [f"<caption>{escape(caption.encode(errors='backslashreplace').decode())}</caption>"]
+    if names := "".join(f"<th>{escape(name)}</th>" for name in head):
+        lines.append(f"<tr>{names}</tr>")
+    lines += ["<tr>" + "".join(f"<td>{escape(_text(value))}</td>" for value in row) + "</tr>" for row in rows]
+    return "<table>" + "".join(lines) + "</table>"
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.1f}" if isinstance(value, float) else str(value)

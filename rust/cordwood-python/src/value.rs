@@ -1,0 +1,48 @@
+//! What the classes of values have in common: they can be copied and pickled, and their
+//! representation is short.
+
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
+
+/// What `__getnewargs_ex__` returns: `pickle` and `copy` call the constructor with the attributes of
+/// these names as keywords.
+pub(crate) type NewArgs<'py> = (Bound<'py, PyTuple>, Bound<'py, PyDict>);
+
+/// The [`NewArgs`] of a value.
+pub(crate) fn new_args<'py>(value: &Bound<'py, PyAny>, names: &[&str]) -> PyResult<NewArgs<'py>> {
+    let py = value.py();
+    let keywords = PyDict::new(py);
+    for name in names {
+        // The same object for all values, which `pickle` writes once.
+        let name = PyString::intern(py, name);
+        keywords.set_item(&name, value.getattr(&name)?)?;
+    }
+    Ok((PyTuple::empty(py), keywords))
+}
+
+/// What `pickle` and `copy` raise for what has a file, a lock or a position.
+pub(crate) fn not_pickled(what: &str, instead: &str) -> PyErr {
+    PyTypeError::new_err(format!("a {what} cannot be pickled or copied: {instead}"))
+}
+
+/// The one of `names` that is equal to `name`; `what` says what has such names.
+pub(crate) fn static_name(names: &[&'static str], name: &str, what: &str) -> PyResult<&'static str> {
+    let found = names.iter().find(|known| **known == name);
+    found
+        .copied()
+        .ok_or_else(|| PyValueError::new_err(format!("there is no {what} '{name}'")))
+}
+
+/// More bytes than these are not shown in full.
+const SHOWN_MAX: usize = 64;
+
+/// How `repr` shows bytes that may be many.
+pub(crate) fn short_repr(py: Python<'_>, bytes: &[u8]) -> PyResult<String> {
+    let shown = |bytes| PyBytes::new(py, bytes).repr().map(|text| text.to_string());
+    if bytes.len() <= SHOWN_MAX {
+        return shown(bytes);
+    }
+    let first = shown(&bytes[..SHOWN_MAX / 2])?;
+    Ok(format!("<{} bytes: {first}...>", bytes.len()))
+}

@@ -1,0 +1,499 @@
+"""Values are values: each can be made with keywords, compared, hashed, copied, pickled and shown in one line.
+
+What has a file, a lock or a position is none, and says what to pass in its place.
+"""
+
+import copy
+import enum
+import io
+import os
+import pickle
+import pickletools
+from concurrent.futures import ProcessPoolExecutor
+from html.parser import HTMLParser
+from importlib import import_module
+from multiprocessing import get_context
+
+import pytest
+import reference
+
+import cordwood
+from cordwood import errors, payload, types
+from cordwood.payload import entity, version_edit
+
+MODULES = [
+    "cordwood",
+    "cordwood.errors",
+    "cordwood.payload",
+    "cordwood.payload.entity",
+    "cordwood.payload.version_edit",
+    "cordwood.payload.write_batch",
+    "cordwood.types",
+]
+PROTOCOLS = range(2, pickle.HIGHEST_PROTOCOL + 1)
+
+
+def public_classes():
+    found = {}
+    for module in map(import_module, MODULES):
+        own = [name for name, item in vars(module).items() if getattr(item, "__module__", None) == module.__name__]
+        for name in getattr(module, "__all__", own):
+            item = getattr(module, name)
+            if isinstance(item, type) and not name.startswith("_") and item.__module__.startswith("cordwood"):
+                found[name] = item
+    return found
+
+
+CLASSES = public_classes()
+
+# One of each, made as a user's test would make it.
+LEVELDB = cordwood.Dialect("leveldb")
+CLEAN = cordwood.Outcome(kind="clean", offset=20)
+FLIP = cordwood.BitFlip(offset=7, bit=5, part="payload")
+REGION = cordwood.SkippedRegion(
+    offset=0, end_offset=20, reason="checksum_mismatch", stored_crc=1, computed_crc=2, bit_flip=FLIP
+)
+KEY = version_edit.InternalKey(user_key=b"k", sequence=7, value_type=1)
+CUSTOM = version_edit.CustomField(kind=version_edit.CustomFieldKind.PATH_ID, tag=65, value=1)
+ENTITY = entity.Entity(
+    key=entity.Key(app="s~app", path=(("Task", 7),)),
+    properties={"n": 5},
+    meanings={},
+    unindexed=frozenset(),
+    other_fields=(),
+)
+VALUES = {
+    "BitFlip": FLIP,
+    "BlobFileAddition": version_edit.BlobFileAddition(
+        file_number=1, blob_count=2, blob_len=3, checksum_method=b"", checksum=b"", custom_fields=(CUSTOM,)
+    ),
+    "BlobFileGarbage": version_edit.BlobFileGarbage(file_number=1, blob_count=2, blob_len=3, custom_fields=()),
+    "CompactPointer": version_edit.CompactPointer(level=1, key=KEY),
+    "CustomField": CUSTOM,
+    "DeletedFile": version_edit.DeletedFile(level=1, file_number=5),
+    "Dialect": cordwood.Dialect("rocksdb", log_number=10),
+    "Entity": ENTITY,
+    "Field": version_edit.Field(kind=version_edit.FieldKind.LOG_NUMBER, tag=2, value=4),
+    "Fragment": cordwood.Fragment(
+        offset=0, end_offset=10, kind="full", type_byte=1, payload_len=3, stored_crc=1, computed_crc=2, reason="stale"
+    ),
+    "GeoPoint": entity.GeoPoint(latitude=1.5, longitude=2.5),
+    "InternalKey": KEY,
+    "Key": entity.Key(app="s~app", path=(("Task", None),), namespace="n", database="d"),
+    "NewFile": version_edit.NewFile(
+        level=1,
+        file_number=2,
+        file_len=3,
+        smallest=KEY,
+        largest=KEY,
+        smallest_sequence=None,
+        largest_sequence=None,
+        path_id=0,
+        custom_fields=(CUSTOM,),
+    ),
+    "NotYet": cordwood.NotYet(reason="idle", offset=10, file_len=20),
+    "Operation": payload.Operation("put", key=b"k", value=b"v", column_family=3, sequence=100),
+    "OtherField": entity.OtherField(message="Property", number=3, offset=4, data=b"d"),
+    "Outcome": CLEAN,
+    "Record": cordwood.Record(offset=0, end_offset=10, data=b"one", salvaged=True),
+    "Report": cordwood.Report(
+        dialect=LEVELDB,
+        record_count=2,
+        payload_len=6,
+        file_len=40,
+        outcome=CLEAN,
+        salvaged_count=1,
+        skipped=[REGION],
+        len_by_reason={"checksum_mismatch": 20, "torn_tail": 3},
+        other_log_number=9,
+        not_kept=["compression"],
+        path="some.log",
+    ),
+    "SkippedRegion": REGION,
+    "Split": cordwood.Split("some.log", 0, 10),
+    "Stat": cordwood.Stat(
+        dialect=LEVELDB,
+        record_count=2,
+        payload_len=6,
+        file_len=20,
+        outcome=CLEAN,
+        stored_len=6,
+        header_len=14,
+        record_len_min=3,
+        record_len_max=3,
+        full_count=2,
+        first_count=3,
+        middle_count=4,
+        last_count=5,
+        trailer_len=6,
+        skipped_len=7,
+        damaged_len=8,
+        other_log_number=9,
+        path="some.log",
+    ),
+    "User": entity.User(
+        email="a@b",
+        auth_domain="b",
+        nickname=None,
+        gaia_id=0,
+        obfuscated_gaia_id=None,
+        federated_identity=None,
+        federated_provider=None,
+    ),
+    "VersionEdit": payload.VersionEdit(record=b"\x02\x04\x06\x01\x05"),
+    "WalAddition": version_edit.WalAddition(log_number=3, synced_len=None),
+    "WriteBatch": payload.WriteBatch.build(7, [payload.Operation("delete", key=b"k")], engine="pebble"),
+}
+# A dictionary is among what it holds.
+NOT_HASHED = {"Entity"}
+
+WHERE = {"path": "some.log", "offset": 5}
+REGION_OF = {**WHERE, "length": 3, "reason": types.Reason.CHECKSUM_MISMATCH}
+ERRORS = {
+    "ClosedError": cordwood.ClosedError("text", path="some.log"),
+    "CordwoodError": cordwood.CordwoodError("text", **WHERE),
+    "CorruptionError": cordwood.CorruptionError("text", **REGION_OF, stored_crc=1, computed_crc=2),
+    "DialectError": cordwood.DialectError("text", path=None, format="gzip"),
+    "LogRotatedError": cordwood.LogRotatedError("text", **WHERE, file_len=7),
+    "LogTruncatedError": cordwood.LogTruncatedError("text", **WHERE, file_len=7),
+    "OtherLogError": cordwood.OtherLogError("text", path="some.log", log_number=7, other_log_number=8),
+    "PayloadError": errors.PayloadError("text", offset=1, length=2, reason=types.PayloadReason.TRUNCATED),
+    "RecordTooLargeError": cordwood.RecordTooLargeError("text", **REGION_OF),
+    "TornTailError": cordwood.TornTailError("text", **REGION_OF),
+}
+
+FILE = reference.encode([b"one", b"two" * 20_000])
+DAMAGED = FILE[:8] + b"X" + FILE[9:]
+
+
+# What has a file, a lock or a position; and what to pass in its place.
+HANDLES = {
+    "Reader": (cordwood.open, "pass the path, or a Split"),
+    "Writer": (lambda _: cordwood.Writer(io.BytesIO()), "pass the path"),
+    "Follower": (cordwood.follow, "pass the path and tell()"),
+    "RecordBatch": (lambda path: next(cordwood.open(path).record_batches()), "pass list(batch)"),
+}
+
+
+def test_each_public_class_is_among_them():
+    enums = {name for name, item in CLASSES.items() if issubclass(item, enum.Enum)}
+    assert len(enums) >= 8
+    assert CLASSES.keys() == VALUES.keys() | ERRORS.keys() | enums | HANDLES.keys()
+    for name, value in {**VALUES, **ERRORS}.items():
+        assert type(value) is CLASSES[name]
+
+
+# The values ------------------------------------------------------------------------------------
+
+
+def copies(value):
+    yield copy.copy(value)
+    yield copy.deepcopy(value)
+    for protocol in PROTOCOLS:
+        yield pickle.loads(pickle.dumps(value, protocol))  # noqa: S301 - our own
+
+
+def attributes(value):
+    """All that it says, which `==` may leave out: the sequence number of an operation."""
+    names = [name for name in dir(value) if not name.startswith("_")]
+    return {name: getattr(value, name) for name in names if not callable(getattr(value, name))}
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_a_copy_is_equal(name):
+    value = VALUES[name]
+    for other in copies(value):
+        assert type(other) is type(value)
+        assert other == value
+        assert not other != value  # noqa: SIM202 - `__ne__` is what is asked for
+        assert attributes(other) == attributes(value)
+        assert repr(other) == repr(value)
+        if name not in NOT_HASHED:
+            assert hash(other) == hash(value)
+            assert {value: 1}[other] == 1
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_it_differs_from_another(name):
+    value = VALUES[name]
+    assert value != object()
+    assert value != "text"
+    assert value is not None
+    assert [other for other in VALUES.values() if other == value] == [value]
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_it_cannot_be_changed(name):
+    value = VALUES[name]
+    for attribute in attributes(value):
+        with pytest.raises((AttributeError, TypeError)):
+            setattr(value, attribute, 1)
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_it_is_shown_in_one_short_line(name):
+    text = repr(VALUES[name])
+    assert type(VALUES[name]).__name__ in text
+    assert "\n" not in text
+    assert len(text) < 500
+
+
+@pytest.mark.parametrize("name", ["BitFlip", "Fragment", "NotYet", "Outcome", "Record", "SkippedRegion"])
+def test_what_is_shown_makes_it_anew(name):
+    """Of what stands in a log, all that fits."""
+    short = {"Fragment": "stored_crc", "SkippedRegion": "stored_crc"}
+    value = eval(repr(VALUES[name]), vars(cordwood))  # noqa: S307 - our own
+    assert (value == VALUES[name]) == (name not in short)
+    assert repr(value) == repr(VALUES[name])
+
+
+def test_long_data_is_not_shown():
+    record = cordwood.Record(offset=0, end_offset=1 << 20, data=bytes(1 << 20))
+    assert repr(record).startswith("Record(offset=0, end_offset=1048576, data=<1048576 bytes: b'\\x00")
+    assert len(repr(record)) < 300
+    operation = payload.Operation("put", key=b"k", value=bytes(1 << 20))
+    assert repr(operation).startswith("Operation('put', key=b'k', value=<1048576 bytes: b'")
+    assert len(repr(operation)) < 300
+    edit = payload.VersionEdit(b"\x02\x04" * 1000)
+    assert repr(edit).endswith("log_number, and 992 more>")
+    assert len(repr(edit)) < 300
+
+
+# What a log gives ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("file", [FILE, DAMAGED, FILE[:-1], FILE + b"\0" * 50_000, b""])
+def test_what_is_read_from_a_log_can_be_copied(file):
+    reader = cordwood.open(file, on_corruption="salvage")
+    values = [*reader.records(), *cordwood.fragments(file), *reader.skipped, reader.outcome]
+    values += [cordwood.verify(file), cordwood.stat(file), cordwood.verify(file, on_corruption="salvage")]
+    for value in values:
+        for other in copies(value):
+            assert other == value
+            assert hash(other) == hash(value)
+            assert attributes(other) == attributes(value)
+            assert str(other) == str(value)
+
+
+@pytest.mark.parametrize("reason", types.Reason)
+def test_a_region_of_each_reason(reason):
+    region = cordwood.SkippedRegion(offset=5, end_offset=6, reason=reason)
+    assert (region.reason, len(region)) == (reason, 1)
+    assert str(region).endswith("(1 byte at offset 5)")
+    assert cordwood.Fragment(offset=5, end_offset=6, kind="rest", reason=reason).severity == region.severity
+
+
+@pytest.mark.parametrize("kind", types.FragmentKind)
+def test_a_fragment_of_each_kind(kind):
+    fragment = cordwood.Fragment(offset=40_000, end_offset=40_001, kind=kind)
+    assert (fragment.kind, fragment.block, len(fragment)) == (kind, 1, 1)
+
+
+def test_the_other_names_that_there_are():
+    assert [cordwood.Outcome(kind=kind, offset=0).kind for kind in types.OutcomeKind] == list(types.OutcomeKind)
+    assert [cordwood.NotYet(reason=reason, offset=0, file_len=0).reason for reason in types.WaitReason] == list(
+        types.WaitReason
+    )
+    assert [cordwood.BitFlip(offset=0, bit=0, part=part).part for part in types.FragmentPart] == list(
+        types.FragmentPart
+    )
+
+
+def test_what_a_report_adds_up():
+    made = cordwood.Report(
+        dialect=LEVELDB,
+        record_count=0,
+        payload_len=0,
+        file_len=None,
+        outcome=CLEAN,
+        skipped=[REGION, cordwood.SkippedRegion(offset=20, end_offset=25, reason="torn_tail")],
+    )
+    assert made.len_by_reason == {"checksum_mismatch": 20, "torn_tail": 5}
+    assert made.len_by_severity == {"torn_tail": 5, "corruption": 20}
+    assert (made.ok, made.skipped_len) == (False, 25)
+    # More than is listed.
+    assert VALUES["Report"].skipped_len == 23
+
+
+def test_what_no_value_can_have():
+    with pytest.raises(ValueError, match="there is no reason 'none'"):
+        cordwood.SkippedRegion(offset=0, end_offset=1, reason="none")
+    with pytest.raises(ValueError, match="cannot end at 1, before its offset 2"):
+        cordwood.SkippedRegion(offset=2, end_offset=1, reason="stale")
+    with pytest.raises(TypeError, match="the reason 'stale' has no stored_crc"):
+        cordwood.SkippedRegion(offset=0, end_offset=1, reason="stale", stored_crc=1)
+    with pytest.raises(ValueError, match="there is no kind of fragment 'none'"):
+        cordwood.Fragment(offset=0, end_offset=1, kind="none")
+    with pytest.raises(ValueError, match="before its offset 2"):
+        cordwood.Fragment(offset=2, end_offset=1, kind="full")
+    with pytest.raises(ValueError, match="bit must be from 0 to 7, not 8"):
+        cordwood.BitFlip(offset=0, bit=8, part="length")
+    with pytest.raises(TypeError):
+        cordwood.Record(offset=0, end_offset=1, data="text")
+
+
+def test_a_tuple_is_made_once(tmp_path):
+    path = tmp_path / "some.log"
+    path.write_bytes(DAMAGED + bytes(10))
+    reader = cordwood.open(path, on_corruption="skip")
+    assert reader.skipped == ()
+    list(reader)
+    regions = reader.skipped
+    assert [region.offset for region in regions] == [0, cordwood.BLOCK_LEN, len(DAMAGED)]
+    assert reader.skipped is regions
+    reader.close()
+    assert reader.skipped is regions
+    report = cordwood.verify(path)
+    assert report.skipped is report.skipped
+    edit = VALUES["VersionEdit"]
+    assert edit.fields is edit.fields
+    assert isinstance(edit.fields, tuple)
+    with cordwood.follow(path, timeout=0, on_corruption="skip", retry_time=0, retry_polls=0) as follower:
+        assert follower.skipped == ()
+        list(follower)
+        assert follower.skipped is follower.skipped
+        assert follower.skipped[0].offset == 0
+
+
+def test_the_tuple_follows_the_reader():
+    one = reference.fragment(1, b"one")
+    blocks = [(one[:-1] + last).ljust(cordwood.BLOCK_LEN, b"\0") for last in (b"X", b"Y")]
+    reader = cordwood.open(b"".join(blocks) + one, on_corruption="raise")
+    for count in (1, 2):
+        with pytest.raises(cordwood.CorruptionError):
+            next(reader)
+        assert len(reader.skipped) == len(reader.skipped) == count
+    reader.seek(2 * cordwood.BLOCK_LEN)
+    assert reader.skipped == ()
+    assert next(reader) == b"one"
+
+
+def test_a_pool_of_processes_checks_a_folder(tmp_path):
+    paths = [tmp_path / "good.log", tmp_path / "bad.log"]
+    for path, file in zip(paths, (FILE, DAMAGED), strict=True):
+        path.write_bytes(file)
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        assert list(pool.map(cordwood.verify, paths)) == list(map(cordwood.verify, paths))
+        failed = pool.submit(cordwood.verify, tmp_path / "none.log")
+        with pytest.raises(FileNotFoundError):
+            failed.result()
+
+
+def test_the_names_of_attributes_are_pickled_once():
+    records = [cordwood.Record(offset=n, end_offset=n, data=b"") for n in range(10)]
+    names = [argument for _, argument, _ in pickletools.genops(pickle.dumps(records)) if argument == "end_offset"]
+    assert names == ["end_offset"]
+
+
+def test_the_path_makes_no_difference(tmp_path):
+    path = tmp_path / "some.log"
+    path.write_bytes(DAMAGED)
+    for verb in (cordwood.verify, cordwood.stat):
+        assert verb(path) == verb(DAMAGED)
+        assert hash(verb(path)) == hash(verb(DAMAGED))
+        assert (verb(path).path, verb(DAMAGED).path) == (str(path), None)
+    assert cordwood.salvage(path, tmp_path / "new.log").path == str(path)
+
+
+# What a notebook shows -------------------------------------------------------------------------
+
+
+class Table(HTMLParser):
+    """The texts of the cells and captions, and the tags that there are."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.open, self.tags, self.texts = [], set(), []
+        self.feed(html)
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        assert attrs == []
+        self.open.append(tag)
+        self.tags.add(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+
+TAGS = {"table", "caption", "tr", "td", "th", "p"}
+
+
+def test_a_notebook_shows_a_table(tmp_path):
+    path = tmp_path / "<b>&'\"<script>.log"
+    path.write_bytes(DAMAGED)
+    report = Table(cordwood.verify(path)._repr_html_())
+    assert report.tags == TAGS - {"p"}
+    assert report.texts[0] == str(path)
+    assert report.texts[report.texts.index("ok") + 1] == "no"
+    assert report.texts[-4:] == ["32,768", "60,024", "missing_start", "corruption"]
+    stat = Table(cordwood.stat(path)._repr_html_())
+    assert stat.texts[0] == str(path)
+    assert stat.texts[stat.texts.index("record_count") + 1] == "0"
+    assert stat.tags == {"table", "caption", "tr", "td"}
+    saved = Table(cordwood.salvage(path, tmp_path / "new.log")._repr_html_())
+    assert saved.texts[0] == str(path)
+
+
+def test_a_notebook_shows_a_table_of_what_has_no_path():
+    assert Table(cordwood.verify(FILE)._repr_html_()).texts[0] == "Report"
+    strange = cordwood.Stat(
+        dialect=LEVELDB, record_count=0, payload_len=0, file_len=0, outcome=CLEAN, path=os.fsdecode(b"\xff.log")
+    )
+    assert Table(strange._repr_html_()).texts[0] == "\\udcff.log"
+    assert Table(cordwood.stat(b"")._repr_html_()).texts[0] == "Stat"
+    made = cordwood.Report(
+        dialect=LEVELDB,
+        record_count=0,
+        payload_len=0,
+        file_len=None,
+        outcome=CLEAN,
+        skipped=[REGION] * 1234,
+        not_kept=["<i>"],
+        path="<\n>",
+    )
+    shown = Table(made._repr_html_())
+    assert shown.tags == TAGS
+    assert shown.texts[-1] == "and 1,224 more"
+    assert {"<i>", "<\n>"} < set(shown.texts)
+
+
+# The errors ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_an_error_keeps_all_that_it_says(name):
+    error = ERRORS[name]
+    error.__notes__ = ["a note"]
+    for other in copies(error):
+        assert type(other) is type(error)
+        assert (other.args, vars(other), str(other)) == (error.args, vars(error), str(error))
+        assert "\n" not in repr(other)
+
+
+@pytest.mark.parametrize("name", [name for name, item in CLASSES.items() if issubclass(item, enum.Enum)])
+def test_a_member_of_an_enum_is_itself(name):
+    for member in CLASSES[name]:
+        assert [other is member for other in copies(member)] == [True] * (2 + len(PROTOCOLS))
+        assert member == str(member)
+
+
+# What is no value ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", HANDLES)
+def test_what_is_no_value_says_what_to_pass(name, tmp_path):
+    (tmp_path / "some.log").write_bytes(FILE)
+    make, instead = HANDLES[name]
+    handle = make(tmp_path / "some.log")
+    attempts = [copy.copy, copy.deepcopy, *(lambda value, p=p: pickle.dumps(value, p) for p in range(6))]
+    for attempt in attempts:
+        with pytest.raises(TypeError) as raised:
+            attempt(handle)
+        assert str(raised.value).startswith(f"a {name} cannot be pickled or copied: ")
+        assert instead in str(raised.value)
+    if name != "RecordBatch":
+        handle.close()

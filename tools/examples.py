@@ -1,0 +1,32 @@
+"""Writes the Python examples of README and of each page to a folder, for the type checkers: `make types`."""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+
+# What their examples import has no types.
+UNTYPED = {"docs/guides/tables.md": "pyarrow", "docs/wandb.md": "wandb.proto"}
+
+
+def main(folder: Path) -> None:
+    """A module for each page: an example continues where the one before it ended."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.glob("*.py"):
+        old.unlink()
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    for page in pages:
+        if page.relative_to(ROOT).as_posix() in UNTYPED:
+            continue
+        examples = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+        if examples:
+            name = page.relative_to(ROOT).with_suffix("").as_posix().replace("/", "_").replace("-", "_")
+            (folder / f"{name}.py").write_text("\n".join(examples), encoding="utf-8")
+    settings = {"typeCheckingMode": "strict", "pythonVersion": "3.11"}
+    (folder / "pyrightconfig.json").write_text(json.dumps(settings), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
