@@ -79,8 +79,8 @@ class Scanner:
         dialect = dialects[0]
         with contextlib.suppress(cordwood.DialectError):  # Whoever reads on behind a wrong header means this one.
             detected = cordwood.detect(_Whole(file))
-            if detected is not None and detected.name in dialects:
-                dialect = detected.name
+            if detected is not None and detected.dialect in dialects:
+                dialect = detected.dialect
         self.reader = cordwood.Reader(_Whole(file), dialect=dialect, on_corruption="salvage")
         self._records: Iterator[cordwood.Record] = self.reader.records()
         self.seek(offset)

@@ -47,7 +47,8 @@ pub(crate) fn to_python(py: Python<'_>, error: cordwood::Error, path: Option<&Pa
         }
         cordwood::Error::Foreign { foreign, .. } => dialect_error(py, message, path, foreign.name()),
         cordwood::Error::WrongDialect { found, .. } => dialect_error(py, message, path, found),
-        cordwood::Error::NeverAppended { dialect, .. } => dialect_error(py, message, path, dialect.name()),
+        cordwood::Error::NeverAppended { format, .. } => dialect_error(py, message, path, format.dialect.name()),
+        cordwood::Error::Unsupported { .. } => PyValueError::new_err(with_path(message, path)),
         cordwood::Error::Forked { .. } => PyOSError::new_err(with_path(message, path)),
         cordwood::Error::OtherLog {
             log_number,

@@ -16,7 +16,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
 
 use crate::arguments::{name, number, optional_number, unknown_name};
-use crate::dialect::{Dialect, dialect_of};
+use crate::dialect::{compression_name, named};
 use crate::error::{os_error, to_python};
 use crate::event::{Outcome, SkippedRegion, listed, reason_object, severity_object};
 use crate::reader::threads_of;
@@ -150,6 +150,8 @@ fn on_corruption_of(name: &str) -> PyResult<OnCorruption> {
 ///         number. An object with `read` is read by one thread, and so is anything under the
 ///         policy `"stop"` and a log with log numbers. Default: 1.
 ///     dialect: As for `Reader`. Default: `None`.
+///     log_number: As for `Reader`. Default: `None`.
+///     compression: As for `Reader`. Default: `None`.
 ///     on_corruption: Continue after damage at the next block (`"skip"`), end there (`"stop"`),
 ///         or search for valid records in the same block (`"salvage"`). Default: `"skip"`.
 ///     start: As for `Reader`: a file offset in bytes. Default: 0.
@@ -176,7 +178,7 @@ fn on_corruption_of(name: &str) -> PyResult<OnCorruption> {
 /// (True, 2, 6, 20)
 #[pyfunction]
 #[pyo3(signature = (
-    source, *, threads = 1, dialect = None, on_corruption = "skip", start = 0, end = None, verify_checksums = true,
+    source, *, threads = 1, dialect = None, log_number = None, compression = None, on_corruption = "skip", start = 0, end = None, verify_checksums = true,
     record_len_max = 1_073_741_824, progress = None
 ))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of the Python function")]
@@ -184,6 +186,8 @@ pub(crate) fn verify(
     source: &Bound<'_, PyAny>,
     #[pyo3(from_py_with = number)] threads: usize,
     dialect: Option<&Bound<'_, PyAny>>,
+    log_number: Option<u32>,
+    compression: Option<&Bound<'_, PyAny>>,
     #[pyo3(from_py_with = on_corruption_name)] on_corruption: &str,
     #[pyo3(from_py_with = number)] start: u64,
     #[pyo3(from_py_with = optional_number)] end: Option<u64>,
@@ -198,7 +202,7 @@ pub(crate) fn verify(
         .with_range(start, end)
         .with_verify_checksums(verify_checksums)
         .with_record_len_max(record_len_max);
-    options.dialect = dialect_of(dialect)?;
+    (options.dialect, options.log_number, options.compression) = named(dialect, log_number, compression)?;
     let watch = Watch::new(progress);
     let (readers, path) = readers(source, options, threads, &watch)?;
     let report = watch.run(py, readers.len(), || verbs::verify_ranges(readers))?;
@@ -226,15 +230,15 @@ fn readers(
     } = open_reader(source, options)?;
     let path = whole.path().map(Path::to_owned);
     if threads > NonZeroUsize::MIN && options.dialect.is_none() {
-        let dialect = py.detach(|| whole.dialect());
-        options.dialect = Some(dialect.map_err(|error| to_python(py, error, path.as_deref()))?);
+        let format = py.detach(|| whole.format());
+        options = options.with_format(format.map_err(|error| to_python(py, error, path.as_deref()))?);
     }
     let ranges = verbs::split_ranges(&options, whole.file_len(), threads);
     let Some(another) = another.filter(|_| ranges.len() > 1) else {
         return Ok((vec![whole.map_source(|source| watched(source, watch))], path));
     };
-    let dialect = whole.dialect();
-    let dialect = dialect.map_err(|error| to_python(py, error, path.as_deref()))?;
+    let format = whole.format();
+    let dialect = format.map_err(|error| to_python(py, error, path.as_deref()))?.dialect;
     let part = |range: ReadOptions| {
         let input = another.another().ok_or(io::ErrorKind::Unsupported)?;
         let source = source_at(input, dialect.block_begin(range.start))?;
@@ -256,6 +260,8 @@ fn readers(
 ///         dialect, its log number, what the engine wrote for itself. RocksDB and Pebble look
 ///         for the number of a log in the name of its file.
 ///     dialect: As for `Reader`. Default: `None`.
+///     log_number: As for `Reader`. Default: `None`.
+///     compression: As for `Reader`. Default: `None`.
 ///     record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
 ///     progress: As for `verify`. Default: `None`.
 ///
@@ -268,7 +274,7 @@ fn readers(
 ///     OSError: The source cannot be opened or read, the new log cannot be written, or
 ///         `destination` has the name of another log than the one whose number the records
 ///         carry.
-///     OtherLogError: All of `source` belongs to another log than its name or `dialect` says.
+///     OtherLogError: All of `source` belongs to another log than its name or `log_number` says.
 ///         Nothing is written.
 ///     TypeError: `source` is nothing that `Reader` takes, or `destination` is no path.
 ///     ValueError: There is no such dialect.
@@ -284,11 +290,13 @@ fn readers(
 /// >>> list(cordwood.Reader("clean.log"))
 /// [b'one', b'three']
 #[pyfunction]
-#[pyo3(signature = (source, destination, *, dialect = None, record_len_max = 1_073_741_824, progress = None))]
+#[pyo3(signature = (source, destination, *, dialect = None, log_number = None, compression = None, record_len_max = 1_073_741_824, progress = None))]
 pub(crate) fn salvage(
     source: &Bound<'_, PyAny>,
     destination: &Bound<'_, PyAny>,
     dialect: Option<&Bound<'_, PyAny>>,
+    log_number: Option<u32>,
+    compression: Option<&Bound<'_, PyAny>>,
     #[pyo3(from_py_with = number)] record_len_max: u64,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Report> {
@@ -300,7 +308,7 @@ pub(crate) fn salvage(
         )));
     };
     let mut options = ReadOptions::default().with_record_len_max(record_len_max);
-    options.dialect = dialect_of(dialect)?;
+    (options.dialect, options.log_number, options.compression) = named(dialect, log_number, compression)?;
     let Opened { source, path, .. } = open(source, 0)?;
     let watch = Watch::new(progress);
     let source = watched(source, &watch);
@@ -323,6 +331,8 @@ pub(crate) fn salvage(
 ///     source: What `Reader` takes.
 ///     threads: As for `verify`. Default: 1.
 ///     dialect: As for `Reader`. Default: `None`.
+///     log_number: As for `Reader`. Default: `None`.
+///     compression: As for `Reader`. Default: `None`.
 ///     on_corruption: As for `verify`. Default: `"skip"`.
 ///     verify_checksums: As for `Reader`. Default: `True`.
 ///     record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
@@ -345,13 +355,15 @@ pub(crate) fn salvage(
 /// (2, 60000, 1, 1)
 #[pyfunction]
 #[pyo3(signature = (
-    source, *, threads = 1, dialect = None, on_corruption = "skip", verify_checksums = true,
+    source, *, threads = 1, dialect = None, log_number = None, compression = None, on_corruption = "skip", verify_checksums = true,
     record_len_max = 1_073_741_824, progress = None
 ))]
 pub(crate) fn stat(
     source: &Bound<'_, PyAny>,
     #[pyo3(from_py_with = number)] threads: usize,
     dialect: Option<&Bound<'_, PyAny>>,
+    log_number: Option<u32>,
+    compression: Option<&Bound<'_, PyAny>>,
     #[pyo3(from_py_with = on_corruption_name)] on_corruption: &str,
     verify_checksums: bool,
     #[pyo3(from_py_with = number)] record_len_max: u64,
@@ -362,7 +374,7 @@ pub(crate) fn stat(
         .with_on_corruption(on_corruption_of(on_corruption)?)
         .with_verify_checksums(verify_checksums)
         .with_record_len_max(record_len_max);
-    options.dialect = dialect_of(dialect)?;
+    (options.dialect, options.log_number, options.compression) = named(dialect, log_number, compression)?;
     let watch = Watch::new(progress);
     let (readers, path) = readers(source, options, threads, &watch)?;
     let stat = watch.run(py, readers.len(), || verbs::stat_ranges(readers))?;
@@ -382,10 +394,22 @@ pub(crate) struct Report(verbs::Report);
 
 #[pymethods]
 impl Report {
-    /// How the log is laid out, with its log number if it has one.
+    /// The dialect of the log, such as `"leveldb"`.
     #[getter]
-    fn dialect(&self) -> Dialect {
-        Dialect(self.0.dialect)
+    fn dialect(&self) -> &'static str {
+        self.0.format.dialect.name()
+    }
+
+    /// The number of the log; `None` where the dialect has none or it is not known.
+    #[getter]
+    fn log_number(&self) -> Option<u32> {
+        self.0.format.log_number
+    }
+
+    /// How each record is compressed: `"zstd"`; `None`: not at all.
+    #[getter]
+    fn compression(&self) -> Option<&'static str> {
+        compression_name(self.0.format)
     }
 
     /// Whether no damage was found: no region of severity `"corruption"`. A torn tail is no damage.
@@ -468,7 +492,7 @@ impl Report {
 
     /// The number of another log, if the whole file belongs to it; else `None`.
     ///
-    /// The file's name, or `dialect`, has this log's number: the file was recycled and nothing has
+    /// The file's name, or `log_number`, has this log's number: the file was recycled and nothing has
     /// been written to this log yet, or it was renamed or copied.
     #[getter]
     fn other_log_number(&self) -> Option<u32> {
@@ -517,10 +541,22 @@ pub(crate) struct Stat(verbs::Stat);
 
 #[pymethods]
 impl Stat {
-    /// How the log is laid out, with its log number if it has one.
+    /// The dialect of the log, such as `"leveldb"`.
     #[getter]
-    fn dialect(&self) -> Dialect {
-        Dialect(self.0.dialect)
+    fn dialect(&self) -> &'static str {
+        self.0.format.dialect.name()
+    }
+
+    /// The number of the log; `None` where the dialect has none or it is not known.
+    #[getter]
+    fn log_number(&self) -> Option<u32> {
+        self.0.format.log_number
+    }
+
+    /// How each record is compressed: `"zstd"`; `None`: not at all.
+    #[getter]
+    fn compression(&self) -> Option<&'static str> {
+        compression_name(self.0.format)
     }
 
     /// Records that were returned.
@@ -615,7 +651,7 @@ impl Stat {
 
     /// The number of another log, if the whole file belongs to it; else `None`.
     ///
-    /// The file's name, or `dialect`, has this log's number: the file was recycled and nothing has
+    /// The file's name, or `log_number`, has this log's number: the file was recycled and nothing has
     /// been written to this log yet, or it was renamed or copied.
     #[getter]
     fn other_log_number(&self) -> Option<u32> {
