@@ -377,6 +377,46 @@ class Reader:
             OSError: The source cannot be read.
             ValueError: The reader is closed.
         """
+    def tell(self) -> int:
+        """The file offset after what has been returned or skipped so far: `seek` continues from there.
+
+        A torn tail is not passed: once it is whole, it can be read from there.
+
+        Returns:
+            The offset in bytes.
+
+        Raises:
+            ValueError: The reader is closed.
+
+        >>> with cordwood.open("example.log", "w") as writer:
+        ...     writer.extend([b"one", b"two"])
+        2
+        >>> with cordwood.open("example.log") as reader:
+        ...     next(reader), reader.tell()
+        (b'one', 10)
+        """
+    def seek(self, offset: int, /) -> None:
+        """Goes to a file offset: `Record.offset`, `Record.end_offset` or what `tell` returned.
+
+        At any other offset, what is found is reported as damage. `skipped` and `outcome` begin anew,
+        and the range's `start` is now here.
+
+        Args:
+            offset: The file offset, in bytes.
+
+        Raises:
+            io.UnsupportedOperation: The source cannot seek.
+            OSError: Seeking failed.
+            ValueError: The reader is closed, or `offset` is negative or has more than 64 bits.
+
+        >>> with cordwood.open("example.log", "w") as writer:
+        ...     writer.extend([b"one", b"two"])
+        2
+        >>> with cordwood.open("example.log") as reader:
+        ...     reader.seek(10)
+        ...     list(reader)
+        [b'two']
+        """
     @property
     def skipped(self) -> list[SkippedRegion]:
         """What was not returned so far, in the order of the offsets: the first 100,000 regions.

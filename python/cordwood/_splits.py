@@ -88,7 +88,7 @@ def plan_splits(
     split_len += -split_len % BLOCK_LEN
     # Refuses what no reader of the splits would take.
     Reader(b"", dialect=dialect, log_number=log_number, compression=compression).close()
-    named = None if dialect in (None, "auto") else dialect
+    named = None if dialect == "auto" else dialect
     splits: list[Split] = []
     for source in sources:
         path = fspath(source)
