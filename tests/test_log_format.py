@@ -156,6 +156,13 @@ def test_a_number_of_a_log_in_which_a_dialect_without_numbers_is_detected(tmp_pa
             cordwood.open(path, **options)  # type: ignore[call-overload]  # It is what is tried.
 
 
+@pytest.mark.parametrize("content", [bytes(1 << 20), reference.encode([bytes(100)] * 10_000)], ids=["zeros", "log"])
+def test_detection_reads_three_blocks_at_most(content: bytes) -> None:
+    file = io.BytesIO(content)
+    cordwood.detect(file)
+    assert file.tell() <= 98_304
+
+
 # Splits ----------------------------------------------------------------------------------------
 
 

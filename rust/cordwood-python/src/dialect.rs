@@ -1,6 +1,8 @@
 //! The options that say which log it is, and the function `detect`.
 
-use cordwood::{Compression, LogFormat, ReadOptions};
+use std::io::Read;
+
+use cordwood::{Compression, DETECT_LEN, LogFormat, ReadOptions};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -88,7 +90,9 @@ pub(crate) fn compression_name(format: LogFormat) -> Option<&'static str> {
 pub(crate) fn detect<'py>(source: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     static LOG_FORMAT: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     let py = source.py();
-    let OpenedReader { mut reader, .. } = open_reader(source, ReadOptions::default())?;
+    let OpenedReader { reader, .. } = open_reader(source, ReadOptions::default())?;
+    // A reader reads more at a time.
+    let mut reader = reader.map_source(|source| source.map(|input| input.take(DETECT_LEN as u64)));
     let detected = py.detach(|| reader.detect());
     let path = reader.path();
     let Some(format) = detected.map_err(|error| to_python(py, error, path))? else {

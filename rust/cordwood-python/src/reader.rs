@@ -548,6 +548,7 @@ impl Reader {
         source, *, dialect = None, log_number = None, compression = None, on_corruption = "raise", start = 0, end = None, verify_checksums = true,
         record_len_max = 1_073_741_824
     ))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of the Python class")]
     fn new(
         source: &Bound<'_, PyAny>,
         dialect: Option<&Bound<'_, PyAny>>,

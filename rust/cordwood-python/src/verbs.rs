@@ -358,6 +358,7 @@ pub(crate) fn salvage(
     source, *, threads = 1, dialect = None, log_number = None, compression = None, on_corruption = "skip", verify_checksums = true,
     record_len_max = 1_073_741_824, progress = None
 ))]
+#[expect(clippy::too_many_arguments, reason = "keyword arguments of the Python function")]
 pub(crate) fn stat(
     source: &Bound<'_, PyAny>,
     #[pyo3(from_py_with = number)] threads: usize,
