@@ -16,7 +16,8 @@ from support import PAYLOAD
 import cordwood
 
 POLICIES = ["refuse", "truncate", "pad"]
-NUMBERED = cordwood.Dialect("recyclable", log_number=7)
+NUMBERED = {"dialect": "recyclable", "log_number": 7}
+COMPRESSED = {"dialect": "rocksdb", "compression": "zstd"}
 
 
 @pytest.fixture
@@ -25,7 +26,8 @@ def path(tmp_path):
 
 
 def make(path, dialect, records):
-    with cordwood.open(path, "w", dialect=dialect) as writer:
+    options = dialect if isinstance(dialect, dict) else {"dialect": dialect}
+    with cordwood.open(path, "w", **options) as writer:
         writer.extend(records)
     return path.read_bytes()
 
@@ -89,11 +91,11 @@ def test_a_named_dialect_that_is_not_the_files_is_refused_by_name(path, dialect,
 
 
 NEVER_APPENDED = {
-    "pebble": cordwood.Dialect("pebble", log_number=7),
-    "recyclable": cordwood.Dialect("recyclable", log_number=7),
-    "rocksdb": cordwood.Dialect("rocksdb", log_number=7),
-    "zstd": cordwood.Dialect("rocksdb", zstd=True),
-    "zstd and log number": cordwood.Dialect("rocksdb", log_number=7, zstd=True),
+    "pebble": {"dialect": "pebble", "log_number": 7},
+    "recyclable": NUMBERED,
+    "rocksdb": {"dialect": "rocksdb", "log_number": 7},
+    "zstd": COMPRESSED,
+    "zstd and log number": {"dialect": "rocksdb", "log_number": 7, "compression": "zstd"},
 }
 
 
@@ -106,14 +108,14 @@ def test_a_log_that_its_engine_never_appends_to(path, name, records, named, on_t
     dialect = NEVER_APPENDED[name]
     before = make(path, dialect, records)
     with pytest.raises((cordwood.DialectError, ValueError), match=r"never appended to.*a new log"):
-        cordwood.open(path, "a", on_torn_tail=on_torn_tail, **({"dialect": dialect} if named else {})).close()
+        cordwood.open(path, "a", on_torn_tail=on_torn_tail, **(dialect if named else {})).close()
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize("dialect", [NUMBERED, cordwood.Dialect("rocksdb", zstd=True)], ids=str)
+@pytest.mark.parametrize("dialect", [NUMBERED, COMPRESSED], ids=["log number", "zstd"])
 def test_what_is_refused_makes_no_file(path, dialect):
     with pytest.raises((cordwood.DialectError, ValueError), match=r"never appended to.*a new log") as caught:
-        cordwood.open(path, "a", dialect=dialect).close()
+        cordwood.open(path, "a", **dialect).close()
     assert ("log number" in str(caught.value)) == (dialect == NUMBERED)
     assert not path.exists()
 
@@ -218,7 +220,7 @@ def test_what_is_appended_is_read(path):
         assert list(cordwood.open(path, on_corruption="skip"))[-1:] == [b"what is appended"], name
 
 
-@pytest.mark.parametrize("dialect", ["wandb", cordwood.Dialect("pebble", log_number=3)], ids=str)
+@pytest.mark.parametrize("dialect", ["wandb", {"dialect": "pebble", "log_number": 3}], ids=["wandb", "pebble"])
 @pytest.mark.parametrize("on_torn_tail", ["truncate", "pad"])
 def test_the_command_line_does_the_same(path, dialect, on_torn_tail):
     before = make(path, dialect, WITH_ZEROS)

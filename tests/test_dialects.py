@@ -75,7 +75,7 @@ def test_a_plain_log_of_rocksdb(tmp_path):
     database.close()
     with cordwood.open(log) as reader:
         # Without recycling and compression, it is what LevelDB writes.
-        assert reader.dialect == cordwood.Dialect("leveldb")
+        assert reader.dialect == "leveldb"
         assert puts_in(reader) == expected_puts(RECORDS)
         assert (reader.skipped, reader.outcome.kind) == ((), "clean")
 
@@ -93,7 +93,7 @@ def test_a_recycled_log_of_rocksdb(tmp_path):
     database.close()
     with cordwood.open(copy) as reader:
         assert puts_in(reader) == expected_puts(values)
-        assert (reader.dialect.name, reader.dialect.log_number) == ("recyclable", int(log.stem))
+        assert (reader.dialect, reader.log_number) == ("recyclable", int(log.stem))
         [*_, stale] = reader.skipped
         assert (stale.reason, stale.severity, stale.end_offset) == ("stale", "info", Path(copy).stat().st_size)
         assert reader.outcome.kind == "clean"
@@ -101,8 +101,8 @@ def test_a_recycled_log_of_rocksdb(tmp_path):
     renamed = shutil.copy(copy, tmp_path / "renamed")
     assert puts_in(cordwood.open(renamed)) == expected_puts(values)
     # With the number of the older log, nothing of this one is believed.
-    older = cordwood.Dialect("rocksdb", log_number=int(log.stem) - 1)
-    with cordwood.open(renamed, dialect=older, on_corruption="skip") as reader:
+    older = int(log.stem) - 1
+    with cordwood.open(renamed, dialect="rocksdb", log_number=older, on_corruption="skip") as reader:
         assert not any(record in map(bytes, reader) for record in RECORDS[:1] if record)
 
 
@@ -120,7 +120,7 @@ def test_a_compressed_log_of_rocksdb(tmp_path):
     database.close()
     with cordwood.open(log) as reader:
         found = puts_in(reader)
-        assert (reader.dialect.name, reader.dialect.zstd, reader.outcome.kind) == ("rocksdb", True, "clean")
+        assert (reader.dialect, reader.compression, reader.outcome.kind) == ("rocksdb", "zstd", "clean")
         assert [region.reason for region in reader.skipped] == ["metadata"]
         # The record that says how all others are compressed comes before them again.
         reader.seek(0)
@@ -134,12 +134,12 @@ def test_rocksdb_opens_a_log_of_cordwood(tmp_path, kind):
     folder = tmp_path / "db"
     Rdict(str(folder), options_of_rocksdb()).close()
     log = the_log_of(folder)
-    dialect = {
-        "plain": cordwood.Dialect("leveldb"),
-        "recyclable": cordwood.Dialect("rocksdb", log_number=int(log.stem)),
-        "zstd": cordwood.Dialect("rocksdb", zstd=True),
+    options = {
+        "plain": {"dialect": "leveldb"},
+        "recyclable": {"dialect": "rocksdb", "log_number": int(log.stem)},
+        "zstd": {"dialect": "rocksdb", "compression": "zstd"},
     }[kind]
-    with cordwood.open(log, "w", dialect=dialect) as writer:
+    with cordwood.open(log, "w", **options) as writer:
         for index, value in enumerate(RECORDS):
             writer.append(write_batch(index + 1, [(PUT, key_of(index), value)]))
     database = Rdict(str(folder), options_of_rocksdb())
@@ -155,7 +155,7 @@ def test_a_manifest_of_rocksdb(tmp_path):
     [manifest] = (tmp_path / "db").glob("MANIFEST-*")
     with cordwood.open(manifest) as reader:
         assert len(list(reader)) > 1
-        assert (reader.dialect.name, reader.skipped) == ("leveldb", ())
+        assert (reader.dialect, reader.skipped) == ("leveldb", ())
 
 
 # W&B -------------------------------------------------------------------------------------------
@@ -179,7 +179,7 @@ def test_a_file_of_wandb(tmp_path):
         store._write_data(record)  # noqa: SLF001 - `write` takes only protobufs
     store.close()
     with cordwood.open(path) as reader:
-        assert reader.dialect == cordwood.Dialect("wandb")
+        assert reader.dialect == "wandb"
         assert list(reader) == RECORDS
         assert [region.reason for region in reader.skipped] == ["file_header"]
         assert reader.outcome.kind == "clean"
@@ -221,7 +221,7 @@ def test_an_offline_run_of_wandb(tmp_path):
     [path] = tmp_path.glob("wandb/offline-run-*/*.wandb")
     with cordwood.open(path) as reader:
         records = list(reader)
-        assert (reader.dialect.name, reader.outcome.kind) == ("wandb", "clean")
+        assert (reader.dialect, reader.outcome.kind) == ("wandb", "clean")
     assert records == scan_wandb(path)
     assert len(records) > 20
 
@@ -242,7 +242,7 @@ def test_a_file_of_swanlab(name, tmp_path):
         store.write(record)
     store.close()
     with cordwood.open(path) as reader:
-        assert reader.dialect == cordwood.Dialect("swanlab")
+        assert reader.dialect == "swanlab"
         assert list(reader) == records
     with cordwood.open(tmp_path / "copy", "x", dialect="swanlab") as writer:
         writer.extend(records)
@@ -258,23 +258,23 @@ def test_a_file_of_swanlab(name, tmp_path):
 
 
 def test_pebble_closes_its_logs(tmp_path):
-    dialect = cordwood.Dialect("pebble", log_number=7)
+    own = {"dialect": "pebble", "log_number": 7}
     for sink in [tmp_path / "000007.log", io.BytesIO()]:
-        with cordwood.open(sink, "x", dialect=dialect) as writer:
+        with cordwood.open(sink, "x", **own) as writer:
             writer.extend(RECORDS)
         source = sink.getvalue() if isinstance(sink, io.BytesIO) else sink
         with cordwood.open(source) as reader:
             assert list(reader) == RECORDS
             # Until its trailer, nothing tells such a log from one of RocksDB.
-            assert reader.dialect == cordwood.Dialect("recyclable", log_number=7)
+            assert (reader.dialect, reader.log_number) == ("recyclable", 7)
             assert [(region.reason, len(region)) for region in reader.skipped] == [("end_trailer", 11)]
             assert reader.outcome.kind == "clean"
     before = (tmp_path / "000007.log").read_bytes()
-    for named in (dialect, "pebble", "recyclable", None):
+    for named in (own, {"dialect": "pebble"}, {"dialect": "recyclable"}, {}):
         with pytest.raises(cordwood.DialectError, match=r"never appended to.* create a new log"):
-            cordwood.open(tmp_path / "000007.log", "a", dialect=named)
+            cordwood.open(tmp_path / "000007.log", "a", **named)
     with pytest.raises(cordwood.DialectError, match="never appended to"):
-        cordwood.open(tmp_path / "new.log", "a", dialect=dialect)
+        cordwood.open(tmp_path / "new.log", "a", **own)
     assert not (tmp_path / "new.log").exists()
     assert (tmp_path / "000007.log").read_bytes() == before
 
@@ -298,10 +298,11 @@ IN_CORPUS = {
 def test_files_of_the_corpus(name):
     dialect, number, count = IN_CORPUS[name]
     found = cordwood.detect(CORPUS / name)
-    assert (found.name, found.log_number) == (dialect, number)
+    assert found == (dialect, number, None)
     with cordwood.open(CORPUS / name) as reader:
         records = list(reader)
-        assert (len(records), reader.dialect, reader.outcome.kind) == (count, found, "clean")
+        assert (len(records), reader.outcome.kind) == (count, "clean")
+        assert (reader.dialect, reader.log_number, reader.compression) == found
     file = (CORPUS / name).read_bytes()
     for source in [file, io.BytesIO(file)]:
         assert list(cordwood.open(source)) == records
@@ -311,7 +312,7 @@ def test_files_of_the_corpus(name):
     assert cordwood.verify(file, threads=3) == cordwood.verify(file)
     # The first 64 bytes name the right one, or none.
     head = cordwood.detect(file[:64])
-    assert head is None or head == found or (head.name, found.name) == ("recyclable", "pebble")
+    assert head is None or head == found or (head.dialect, found.dialect) == ("recyclable", "pebble")
 
 
 FOREIGN = {
@@ -383,27 +384,7 @@ def test_files_of_the_system_are_no_logs():
 @pytest.mark.parametrize("file", [b"", b"x", bytes(100), b"\xdd\x5f\xb3\x7a\x03\x00\x01fo"])
 def test_what_cannot_be_told(file):
     assert cordwood.detect(file) is None
-    assert cordwood.open(file).dialect.name == "leveldb"
-
-
-def test_dialects_as_values():
-    dialect = cordwood.Dialect("rocksdb", log_number=10, zstd=True)
-    assert (dialect.name, dialect.log_number, dialect.zstd) == ("rocksdb", 10, True)
-    assert repr(dialect) == "Dialect('rocksdb', log_number=10, zstd=True)"
-    assert dialect == cordwood.Dialect("rocksdb", log_number=10, zstd=True)
-    assert hash(dialect) == hash(cordwood.Dialect("rocksdb", log_number=10, zstd=True))
-    assert dialect != cordwood.Dialect("rocksdb", log_number=11, zstd=True)
-    for bad in [
-        lambda: cordwood.Dialect("gzip"),
-        lambda: cordwood.Dialect("leveldb", log_number=1),
-        lambda: cordwood.Dialect("wandb", zstd=True),
-        lambda: cordwood.open(b"", dialect="gzip"),
-        lambda: cordwood.verify(b"", dialect="gzip"),
-    ]:
-        with pytest.raises(ValueError, match=r"dialect|number|compressed"):
-            bad()
-    with pytest.raises(TypeError, match="dialect"):
-        cordwood.open(b"", dialect=1)
+    assert cordwood.open(file).dialect == "leveldb"
 
 
 @pytest.mark.parametrize("dialect", ["leveldb", "wandb", "wandb_old", "swanlab"])

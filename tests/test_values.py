@@ -47,7 +47,7 @@ def public_classes():
 CLASSES = public_classes()
 
 # One of each, made as a user's test would make it.
-LEVELDB = cordwood.Dialect("leveldb")
+LEVELDB = "leveldb"
 CLEAN = cordwood.Outcome(kind="clean", offset=20)
 FLIP = cordwood.BitFlip(offset=7, bit=5, part="payload")
 REGION = cordwood.SkippedRegion(
@@ -71,7 +71,6 @@ VALUES = {
     "CompactPointer": version_edit.CompactPointer(level=1, key=KEY),
     "CustomField": CUSTOM,
     "DeletedFile": version_edit.DeletedFile(level=1, file_number=5),
-    "Dialect": cordwood.Dialect("rocksdb", log_number=10),
     "Entity": ENTITY,
     "Field": version_edit.Field(kind=version_edit.FieldKind.LOG_NUMBER, tag=2, value=4),
     "Fragment": cordwood.Fragment(

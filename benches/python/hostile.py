@@ -72,7 +72,7 @@ FAMILIES: dict[str, tuple[Callable[[int], bytes], str | None]] = {
     "empty FIRST fragments": (lambda length: repeated(fragment(2, b""), length), None),
     "every 2nd record damaged": (every_second_record_damaged, None),
     "zstd: 256 MiB in 8 KiB": (
-        lambda _: log_of([bytes(256 << 20)], dialect=cordwood.Dialect("rocksdb", zstd=True)),
+        lambda _: log_of([bytes(256 << 20)], dialect="rocksdb", compression="zstd"),
         None,
     ),
 }

@@ -15,7 +15,6 @@ damage does and what each error means are described in the documentation.
 
 from cordwood._native import (
     BitFlip,
-    Dialect,
     Follower,
     Fragment,
     NotYet,
@@ -50,7 +49,7 @@ from cordwood.errors import (
     RecordTooLargeError,
     TornTailError,
 )
-from cordwood.types import BLOCK_LEN, FragmentKind, FragmentPart, OutcomeKind, Reason, Severity, WaitReason
+from cordwood.types import BLOCK_LEN, FragmentKind, FragmentPart, LogFormat, OutcomeKind, Reason, Severity, WaitReason
 
 __all__ = [
     "BLOCK_LEN",
@@ -58,12 +57,12 @@ __all__ = [
     "ClosedError",
     "CordwoodError",
     "CorruptionError",
-    "Dialect",
     "DialectError",
     "Follower",
     "Fragment",
     "FragmentKind",
     "FragmentPart",
+    "LogFormat",
     "LogRotatedError",
     "LogTruncatedError",
     "NotYet",

@@ -16,7 +16,7 @@ _REGIONS_MAX = 10
 def of_report(report: Report) -> str:
     """What `Report._repr_html_` returns."""
     rows: list[tuple[str, object]] = [
-        ("dialect", report.dialect.name),
+        ("dialect", report.dialect),
         ("ok", report.ok),
         ("outcome", f"{report.outcome.kind} at {report.outcome.offset:,}"),
         ("record_count", report.record_count),
@@ -46,7 +46,7 @@ def of_stat(stat: Stat) -> str:
         *("stored_len", "header_len", "trailer_len", "skipped_len", "damaged_len", "file_len"),
     )
     outcome = f"{stat.outcome.kind} at {stat.outcome.offset:,}"
-    rows: list[tuple[str, object]] = [("dialect", stat.dialect.name), ("outcome", outcome)]
+    rows: list[tuple[str, object]] = [("dialect", stat.dialect), ("outcome", outcome)]
     return _table(stat.path or "Stat", [*rows, *((name, getattr(stat, name)) for name in names)])
 
 

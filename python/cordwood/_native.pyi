@@ -8,12 +8,11 @@ from _typeshed import ReadableBuffer
 from cordwood.payload.entity import Entity
 from cordwood.payload.version_edit import Field
 from cordwood.payload.write_batch import OperationKind
-from cordwood.types import FragmentKind, FragmentPart, OutcomeKind, Reason, Severity, WaitReason
-from cordwood.typing import Sink, Source
+from cordwood.types import FragmentKind, FragmentPart, LogFormat, OutcomeKind, Reason, Severity, WaitReason
+from cordwood.typing import CompressionName, DialectName, Sink, Source
 
 __all__ = [
     "BitFlip",
-    "Dialect",
     "Follower",
     "FollowerRecords",
     "Fragment",
@@ -187,48 +186,6 @@ class BitFlip:
     def __hash__(self) -> int: ...
 
 @final
-class Dialect:
-    """How the bytes of a log are laid out: what the engines' logs differ in.
-
-    It says what the bytes are, not which program wrote them: RocksDB without recycling,
-    Datastore, Firestore and App Engine write `"leveldb"`, byte for byte.
-
-    Args:
-        name: `"leveldb"`; `"rocksdb"`: a write-ahead log with all that it may hold; `"pebble"`:
-            the same of Pebble; `"recyclable"`: what the two have in common; `"wandb"`: a run
-            file of Weights & Biases; `"wandb_old"`: one of wandb-core before 0.17.6;
-            `"swanlab"`: a run file of SwanLab.
-        log_number: Which log it is, if `name` is `"rocksdb"`, `"pebble"` or `"recyclable"`: the
-            number in the file's name. Fragments with another number are left over from an older
-            log. When reading, it is detected if it is not given. When writing, it goes into
-            each fragment. Default: `None`.
-        zstd: Each record is compressed, as by RocksDB's `wal_compression`. A reader detects
-            that at the beginning of a file. Default: `False`.
-
-    Raises:
-        ValueError: There is no such dialect, or its logs have no number or no compression.
-        OverflowError: `log_number` is not a number of 32 bits.
-
-    >>> cordwood.Dialect("rocksdb", log_number=10)
-    Dialect('rocksdb', log_number=10)
-    """
-
-    def __new__(cls, name: str, *, log_number: int | None = None, zstd: bool = False) -> Self: ...
-    @property
-    def name(self) -> str:
-        """The name, such as `"leveldb"`."""
-    @property
-    def log_number(self) -> int | None:
-        """The number of the log; `None` where it has none or it is not known."""
-    @property
-    def zstd(self) -> bool:
-        """Whether each record is compressed with Zstandard."""
-    __match_args__ = ("name",)
-    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, object]]: ...
-    def __eq__(self, other: object, /) -> bool: ...
-    def __hash__(self) -> int: ...
-
-@final
 class Outcome:
     """How reading a log ended, or that it has not: what `outcome` of a reader, a follower or a report is.
 
@@ -282,8 +239,18 @@ class Reader:
             file of an `mmap` is cut while it is read, the operating system ends the process
             (`SIGBUS`), as it does with every program that reads a map: pass the path of a file that
             others may cut.
-        dialect: A `Dialect` or its name. Default: `None`, or `"auto"`: it is detected from what
-            the file begins with.
+        dialect: How the bytes of the log are laid out. `"leveldb"`: also what Datastore,
+            Firestore, App Engine, and RocksDB without recycling write; `"rocksdb"`: a write-ahead
+            log with all that it may hold; `"pebble"`: the same of Pebble; `"recyclable"`: what
+            the two have in common; `"wandb"`: a run file of Weights & Biases; `"wandb_old"`: one
+            of wandb-core before 0.17.6; `"swanlab"`: a run file of SwanLab. Default: `None`, or
+            `"auto"`: it is detected from what the file begins with.
+        log_number: Which log it is, in `"rocksdb"`, `"pebble"` and `"recyclable"`: the number in
+            the file's name, its low 32 bits. Fragments with another number are left over from an
+            older log. Default: `None`: the number in the file's name, or else that of the first
+            valid fragment.
+        compression: How each record is compressed, in `"rocksdb"`: `"zstd"`. Default: `None`: the
+            beginning of the log says so.
         on_corruption: What to do with damage. `"raise"`: raise `CorruptionError`; the next step
             continues after the damage. `"skip"`: continue at the next block, as LevelDB does;
             the logger `cordwood` gets a warning for each of the first ten regions, and the
@@ -305,8 +272,10 @@ class Reader:
 
     Raises:
         OSError: The file cannot be opened. A missing file is a `FileNotFoundError`.
+        OverflowError: `log_number` is not a number of 32 bits.
         TypeError: `source` is none of the above, or is a text file.
-        ValueError: An option has no such value.
+        ValueError: An option has no such value, or the dialect has no log number or no
+            compression.
 
     A step of the iteration, over the reader or what `records`, `batches` and `record_batches` return,
     raises:
@@ -316,6 +285,8 @@ class Reader:
     * `DialectError`: the source is no log. Only the first step.
     * `OSError`: the source cannot be read.
     * `ClosedError`: the reader is closed.
+    * `ValueError`: the dialect that was detected has no log number or no compression, and one was
+      given.
     * `RuntimeError`: the source's own `read` uses the reader.
 
     >>> with cordwood.open("example.log", "w") as writer:
@@ -332,7 +303,9 @@ class Reader:
         cls,
         source: Source,
         *,
-        dialect: Dialect | str | None = None,
+        dialect: DialectName | Literal["auto"] | None = None,
+        log_number: int | None = None,
+        compression: CompressionName | None = None,
         on_corruption: Literal["raise", "skip", "stop", "salvage"] = "raise",
         start: int = 0,
         end: int | None = None,
@@ -408,8 +381,30 @@ class Reader:
         [(2, 20)]
         """
     @property
-    def dialect(self) -> Dialect:
-        """The dialect that is read, with the log number if one is known.
+    def dialect(self) -> DialectName:
+        """The dialect that is read, such as `"leveldb"`.
+
+        To detect it, the source is read.
+
+        Raises:
+            DialectError: It is no log.
+            OSError: The source cannot be read.
+            ValueError: The reader is closed.
+        """
+    @property
+    def log_number(self) -> int | None:
+        """The number of the log; `None` where the dialect has none or it is not known.
+
+        To detect it, the source is read.
+
+        Raises:
+            DialectError: It is no log.
+            OSError: The source cannot be read.
+            ValueError: The reader is closed.
+        """
+    @property
+    def compression(self) -> CompressionName | None:
+        """How each record is compressed: `"zstd"`; `None`: not at all.
 
         To detect it, the source is read.
 
@@ -593,6 +588,8 @@ class Follower:
             takes what is there and never waits. Default: `None`, for ever.
         dialect: As for `Reader`; it is detected as soon as there is a file header or a whole
             fragment. Default: `None`.
+        log_number: As for `Reader`. Default: `None`.
+        compression: As for `Reader`. Default: `None`.
         on_corruption: As for `Reader`; not `"salvage"`. Default: `"raise"`.
         on_rotation: What to do once the path names another file, or none, and all of the old one
             has been returned. `"raise"`: raise `LogRotatedError`. `"reopen"`: wait until there is a
@@ -639,7 +636,9 @@ class Follower:
         *,
         start: int = 0,
         timeout: float | None = None,
-        dialect: Dialect | str | None = None,
+        dialect: DialectName | Literal["auto"] | None = None,
+        log_number: int | None = None,
+        compression: CompressionName | None = None,
         on_corruption: Literal["raise", "skip", "stop"] = "raise",
         on_rotation: Literal["raise", "reopen", "stop"] = "raise",
         poll_interval: float = 0.05,
@@ -730,6 +729,15 @@ class Follower:
         with bytes that are no whole record.
         """
     @property
+    def dialect(self) -> DialectName:
+        """The dialect of the log; `"leveldb"` until the file has shown another one."""
+    @property
+    def log_number(self) -> int | None:
+        """The number of the log; `None` where the dialect has none or it is not known yet."""
+    @property
+    def compression(self) -> CompressionName | None:
+        """How each record is compressed: `"zstd"`; `None`: not at all, or it is not known yet."""
+    @property
     def path(self) -> str:
         """The path of the file."""
     @property
@@ -738,7 +746,8 @@ class Follower:
     def close(self) -> None:
         """Closes the file. Closing twice is no error.
 
-        `skipped`, `skipped_len` and `outcome` can still be read.
+        `skipped`, `skipped_len`, `outcome` and the properties that say which log it is can still
+        be read.
         """
     def __enter__(self) -> Self: ...
     def __exit__(
@@ -785,9 +794,13 @@ class Writer:
         mode: `"x"`: a new file; fails if there is one. `"w"`: a new file, in place of any that
             is there. `"a"`: append to the file, or make a new one. An object takes `"x"` or
             `"w"`, which are then the same. Default: `"x"`.
-        dialect: A `Dialect` or its name. For Pebble, closing also writes the end-of-log
-            trailer. Default: `None`: for `"a"` the dialect of the file, as a `Reader` detects
-            it; for a new file `"leveldb"`.
+        dialect: How the bytes are laid out, as for `Reader`. For Pebble, closing also writes the
+            end-of-log trailer. Default: `None`: for `"a"` the dialect of the file, as a `Reader`
+            detects it; for a new file `"leveldb"`.
+        log_number: Which log it is, in `"rocksdb"`, `"pebble"` and `"recyclable"`: it goes into
+            each fragment. Such a log is never appended to. Default: `None`.
+        compression: How each record is compressed, in `"rocksdb"`: `"zstd"`. Such a log is never
+            appended to. Default: `None`, not at all.
         flush: For a path: when to hand records to the operating system, which keeps them if
             this process ends. `"append"`: before each `append` returns, with one write; an
             `extend` makes one for each 1,024 records or 128 KiB. `"close"`: records are
@@ -828,8 +841,10 @@ class Writer:
         DialectError: For `"a"`, the file is in another dialect than the one that is named, or
             is no log; or its dialect is one whose logs are never appended to: those with a log
             number, and compressed ones.
+        OverflowError: `log_number` is not a number of 32 bits.
         TypeError: `sink` is no path and has no `write`, or is a text file.
-        ValueError: An option has no such value, or makes no sense here.
+        ValueError: An option has no such value, or makes no sense here: a log number or a
+            compression that the dialect does not have, for one.
 
     >>> with cordwood.Writer("example.log", "w") as writer:
     ...     writer.append(b"one")
@@ -846,7 +861,9 @@ class Writer:
         sink: Sink,
         mode: Literal["x", "w", "a"] = "x",
         *,
-        dialect: Dialect | str | None = None,
+        dialect: DialectName | Literal["auto"] | None = None,
+        log_number: int | None = None,
+        compression: CompressionName | None = None,
         flush: Literal["append", "close"] | None = None,
         sync: Literal["never", "close", "append"] = "never",
         sync_len: int | None = None,
@@ -959,6 +976,15 @@ class Writer:
         It is cut off now, or left there, as `on_torn_tail` says.
         """
     @property
+    def dialect(self) -> DialectName:
+        """The dialect that is written, such as `"leveldb"`."""
+    @property
+    def log_number(self) -> int | None:
+        """The number of the log, which each fragment carries; `None`: none does."""
+    @property
+    def compression(self) -> CompressionName | None:
+        """How each record is compressed: `"zstd"`; `None`: not at all."""
+    @property
     def path(self) -> str | None:
         """The path, if the sink is one; else `None`."""
     @property
@@ -1006,11 +1032,13 @@ class Report:
     def __new__(
         cls,
         *,
-        dialect: Dialect,
+        dialect: DialectName,
         record_count: int,
         payload_len: int,
         file_len: int | None,
         outcome: Outcome,
+        log_number: int | None = None,
+        compression: CompressionName | None = None,
         salvaged_count: int = 0,
         skipped: Iterable[SkippedRegion] | None = None,
         len_by_reason: dict[Reason, int] | dict[str, int] | None = None,
@@ -1019,8 +1047,14 @@ class Report:
         path: str | PathLike[str] | None = None,
     ) -> Self: ...
     @property
-    def dialect(self) -> Dialect:
-        """How the log is laid out, with its log number if it has one."""
+    def dialect(self) -> DialectName:
+        """The dialect of the log, such as `"leveldb"`."""
+    @property
+    def log_number(self) -> int | None:
+        """The number of the log; `None` where the dialect has none or it is not known."""
+    @property
+    def compression(self) -> CompressionName | None:
+        """How each record is compressed: `"zstd"`; `None`: not at all."""
     @property
     def ok(self) -> bool:
         """Whether no damage was found: no region of severity `"corruption"`. A torn tail is no damage."""
@@ -1064,7 +1098,7 @@ class Report:
     def other_log_number(self) -> int | None:
         """The number of another log, if the whole file belongs to it; else `None`.
 
-        The file's name, or `dialect`, has this log's number: the file was recycled and nothing has
+        The file's name, or `log_number`, has this log's number: the file was recycled and nothing has
         been written to this log yet, or it was renamed or copied.
         """
     @property
@@ -1105,11 +1139,13 @@ class Stat:
     def __new__(
         cls,
         *,
-        dialect: Dialect,
+        dialect: DialectName,
         record_count: int,
         payload_len: int,
         file_len: int | None,
         outcome: Outcome,
+        log_number: int | None = None,
+        compression: CompressionName | None = None,
         stored_len: int = 0,
         header_len: int = 0,
         record_len_min: int | None = None,
@@ -1125,8 +1161,14 @@ class Stat:
         path: str | PathLike[str] | None = None,
     ) -> Self: ...
     @property
-    def dialect(self) -> Dialect:
-        """How the log is laid out, with its log number if it has one."""
+    def dialect(self) -> DialectName:
+        """The dialect of the log, such as `"leveldb"`."""
+    @property
+    def log_number(self) -> int | None:
+        """The number of the log; `None` where the dialect has none or it is not known."""
+    @property
+    def compression(self) -> CompressionName | None:
+        """How each record is compressed: `"zstd"`; `None`: not at all."""
     @property
     def record_count(self) -> int:
         """Records that were returned."""
@@ -1182,7 +1224,7 @@ class Stat:
     def other_log_number(self) -> int | None:
         """The number of another log, if the whole file belongs to it; else `None`.
 
-        The file's name, or `dialect`, has this log's number: the file was recycled and nothing has
+        The file's name, or `log_number`, has this log's number: the file was recycled and nothing has
         been written to this log yet, or it was renamed or copied.
         """
     @property
@@ -1431,7 +1473,9 @@ def verify(
     source: Source,
     *,
     threads: int = 1,
-    dialect: Dialect | str | None = None,
+    dialect: DialectName | Literal["auto"] | None = None,
+    log_number: int | None = None,
+    compression: CompressionName | None = None,
     on_corruption: Literal["skip", "stop", "salvage"] = "skip",
     start: int = 0,
     end: int | None = None,
@@ -1449,6 +1493,8 @@ def verify(
             number. An object with `read` is read by one thread, and so is anything under the
             policy `"stop"` and a log with log numbers. Default: 1.
         dialect: As for `Reader`. Default: `None`.
+        log_number: As for `Reader`. Default: `None`.
+        compression: As for `Reader`. Default: `None`.
         on_corruption: Continue after damage at the next block (`"skip"`), end there (`"stop"`),
             or search for valid records in the same block (`"salvage"`). Default: `"skip"`.
         start: As for `Reader`: a file offset in bytes. Default: 0.
@@ -1479,7 +1525,9 @@ def salvage(
     source: Source,
     destination: str | PathLike[str],
     *,
-    dialect: Dialect | str | None = None,
+    dialect: DialectName | Literal["auto"] | None = None,
+    log_number: int | None = None,
+    compression: CompressionName | None = None,
     record_len_max: int = 1073741824,
     progress: Callable[[int], object] | None = None,
 ) -> Report:
@@ -1495,6 +1543,8 @@ def salvage(
             dialect, its log number, what the engine wrote for itself. RocksDB and Pebble look
             for the number of a log in the name of its file.
         dialect: As for `Reader`. Default: `None`.
+        log_number: As for `Reader`. Default: `None`.
+        compression: As for `Reader`. Default: `None`.
         record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
         progress: As for `verify`. Default: `None`.
 
@@ -1507,7 +1557,7 @@ def salvage(
         OSError: The source cannot be opened or read, the new log cannot be written, or
             `destination` has the name of another log than the one whose number the records
             carry.
-        OtherLogError: All of `source` belongs to another log than its name or `dialect` says.
+        OtherLogError: All of `source` belongs to another log than its name or `log_number` says.
             Nothing is written.
         TypeError: `source` is nothing that `Reader` takes, or `destination` is no path.
         ValueError: There is no such dialect.
@@ -1528,7 +1578,9 @@ def stat(
     source: Source,
     *,
     threads: int = 1,
-    dialect: Dialect | str | None = None,
+    dialect: DialectName | Literal["auto"] | None = None,
+    log_number: int | None = None,
+    compression: CompressionName | None = None,
     on_corruption: Literal["skip", "stop", "salvage"] = "skip",
     verify_checksums: bool = True,
     record_len_max: int = 1073741824,
@@ -1540,6 +1592,8 @@ def stat(
         source: What `Reader` takes.
         threads: As for `verify`. Default: 1.
         dialect: As for `Reader`. Default: `None`.
+        log_number: As for `Reader`. Default: `None`.
+        compression: As for `Reader`. Default: `None`.
         on_corruption: As for `verify`. Default: `"skip"`.
         verify_checksums: As for `Reader`. Default: `True`.
         record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
@@ -1562,18 +1616,18 @@ def stat(
     (2, 60000, 1, 1)
     """
 
-def detect(source: Source, /) -> Dialect | None:
-    """Says which dialect a log is in, by what it begins with.
+def detect(source: Source, /) -> LogFormat | None:
+    """Says which log a file is, by what it begins with.
 
     Args:
         source: What `Reader` takes. Its first 96 KiB are read; if they do not show a log, and
             it is a longer file, also its end and the beginnings of its blocks.
 
     Returns:
-        The dialect, with the log number if its logs have one: that in the name of the file, or
-        else that of the first fragment. `None` if it cannot be detected: the file is empty, or
-        its beginning holds no whole fragment with a right checksum. `Reader` then reads
-        `"leveldb"`.
+        A `LogFormat`: the dialect, the log number if its logs have one (that in the name of the
+        file, or else that of the first fragment), and the compression. `None` if it cannot be
+        detected: the file is empty, or its beginning holds no whole fragment with a right
+        checksum. `Reader` then reads `"leveldb"`.
 
     Raises:
         DialectError: It is no log.
@@ -1583,7 +1637,7 @@ def detect(source: Source, /) -> Dialect | None:
     >>> with cordwood.open("example.log", "w") as writer:
     ...     _ = writer.append(b"one")
     >>> cordwood.detect("example.log")
-    Dialect('leveldb')
+    LogFormat(dialect='leveldb', log_number=None, compression=None)
     """
 
 def crc32c(data: ReadableBuffer, crc: int = 0) -> int:
@@ -1753,7 +1807,13 @@ class Runs:
     def __iter__(self) -> Self: ...
     def __next__(self) -> tuple[int, int, str, str | None, str | None, int]: ...
 
-def fragments(source: Source, *, dialect: Dialect | str | None = None) -> Iterator[Fragment]:
+def fragments(
+    source: Source,
+    *,
+    dialect: DialectName | Literal["auto"] | None = None,
+    log_number: int | None = None,
+    compression: CompressionName | None = None,
+) -> Iterator[Fragment]:
     """Gives every fragment of a log, and every stretch that is none, with what is wrong with it.
 
     They tile the file: each begins where the one before it ends, and none crosses the end of a
@@ -1765,6 +1825,8 @@ def fragments(source: Source, *, dialect: Dialect | str | None = None) -> Iterat
         source: What `Reader` takes, if it can be read twice: a path of a file, a buffer, or an
             object with `read` and `seek`.
         dialect: As for `Reader`. Default: `None`.
+        log_number: As for `Reader`. Default: `None`.
+        compression: As for `Reader`. Default: `None`.
 
     Returns:
         An iterator of `Fragment`.
@@ -1786,7 +1848,11 @@ def fragments(source: Source, *, dialect: Dialect | str | None = None) -> Iterat
     """
 
 def runs(
-    source: Source, *, dialect: Dialect | str | None = None
+    source: Source,
+    *,
+    dialect: DialectName | Literal["auto"] | None = None,
+    log_number: int | None = None,
+    compression: CompressionName | None = None,
 ) -> Iterator[tuple[int, int, str, str | None, str | None, int]]:
     """Gives `fragments`, with neighbours of the same kind and reason in one block as one.
 
@@ -1795,6 +1861,8 @@ def runs(
     Args:
         source: As for `fragments`.
         dialect: As for `fragments`. Default: `None`.
+        log_number: As for `fragments`. Default: `None`.
+        compression: As for `fragments`. Default: `None`.
 
     Returns:
         An iterator of tuples: the offset, the end offset, the kind, the reason, its severity

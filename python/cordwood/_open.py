@@ -5,16 +5,19 @@ from __future__ import annotations
 from os import PathLike
 from typing import Any, Literal, overload
 
-from cordwood._native import Dialect, Follower, Reader, Writer
-from cordwood.typing import Sink, Source
+from cordwood._native import Follower, Reader, Writer
+from cordwood._splits import Split
+from cordwood.typing import CompressionName, DialectName, Sink, Source
 
 
 @overload
 def open(  # noqa: A001
-    source: Source,
+    source: Source | Split,
     mode: Literal["r", "rb"] = "r",
     *,
-    dialect: Dialect | str | None = None,
+    dialect: DialectName | Literal["auto"] | None = None,
+    log_number: int | None = None,
+    compression: CompressionName | None = None,
     on_corruption: Literal["raise", "skip", "stop", "salvage"] = "raise",
     start: int = 0,
     end: int | None = None,
@@ -26,7 +29,9 @@ def open(  # noqa: A001
     source: Sink,
     mode: Literal["w", "wb", "x", "xb", "a", "ab"],
     *,
-    dialect: Dialect | str | None = None,
+    dialect: DialectName | Literal["auto"] | None = None,
+    log_number: int | None = None,
+    compression: CompressionName | None = None,
     flush: Literal["append", "close"] | None = None,
     sync: Literal["never", "close", "append"] = "never",
     sync_len: int | None = None,
@@ -38,18 +43,22 @@ def open(  # noqa: A001
 ) -> Writer: ...
 @overload
 def open(  # noqa: A001
-    source: Source | Sink,
+    source: Source | Split | Sink,
     mode: str,
     *,
     # The options that are for reading and for writing.
-    dialect: Dialect | str | None = None,
+    dialect: DialectName | Literal["auto"] | None = None,
+    log_number: int | None = None,
+    compression: CompressionName | None = None,
     record_len_max: int = 1073741824,
 ) -> Reader | Writer: ...
 def open(  # noqa: A001
-    source: Source | Sink,
+    source: Source | Split | Sink,
     mode: str = "r",
     *,
-    dialect: Dialect | str | None = None,
+    dialect: DialectName | Literal["auto"] | None = None,
+    log_number: int | None = None,
+    compression: CompressionName | None = None,
     record_len_max: int = 1073741824,
     on_corruption: Literal["raise", "skip", "stop", "salvage"] = "raise",
     start: int = 0,
@@ -66,13 +75,16 @@ def open(  # noqa: A001
     """Opens a log to read its records or to write some.
 
     Args:
-        source: To read: a path, bytes or any other buffer (`mmap` among them), or an object with `read`.
-            To write: a path, or an object with `write`.
+        source: To read: a path, bytes or any other buffer (`mmap` among them), an object with `read`, or a `Split`,
+            which says by itself what is read. To write: a path, or an object with `write`.
         mode: `"r"` reads. `"w"` writes a new file in place of any that is there, `"x"` writes a new file and fails if
             one is there, `"a"` appends. `"rb"`, `"wb"`, `"xb"` and `"ab"` mean the same: a log is never text.
             Default: `"r"`.
-        dialect: A `Dialect` or its name, as for `Reader` and `Writer`. Default: `None`: that of the file, and
+        dialect: How the bytes are laid out, as for `Reader` and `Writer`. Default: `None`: that of the file, and
             `"leveldb"` for a new one.
+        log_number: Which log it is, as for `Reader` and `Writer`. Default: `None`: to read, it is detected.
+        compression: How each record is compressed, as for `Reader` and `Writer`. Default: `None`: to read, it is
+            detected.
         record_len_max: Refuse a longer record, in bytes, as for `Reader` and `Writer`. Default: 1 GiB.
         on_corruption: To read: what to do with damage, as for `Reader`. Default: `"raise"`.
         start: To read: return only what begins at or after this file offset, in bytes. Default: 0.
@@ -101,7 +113,8 @@ def open(  # noqa: A001
         CorruptionError: For `"a"`, if the file is damaged.
         DialectError: For `"a"`, if the file is no log, or in another dialect than the one that is named.
         TypeError: `source` is none of the above, or an option for writing is given for reading, or the other way round.
-        ValueError: There is no such mode, or an option has no such value.
+        ValueError: There is no such mode; an option has no such value, or makes no sense in the dialect; or it is not
+            that of the `Split`.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     writer.append(b"one")
@@ -110,6 +123,7 @@ def open(  # noqa: A001
     ...     list(reader)
     [b'one']
     """
+    log: dict[str, Any] = {"dialect": dialect, "log_number": log_number, "compression": compression}
     reading: dict[str, Any] = {
         "on_corruption": on_corruption,
         "start": start,
@@ -127,11 +141,18 @@ def open(  # noqa: A001
     }
     if mode in {"r", "rb"}:
         _refuse(writing, "writing", mode)
-        return Reader(source, dialect=dialect, record_len_max=record_len_max, **reading)  # type: ignore[arg-type]  # Reader names what it takes.
+        if isinstance(source, Split):
+            of_split = source._asdict()
+            source = of_split.pop("path")
+            _refuse_others({**log, **reading}, of_split)
+            log, reading = {}, {**reading, **of_split}
+        return Reader(source, record_len_max=record_len_max, **log, **reading)  # type: ignore[arg-type]  # Reader names what it takes.
+    if isinstance(source, Split):
+        raise TypeError(f"a Split is for reading, and the mode is {mode!r}")
     _refuse(reading, "reading", mode)
     if mode in {"wb", "xb", "ab"}:
         mode = mode[0]
-    return Writer(source, mode, dialect=dialect, record_len_max=record_len_max, **writing)  # type: ignore[arg-type]  # Writer names the modes.
+    return Writer(source, mode, record_len_max=record_len_max, **log, **writing)  # type: ignore[arg-type]  # Writer names the modes.
 
 
 _DEFAULTS: dict[str, object] = open.__kwdefaults__ or {}
@@ -144,12 +165,22 @@ def _refuse(options: dict[str, object], use: str, mode: str) -> None:
             raise TypeError(f"{name} is an option for {use}, and the mode is {mode!r}")
 
 
+def _refuse_others(options: dict[str, object], of_split: dict[str, object]) -> None:
+    """An option that is not that of the split is an error."""
+    for name, own in of_split.items():
+        value = options[name]
+        if value not in (_DEFAULTS[name], own):
+            raise ValueError(f"{name} is {own!r} in the Split, not {value!r}: open its path to read something else")
+
+
 def follow(
     path: str | PathLike[str],
     *,
     start: int = 0,
     timeout: float | None = None,
-    dialect: Dialect | str | None = None,
+    dialect: DialectName | Literal["auto"] | None = None,
+    log_number: int | None = None,
+    compression: CompressionName | None = None,
     on_corruption: Literal["raise", "skip", "stop"] = "raise",
     on_rotation: Literal["raise", "reopen", "stop"] = "raise",
     poll_interval: float = 0.05,
@@ -170,6 +201,8 @@ def follow(
             ever.
         dialect: As for `Reader`; it is detected as soon as there is a file header or a whole fragment.
             Default: `None`.
+        log_number: As for `Reader`. Default: `None`.
+        compression: As for `Reader`. Default: `None`.
         on_corruption: As for `Reader`; not `"salvage"`. Default: `"raise"`.
         on_rotation: What to do once the path names another file, or none, and all of the old one has been returned:
             `"raise"` a `LogRotatedError`; `"reopen"`, continue with the next file under the path, from its beginning;
@@ -202,6 +235,8 @@ def follow(
         start=start,
         timeout=timeout,
         dialect=dialect,
+        log_number=log_number,
+        compression=compression,
         on_corruption=on_corruption,
         on_rotation=on_rotation,
         poll_interval=poll_interval,

@@ -4,54 +4,81 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from os import PathLike, fspath, stat
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
-from cordwood.types import BLOCK_LEN
+from cordwood._native import Reader, detect
+from cordwood.types import BLOCK_LEN, LogFormat
+from cordwood.typing import CompressionName, DialectName
 
 
 class Split(NamedTuple):
-    """The bytes `[start, end)` of a log: `cordwood.open(path, start=start, end=end)` gives what begins there.
+    """The bytes `[start, end)` of a log: `cordwood.open(split)` gives what begins there.
 
     Attributes:
         path: The file.
         start: File offset of the first byte, in bytes; the beginning of a block.
         end: File offset after the last byte, in bytes. A record that begins before it is finished after it.
+        dialect: How the bytes are laid out; `None`: it could not be detected. Default: `None`.
+        log_number: The number of the log; `None` where the dialect has none or it is not known. Default: `None`.
+        compression: How each record is compressed: `"zstd"`; `None`: not at all. Default: `None`.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     _ = writer.append(b"one")
-    >>> cordwood.plan_splits(["example.log"], 32_768)
-    [Split(path='example.log', start=0, end=10)]
+    >>> [split] = cordwood.plan_splits(["example.log"], 32_768)
+    >>> split
+    Split(path='example.log', start=0, end=10, dialect='leveldb', log_number=None, compression=None)
+    >>> list(cordwood.open(split))
+    [b'one']
     """
 
     path: str
     start: int
     end: int
+    dialect: DialectName | None = None
+    log_number: int | None = None
+    compression: CompressionName | None = None
 
 
-def plan_splits(sources: Iterable[str | PathLike[str]], split_len: int) -> list[Split]:
+# What comes before decides where such a log ends, and whether its records are compressed.
+_READ_AS_A_WHOLE = {"rocksdb", "pebble", "recyclable"}
+
+
+def plan_splits(
+    sources: Iterable[str | PathLike[str]],
+    split_len: int,
+    *,
+    dialect: DialectName | Literal["auto"] | None = None,
+    log_number: int | None = None,
+    compression: CompressionName | None = None,
+) -> list[Split]:
     """Cuts logs into byte ranges that workers can read alone, each record in exactly one of them.
 
-    Only the length of each file is looked at. It takes time in proportion to the number of ranges.
+    Of each file only the length is looked at, and the beginning if `dialect` is not given. A log of a dialect with log
+    numbers or compression (`"rocksdb"`, `"pebble"`, `"recyclable"`) cannot be read in parts: it is one range.
 
     Args:
         sources: Paths of files.
         split_len: Bytes in a range, at least 1; rounded up to whole blocks of 32 KiB.
+        dialect: As for `Reader`, and that of all the files. Default: `None`: it is detected for each.
+        log_number: As for `Reader`. Default: `None`.
+        compression: As for `Reader`. Default: `None`.
 
     Returns:
         The ranges, file by file and in the order of the offsets. Those of a file cover it; an empty file has none.
 
     Raises:
-        OSError: A file is missing, or may not be asked for its length.
+        DialectError: A file is no log.
+        OSError: A file is missing, or may not be asked for its length or read.
         TypeError: `sources` is one path, or something in it is none.
-        ValueError: `split_len` is less than 1.
+        ValueError: `split_len` is less than 1; or an option has no such value, or makes no sense in the dialect.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     writer.extend([b"one" * 20_000, b"two"])
     2
     >>> splits = cordwood.plan_splits(["example.log"], 32_768)
-    >>> splits
-    [Split(path='example.log', start=0, end=32768), Split(path='example.log', start=32768, end=60024)]
-    >>> [len(list(cordwood.open(path, start=start, end=end))) for path, start, end in splits]
+    >>> [(split.start, split.end) for split in splits]
+    [(0, 32768), (32768, 60024)]
+    >>> [len(list(cordwood.open(split))) for split in splits]
     [1, 1]
     """
     if isinstance(sources, str | bytes | PathLike):
@@ -59,10 +86,21 @@ def plan_splits(sources: Iterable[str | PathLike[str]], split_len: int) -> list[
     if split_len < 1:
         raise ValueError(f"split_len must be at least 1, not {split_len}")
     split_len += -split_len % BLOCK_LEN
+    # Refuses what no reader of the splits would take.
+    Reader(b"", dialect=dialect, log_number=log_number, compression=compression).close()
+    named = None if dialect == "auto" else dialect
     splits: list[Split] = []
     for source in sources:
-        file_len = stat(source).st_size  # noqa: PTH116 - pathlib would be half of the time of our import
+        path = fspath(source)
+        file_len = stat(path).st_size  # noqa: PTH116 - pathlib would be half of the time of our import
+        log: LogFormat | None = LogFormat(named) if named else detect(path)
+        own_number, own_compression = log_number, compression
+        if log:
+            own_number = log.log_number if log_number is None else log_number
+            own_compression = compression or log.compression
+        own_len = max(file_len, 1) if log and log.dialect in _READ_AS_A_WHOLE else split_len
         splits += [
-            Split(fspath(source), start, min(start + split_len, file_len)) for start in range(0, file_len, split_len)
+            Split(path, start, min(start + own_len, file_len), log and log.dialect, own_number, own_compression)
+            for start in range(0, file_len, own_len)
         ]
     return splits

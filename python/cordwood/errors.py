@@ -141,9 +141,9 @@ class DialectError(CordwoodError):
 
 
 class OtherLogError(CordwoodError):
-    """A file was to be salvaged, and all of it belongs to another log than its name or the dialect says.
+    """A file was to be salvaged, and all of it belongs to another log than its name or `log_number` says.
 
-    `Dialect(name, log_number=error.other_log_number)` reads it.
+    `cordwood.open(path, log_number=error.other_log_number)` reads it.
 
     Attributes:
         path: The file, or `None` if the source has no path.

@@ -1,12 +1,15 @@
-"""The closed sets of words that regions, fragments, ends and errors use: strings, and stable."""
+"""What a log is, and the closed sets of words that regions, fragments, ends and errors use: strings, and stable."""
 
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
+
+from cordwood.typing import CompressionName, DialectName
 
 __all__ = [
     "BLOCK_LEN",
     "FragmentKind",
     "FragmentPart",
+    "LogFormat",
     "OutcomeKind",
     "PayloadReason",
     "Reason",
@@ -16,6 +19,28 @@ __all__ = [
 
 BLOCK_LEN: Final = 32_768
 """Bytes in a block of a log. Ranges of a log that are read apart begin at multiples of it."""
+
+
+class LogFormat(NamedTuple):
+    """Which log a file is: what `cordwood.detect` returns. Its fields are options of all that read and write.
+
+    Attributes:
+        dialect: How the bytes are laid out.
+        log_number: The number of the log; `None` where the dialect has none or it is not known. Default: `None`.
+        compression: How each record is compressed: `"zstd"`; `None`: not at all. Default: `None`.
+
+    >>> with cordwood.open("example.log", "w", dialect="rocksdb", log_number=7) as writer:
+    ...     _ = writer.append(b"one")
+    >>> format = cordwood.detect("example.log")
+    >>> format
+    LogFormat(dialect='recyclable', log_number=7, compression=None)
+    >>> list(cordwood.open("example.log", **format._asdict()))
+    [b'one']
+    """
+
+    dialect: DialectName
+    log_number: int | None = None
+    compression: CompressionName | None = None
 
 
 class Reason(StrEnum):

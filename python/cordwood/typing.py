@@ -1,14 +1,20 @@
-"""What a reader takes and a writer writes to, as types for annotations. Nothing here is loaded at run time."""
+"""What a reader takes and a writer writes to, and the names of options, as types for annotations."""
 
 from os import PathLike
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 else:
     ReadableBuffer = bytes | bytearray | memoryview
 
-__all__ = ["Readable", "ReadableBuffer", "Sink", "Source", "Writable"]
+__all__ = ["CompressionName", "DialectName", "Readable", "ReadableBuffer", "Sink", "Source", "Writable"]
+
+DialectName: TypeAlias = Literal["leveldb", "rocksdb", "pebble", "recyclable", "wandb", "wandb_old", "swanlab"]
+"""How the bytes of a log are laid out: `cordwood.Reader` says what each name means."""
+
+CompressionName: TypeAlias = Literal["zstd"]
+"""How each record of a log is compressed."""
 
 
 class Readable(Protocol):

@@ -163,14 +163,14 @@ ACTIONS = [
     all_of_it,
 ]
 EXITS = ["sys.exit", "os._exit", "exception"]
-PEBBLE = cordwood.Dialect("pebble", log_number=judge.LOG_NUMBER)
+PEBBLE = {"dialect": "pebble", "log_number": judge.LOG_NUMBER}
 VARIANTS = [
     ("leveldb", "w", {}),
     ("leveldb", "w", {"sync": "append", "preallocate_len": 1 << 16}),
-    ("pebble", "x", {"dialect": PEBBLE}),
+    ("pebble", "x", PEBBLE),
     ("leveldb", "a", {"flush": "close"}),
     ("leveldb", "a", {"flush": "append"}),
-    ("pebble", "x", {"dialect": PEBBLE, "flush": "close", "preallocate_len": 1 << 16}),
+    ("pebble", "x", PEBBLE | {"flush": "close", "preallocate_len": 1 << 16}),
     ("leveldb", "w", {"sync": "append"}),
     ("wandb", "x", {"dialect": "wandb"}),
     ("leveldb", "w", {"flush": "close", "sync": "close", "preallocate_len": 1 << 20}),

@@ -5,7 +5,7 @@ import mmap
 from array import array
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, assert_type
+from typing import Any, Literal, assert_type
 
 import cordwood
 from cordwood import (
@@ -13,6 +13,7 @@ from cordwood import (
     Fragment,
     FragmentKind,
     FragmentPart,
+    LogFormat,
     Outcome,
     OutcomeKind,
     Reader,
@@ -21,6 +22,7 @@ from cordwood import (
     Report,
     Severity,
     SkippedRegion,
+    Split,
     Stat,
     Writer,
 )
@@ -38,6 +40,7 @@ from cordwood.payload import (
     wandb,
     write_batch,
 )
+from cordwood.typing import DialectName
 
 with cordwood.open("example.log") as reader:
     assert_type(reader, Reader)
@@ -202,6 +205,19 @@ assert_type(
 )
 assert_type((stat.stored_len, stat.header_len), tuple[int, int])
 assert_type((stat.block_count, stat.file_len, stat.outcome), tuple[int | None, int | None, Outcome])
+for known in (reader, writer, stat, cordwood.verify(b""), cordwood.follow("example.log", log_number=7)):
+    assert_type(known.dialect, DialectName)
+    assert_type(known.log_number, int | None)
+    assert_type(known.compression, Literal["zstd"] | None)
+format_ = cordwood.detect(b"")
+assert_type(format_, LogFormat | None)
+if format_:
+    assert_type((format_.dialect, format_.log_number), tuple[DialectName, int | None])
+    assert_type(cordwood.open(b"", dialect=format_.dialect, compression=format_.compression), Reader)
+for split in cordwood.plan_splits(["example.log"], 1, dialect="auto"):
+    assert_type(split, Split)
+    assert_type((split.dialect, split.log_number), tuple[DialectName | None, int | None])
+    assert_type(cordwood.open(split), Reader)
 for fragment in cordwood.fragments(b"", dialect="leveldb"):
     assert_type(fragment, Fragment)
     assert_type((fragment.offset, fragment.end_offset, fragment.block, len(fragment)), tuple[int, int, int, int])

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import cordwood
-from cordwood.cli._common import Failure, Status, complain, escaped, number_dialect
+from cordwood.cli._common import Failure, Status, complain, escaped
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
@@ -146,7 +146,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             verb = escaped(arguments[0])
             parser.error(f"there is no verb {verb!r}{_guess(verb, VERBS) or ': cordwood --help lists them'}")
         options = parser.parse_args(arguments)
-        number_dialect(options)
         status: int = options.run(options)
         sys.stdout.flush()
     except BrokenPipeError:

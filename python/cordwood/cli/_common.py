@@ -129,7 +129,7 @@ def add_source_arguments(
 
 
 def add_dialect_argument(parser: argparse.ArgumentParser, what: str) -> None:
-    """`--dialect`."""
+    """`--dialect` and `--log-number`."""
     parser.add_argument(
         "--dialect",
         choices=("leveldb", "rocksdb", "pebble", "recyclable", "wandb", "wandb_old", "swanlab"),
@@ -139,7 +139,7 @@ def add_dialect_argument(parser: argparse.ArgumentParser, what: str) -> None:
         "--log-number",
         type=_log_number,
         metavar="NUMBER",
-        help="with --dialect: which log it is, if neither the file's name nor its first fragment says it",
+        help="which log it is, if neither the file's name nor its first fragment says it",
     )
 
 
@@ -150,18 +150,14 @@ def _log_number(text: str) -> int:
     return int(text) & 0xFFFFFFFF
 
 
-def number_dialect(options: argparse.Namespace) -> None:
-    """Makes one `dialect` of `--dialect` and `--log-number`.
+def log_options(options: argparse.Namespace) -> dict[str, Any]:
+    """`--dialect` and `--log-number`, as options of what reads or writes a log."""
+    return {"dialect": options.dialect, "log_number": options.log_number}
 
-    Raises:
-        ValueError: There is no dialect, or its logs have no number.
-    """
-    number = getattr(options, "log_number", None)
-    if number is None:
-        return
-    if options.dialect is None:
-        raise ValueError("--log-number goes with --dialect")
-    options.dialect = cordwood.Dialect(options.dialect, log_number=number)
+
+def log_of(read: cordwood.Reader | cordwood.Report | cordwood.Stat) -> cordwood.LogFormat:
+    """Which log was read."""
+    return cordwood.LogFormat(read.dialect, read.log_number, read.compression)
 
 
 def add_reading_arguments(parser: argparse.ArgumentParser) -> None:
@@ -387,30 +383,29 @@ def tell_skipped(name: str, regions: Iterable[cordwood.SkippedRegion]) -> Status
     return status
 
 
-def other_log(source: Source, dialect: cordwood.Dialect) -> int | None:
+def other_log(source: Source, log: cordwood.LogFormat) -> int | None:
     """The number of another log, if the log begins with a fragment of that."""
-    if dialect.log_number is None:
+    if log.log_number is None:
         return None
-    first = next(iter(cordwood.fragments(source, dialect=dialect)), None)
+    first = next(iter(cordwood.fragments(source, **log._asdict())), None)
     is_stale = first is not None and first.reason == cordwood.Reason.STALE
     return first.log_number if first and is_stale else None
 
 
-def other_log_text(name: str, dialect: cordwood.Dialect, number: int, *, is_named: bool) -> str:
+def other_log_text(name: str, own: int | None, number: int, *, is_named: bool) -> str:
     """What to tell of a file all of which belongs to another log than the one that is looked for."""
-    own = f"--log-number says {dialect.log_number}" if is_named else f"the name says {dialect.log_number}"
-    option = f"--dialect {dialect.name} --log-number {number}"
-    return f"{shown(name)}: all of it belongs to log {number}; {own}; to read it: {option}"
+    says = f"--log-number says {own}" if is_named else f"the name says {own}"
+    return f"{shown(name)}: all of it belongs to log {number}; {says}; to read it: --log-number {number}"
 
 
-def tell_other_log(name: str, dialect: cordwood.Dialect, number: int | None, options: argparse.Namespace) -> None:
+def tell_other_log(name: str, own: int | None, number: int | None, options: argparse.Namespace) -> None:
     """Tells of such a file on stderr. With `None` there is nothing to tell."""
     if number is not None:
-        complain(other_log_text(name, dialect, number, is_named=options.log_number is not None))
+        complain(other_log_text(name, own, number, is_named=options.log_number is not None))
 
 
 def salvageable(
-    name: str, count: int, *, policy: str, dialect: cordwood.Dialect, start: int = 0, end: int | None = None
+    name: str, count: int, *, policy: str, log: cordwood.LogFormat, start: int = 0, end: int | None = None
 ) -> int | None:
     """How many more records than `count` the policy "salvage" reads from a log that is damaged.
 
@@ -421,7 +416,7 @@ def salvageable(
     if name == "-" or not os.path.isfile(name):  # noqa: PTH113 - pathlib is slow to import
         return None
     report = cordwood.verify(
-        name, threads=_processors(), dialect=dialect, on_corruption="salvage", start=start, end=end
+        name, threads=_processors(), on_corruption="salvage", start=start, end=end, **log._asdict()
     )
     return max(0, report.record_count - count)
 

@@ -47,7 +47,7 @@ FIRST_COLUMNS = {"entity": {"__key__": "json"}, "wandb": {"offset": "uint"}}
 """Of forms whose other columns differ from log to log, those that are in every table, even in one without rows."""
 
 
-def rows_as(form: str, name: str, dialect: cordwood.Dialect, leave_out: LeaveOut) -> RowsOf:
+def rows_as(form: str, name: str, dialect: str, leave_out: LeaveOut) -> RowsOf:
     """What makes rows of the records of a log. It raises `PayloadError` for a record that is not of that form.
 
     `leave_out` gets each value that a row has to do without.
@@ -70,8 +70,8 @@ def _raw(record: cordwood.Record) -> Iterable[Row]:
     return [{"offset": record.offset, "end_offset": record.end_offset, "data": record.data}]
 
 
-def _write_batch(name: str, dialect: cordwood.Dialect) -> RowsOf:
-    batch_of = write_batches(name, dialect.name)
+def _write_batch(name: str, dialect: str) -> RowsOf:
+    batch_of = write_batches(name, dialect)
 
     def rows(record: cordwood.Record) -> Iterable[Row]:
         # It has been read to its end: there is no error behind the first row.

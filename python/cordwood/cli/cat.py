@@ -21,6 +21,8 @@ from cordwood.cli._common import (
     check_range,
     complain,
     for_each_source,
+    log_of,
+    log_options,
     opened,
     other_log,
     policy_note,
@@ -55,13 +57,13 @@ def run(options: argparse.Namespace) -> Status:
     def cat(name: str) -> Status:
         policy, start, end = options.on_corruption, options.start, options.end
         file_len = _file_len(name)
-        reader = cordwood.Reader(opened(name), dialect=options.dialect, on_corruption=policy, start=start, end=end)
+        reader = cordwood.Reader(opened(name), on_corruption=policy, start=start, end=end, **log_options(options))
         status = Status.CLEAN
         position, count = start, 0
         with reader, Progress(name, prints_records=True) as progress:
-            dialect = reader.dialect
+            log = log_of(reader)
             if options.json or options.payload:
-                print_record = JsonPrinter(options, name, dialect.name)
+                print_record = JsonPrinter(options, name, log.dialect)
                 for record in reader.records():
                     print_record(record)
                     progress(record.end_offset - position)
@@ -82,10 +84,10 @@ def run(options: argparse.Namespace) -> Status:
                         break
             # Of a range that holds only an older log nothing is wrong, and stdin has no name that could be wrong.
             if name != "-" and not (count or start):
-                tell_other_log(name, dialect, other_log(name, dialect), options)
+                tell_other_log(name, log.log_number, other_log(name, log), options)
             damage = tell_skipped(name, reader.skipped)
             if damage == Status.DAMAGE:
-                more = salvageable(name, count, policy=policy, dialect=dialect, start=start, end=end)
+                more = salvageable(name, count, policy=policy, log=log, start=start, end=end)
                 complain(f"{shown(name)}: {policy_note(policy, more)}")
         return max(status, damage)
 

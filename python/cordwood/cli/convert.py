@@ -38,6 +38,8 @@ from cordwood.cli._common import (
     check_range,
     complain,
     counted,
+    log_of,
+    log_options,
     names_file,
     new_file,
     one_source,
@@ -181,7 +183,7 @@ def _tell_damage(options: argparse.Namespace, batches: _Batches, skipped: Sequen
             options.source,
             batches.read.record_count,
             policy=policy,
-            dialect=reader.dialect,
+            log=log_of(reader),
             start=options.start,
             end=options.end,
         )
@@ -191,7 +193,7 @@ def _tell_damage(options: argparse.Namespace, batches: _Batches, skipped: Sequen
 
 def _reader(options: argparse.Namespace, source: Any, end: int | None) -> cordwood.Reader:
     return cordwood.Reader(
-        source, dialect=options.dialect, on_corruption=options.on_corruption, start=options.start, end=end
+        source, on_corruption=options.on_corruption, start=options.start, end=end, **log_options(options)
     )
 
 

@@ -6,12 +6,11 @@ Without --timeout it goes on until Ctrl-C. The end_offset of the last record of 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import sys
 import time
 
 import cordwood
-from cordwood.cli._common import Status, add_dialect_argument, complain, names_file, parse_len, stdout
+from cordwood.cli._common import Status, add_dialect_argument, complain, log_options, names_file, parse_len, stdout
 from cordwood.cli._records import JsonPrinter, add_output_arguments, check_output, joined
 
 EXAMPLES = """\
@@ -48,9 +47,9 @@ def run(options: argparse.Namespace) -> Status:
         options.source,
         start=options.start,
         timeout=options.timeout,
-        dialect=options.dialect,
         # The error says why there is no more.
         on_rotation="raise" if options.on_rotation == "stop" else "reopen",
+        **log_options(options),
     ) as follower:
         records = follower.records()
         while True:
@@ -73,21 +72,10 @@ def run(options: argparse.Namespace) -> Status:
                 status = Status.DAMAGE
                 continue
             if options.json or options.payload:
-                # Before the first record, there is nothing that the dialect could be found out by.
-                print_record = print_record or JsonPrinter(options, options.source, _dialect(options))
+                # Before the first record, there is nothing that the dialect could be detected by.
+                print_record = print_record or JsonPrinter(options, options.source, follower.dialect)
                 print_record(record)
                 status = max(status, print_record.status)
             else:
                 out.write(joined([record.data], options.format))
             sys.stdout.flush()
-
-
-def _dialect(options: argparse.Namespace) -> str | None:
-    named: str | cordwood.Dialect | None = options.dialect
-    if named:
-        return named if isinstance(named, str) else named.name
-    # The log may have another name by now.
-    with contextlib.suppress(OSError, cordwood.DialectError):
-        if dialect := cordwood.detect(options.source):
-            return dialect.name
-    return None

@@ -18,6 +18,7 @@ from cordwood.cli._common import (
     complain,
     counted,
     for_each_source,
+    log_options,
     policy_note,
     print_json,
     shown,
@@ -47,7 +48,7 @@ def run(options: argparse.Namespace) -> Status:
     def list_fragments(name: str) -> Status:
         damaged_len = 0
         with readable_twice(name) as source:
-            fragments = cordwood.fragments(source.open(), dialect=options.dialect)
+            fragments = cordwood.fragments(source.open(), **log_options(options))
             has_records = False
             # What cannot be read has no heading.
             first = list(islice(fragments, 1))
@@ -63,8 +64,8 @@ def run(options: argparse.Namespace) -> Status:
                 if fragment.severity == cordwood.Severity.CORRUPTION:
                     damaged_len += len(fragment)
             if not has_records and first and first[0].reason == cordwood.Reason.STALE:
-                dialect = cordwood.Reader(source.open(), dialect=options.dialect).dialect
-                tell_other_log(name, dialect, first[0].log_number, options)
+                own = cordwood.Reader(source.open(), **log_options(options)).log_number
+                tell_other_log(name, own, first[0].log_number, options)
         if not damaged_len:
             return Status.CLEAN
         complain(f"{shown(name)}: {counted(damaged_len, 'byte')} damaged; {policy_note('salvage', 0)}")

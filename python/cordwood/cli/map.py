@@ -25,6 +25,8 @@ from cordwood.cli._common import (
     complain,
     counted,
     for_each_source,
+    log_of,
+    log_options,
     names_file,
     new_file,
     one_source,
@@ -75,26 +77,27 @@ def run(options: argparse.Namespace) -> Status:
 
     def draw(name: str) -> Status:
         with readable_twice(name) as source:
-            dialect = cordwood.Reader(source.open(), dialect=options.dialect).dialect
+            log = log_of(cordwood.Reader(source.open(), **log_options(options)))
             if options.svg is None:
-                cells = _print_text(name, source.open, dialect)
+                cells = _print_text(name, source.open, log)
             else:
-                cells = _write_svg(name, source.open, dialect, options)
+                cells = _write_svg(name, source.open, log, options)
             # The first fragment is looked at before all are.
-            if other_log(source.open(), dialect) is not None:
-                tell_other_log(name, dialect, cordwood.stat(source.open(), dialect=dialect).other_log_number, options)
+            if other_log(source.open(), log) is not None:
+                other = cordwood.stat(source.open(), **log._asdict()).other_log_number
+                tell_other_log(name, log.log_number, other, options)
         return Status.DAMAGE if cells.is_damaged else Status.CLEAN
 
     return for_each_source([source], draw)
 
 
-def _print_text(name: str, source: Callable[[], Source], dialect: cordwood.Dialect) -> Cells:
+def _print_text(name: str, source: Callable[[], Source], log: cordwood.LogFormat) -> Cells:
     columns = _map_text.cells_per_row(shutil.get_terminal_size().columns)
-    cells, _ = _cells(source, dialect, columns, _map_text.ROW_COUNT_MAX)
+    cells, _ = _cells(source, log, columns, _map_text.ROW_COUNT_MAX)
     lines = _map_text.draw(
         cells,
         title=shown(name),
-        dialect=dialect.name,
+        dialect=log.dialect,
         columns=columns,
         color=sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb",
         unicode=sys.stdout.encoding.lower().replace("-", "") == "utf8",
@@ -105,14 +108,12 @@ def _print_text(name: str, source: Callable[[], Source], dialect: cordwood.Diale
     return cells
 
 
-def _write_svg(
-    name: str, source: Callable[[], Source], dialect: cordwood.Dialect, options: argparse.Namespace
-) -> Cells:
-    cells, row_len = _cells(source, dialect, _map_svg.COLUMNS, _map_svg.ROW_COUNT_MAX)
-    boxes = _fragment_boxes(source, dialect)
+def _write_svg(name: str, source: Callable[[], Source], log: cordwood.LogFormat, options: argparse.Namespace) -> Cells:
+    cells, row_len = _cells(source, log, _map_svg.COLUMNS, _map_svg.ROW_COUNT_MAX)
+    boxes = _fragment_boxes(source, log)
     if boxes is None:
         boxes = list(_map_svg.boxes_of_cells(cells, _map_svg.COLUMNS))
-    text = _map_svg.draw(cells, boxes, title=Path(shown(name)).name, dialect=dialect.name, row_len=row_len)
+    text = _map_svg.draw(cells, boxes, title=Path(shown(name)).name, dialect=log.dialect, row_len=row_len)
     with new_file(options.svg, overwrite=options.overwrite) as file:
         file.write(text.encode("utf-8", "backslashreplace"))
     if cells.is_damaged:
@@ -121,12 +122,12 @@ def _write_svg(
 
 
 def _cells(
-    source: Callable[[], Source], dialect: cordwood.Dialect, columns: int, row_count_max: int
+    source: Callable[[], Source], log: cordwood.LogFormat, columns: int, row_count_max: int
 ) -> tuple[Cells, int]:
     """The cells of a log, and how many bytes a row of them is: a block; more of a long log, less of a short one."""
 
     def of(cell_len: int) -> Cells:
-        return Cells.of(runs(source(), dialect=dialect), cell_len=cell_len, count_max=columns * row_count_max)
+        return Cells.of(runs(source(), **log._asdict()), cell_len=cell_len, count_max=columns * row_count_max)
 
     cells = of(BLOCK_LEN // columns)
     if cells.file_len <= BLOCK_LEN // 2:
@@ -135,7 +136,7 @@ def _cells(
     return cells, cells.cell_len * columns
 
 
-def _fragment_boxes(source: Callable[[], Source], dialect: cordwood.Dialect) -> list[_map_svg.Box] | None:
+def _fragment_boxes(source: Callable[[], Source], log: cordwood.LogFormat) -> list[_map_svg.Box] | None:
     """Each fragment by itself; `None` if there are too many."""
     boxes = [
         _map_svg.Box(
@@ -144,7 +145,7 @@ def _fragment_boxes(source: Callable[[], Source], dialect: cordwood.Dialect) -> 
             look_of(fragment.kind, fragment.reason, fragment.severity),
             _title(fragment),
         )
-        for fragment in islice(cordwood.fragments(source(), dialect=dialect), _map_svg.FRAGMENTS_MAX + 1)
+        for fragment in islice(cordwood.fragments(source(), **log._asdict()), _map_svg.FRAGMENTS_MAX + 1)
     ]
     return boxes if len(boxes) <= _map_svg.FRAGMENTS_MAX else None
 

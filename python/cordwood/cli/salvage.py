@@ -21,6 +21,7 @@ from cordwood.cli._common import (
     add_dialect_argument,
     check_destination,
     complain,
+    log_options,
     names_file,
     one_source,
     opened,
@@ -65,11 +66,10 @@ def run(options: argparse.Namespace) -> Status:
     place = replacement(options.destination) if options.overwrite else contextlib.nullcontext(options.destination)
     try:
         with place as destination, Progress(source) as progress:
-            report = cordwood.salvage(opened(source), destination, dialect=options.dialect, progress=progress)
+            report = cordwood.salvage(opened(source), destination, progress=progress, **log_options(options))
     except cordwood.OtherLogError as error:
         is_named = options.log_number is not None
-        dialect = options.dialect if is_named else cordwood.Reader(opened(source), dialect=options.dialect).dialect
-        complain(other_log_text(source, dialect, error.other_log_number, is_named=is_named))
+        complain(other_log_text(source, error.log_number, error.other_log_number, is_named=is_named))
         return Status.FAILURE
     print_report(source, report, options, policy="salvage", more=0)
     for what in report.not_kept:

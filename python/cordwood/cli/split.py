@@ -20,6 +20,7 @@ from cordwood.cli._common import (
     add_source_arguments,
     escaped,
     for_each_source,
+    log_options,
     parse_len,
     print_json,
 )
@@ -52,9 +53,7 @@ def run(options: argparse.Namespace) -> Status:
     def split(name: str) -> Status:
         if not stat.S_ISREG(os.stat(name).st_mode):  # noqa: PTH116 - pathlib is slow to import
             raise OSError(errno.EINVAL, "only a regular file can be split", name)
-        if options.dialect is None:
-            cordwood.detect(name)
-        for part in cordwood.plan_splits([name], options.split_len):
+        for part in cordwood.plan_splits([name], options.split_len, **log_options(options)):
             if options.json:
                 print_json({"source": part.path, "start": part.start, "end": part.end})
             elif escaped(part.path) != part.path:

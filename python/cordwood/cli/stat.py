@@ -16,6 +16,8 @@ from cordwood.cli._common import (
     add_source_arguments,
     add_threads_argument,
     for_each_source,
+    log_of,
+    log_options,
     opened,
     outcome_fields,
     policy_note,
@@ -67,23 +69,23 @@ def run(options: argparse.Namespace) -> Status:
             stat = cordwood.stat(
                 opened(name),
                 threads=options.threads,
-                dialect=options.dialect,
                 on_corruption=options.on_corruption,
                 progress=progress,
+                **log_options(options),
             )
         status = Status.DAMAGE if stat.damaged_len else Status.CLEAN
         more: int | None = 0
         if stat.damaged_len:
-            more = salvageable(name, stat.record_count, policy=options.on_corruption, dialect=stat.dialect)
+            more = salvageable(name, stat.record_count, policy=options.on_corruption, log=log_of(stat))
         counts = {field: getattr(stat, field) for field in COUNTS}
-        tell_other_log(name, stat.dialect, stat.other_log_number, options)
+        tell_other_log(name, stat.log_number, stat.other_log_number, options)
         if options.json:
-            numbers = {"log_number": stat.dialect.log_number, "other_log_number": stat.other_log_number}
-            fields = {"dialect": stat.dialect.name, **numbers, **counts, "outcome": outcome_fields(stat.outcome)}
+            numbers = {"log_number": stat.log_number, "other_log_number": stat.other_log_number}
+            fields = {"dialect": stat.dialect, **numbers, **counts, "outcome": outcome_fields(stat.outcome)}
             policy = {"on_corruption": options.on_corruption, "more_with_salvage": more}
             print_json({"source": source_of(name), **fields, **policy})
             return status
-        print(f"{shown(name)}: {verdict(stat.outcome, ok=not stat.damaged_len)}, {stat.dialect.name}")
+        print(f"{shown(name)}: {verdict(stat.outcome, ok=not stat.damaged_len)}, {stat.dialect}")
         for field, value in counts.items():
             number = "-" if value is None else f"{value:,.1f}" if isinstance(value, float) else f"{value:,}"
             print(f"  {field:16}{number:>20}")

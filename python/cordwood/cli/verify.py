@@ -19,6 +19,8 @@ from cordwood.cli._common import (
     counted,
     described,
     for_each_source,
+    log_of,
+    log_options,
     opened,
     outcome_fields,
     policy_note,
@@ -54,11 +56,11 @@ def run(options: argparse.Namespace) -> Status:
             report = cordwood.verify(
                 opened(name),
                 threads=options.threads,
-                dialect=options.dialect,
                 on_corruption=options.on_corruption,
                 start=options.start,
                 end=options.end,
                 progress=progress,
+                **log_options(options),
             )
         more: int | None = 0
         if not report.ok:
@@ -66,7 +68,7 @@ def run(options: argparse.Namespace) -> Status:
                 name,
                 report.record_count,
                 policy=options.on_corruption,
-                dialect=report.dialect,
+                log=log_of(report),
                 start=options.start,
                 end=options.end,
             )
@@ -82,13 +84,13 @@ def print_report(
     """A report on stdout. `more` is how many more records the policy "salvage" reads."""
     # Of a range that holds only an older log nothing is wrong.
     if not getattr(options, "start", 0):
-        tell_other_log(name, report.dialect, report.other_log_number, options)
+        tell_other_log(name, report.log_number, report.other_log_number, options)
     if options.json:
         print_json(
             {
                 "source": source_of(name),
-                "dialect": report.dialect.name,
-                "log_number": report.dialect.log_number,
+                "dialect": report.dialect,
+                "log_number": report.log_number,
                 "other_log_number": report.other_log_number,
                 "ok": report.ok,
                 "record_count": report.record_count,

@@ -14,7 +14,7 @@ import sys
 from typing import TYPE_CHECKING, cast
 
 import cordwood
-from cordwood.cli._common import Failure, Status, add_dialect_argument, complain, names_file, print_json
+from cordwood.cli._common import Failure, Status, add_dialect_argument, complain, log_options, names_file, print_json
 from cordwood.cli._records import records_from
 
 if TYPE_CHECKING:
@@ -82,10 +82,10 @@ def run(options: argparse.Namespace) -> Status:
         writer = cordwood.Writer(
             sys.stdout.buffer if to_stdout else options.destination,
             options.mode,
-            dialect=options.dialect,
             flush=None if to_stdout else options.flush,
             sync=options.sync or ("never" if to_stdout or is_stream else "close"),
             on_torn_tail=options.on_torn_tail,
+            **log_options(options),
         )
     except FileExistsError as error:
         complain(error, advice="; choose another name, or --append to it, or replace it with --overwrite")

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 
 import cordwood
+from cordwood.typing import DialectName
 
 HEADER_LEN = 7
 
@@ -74,13 +75,13 @@ class Scanner:
         offset: The file offset behind what was returned, in bytes; of damage that was raised, where it begins.
     """
 
-    def __init__(self, file: io.BufferedIOBase, name: str, dialects: tuple[str, ...], offset: int) -> None:
+    def __init__(self, file: io.BufferedIOBase, name: str, dialects: tuple[DialectName, ...], offset: int) -> None:
         self.file, self.name = file, name
         dialect = dialects[0]
         with contextlib.suppress(cordwood.DialectError):  # Whoever reads on behind a wrong header means this one.
             detected = cordwood.detect(_Whole(file))
-            if detected is not None and detected.name in dialects:
-                dialect = detected.name
+            if detected is not None and detected.dialect in dialects:
+                dialect = detected.dialect
         self.reader = cordwood.Reader(_Whole(file), dialect=dialect, on_corruption="salvage")
         self._records: Iterator[cordwood.Record] = self.reader.records()
         self.seek(offset)

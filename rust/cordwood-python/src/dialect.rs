@@ -1,104 +1,15 @@
-//! The class `Dialect`, and the function `detect`.
+//! The options that say which log it is, and the function `detect`.
 
-use cordwood::ReadOptions;
+use std::io::Read;
+
+use cordwood::{Compression, DETECT_LEN, LogFormat, ReadOptions};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyString;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyString, PyType};
 
 use crate::error::to_python;
 use crate::source::{OpenedReader, open_reader};
-use crate::value::{NewArgs, new_args};
-
-/// How the bytes of a log are laid out: what the engines' logs differ in.
-///
-/// It says what the bytes are, not which program wrote them: RocksDB without recycling,
-/// Datastore, Firestore and App Engine write `"leveldb"`, byte for byte.
-///
-/// Args:
-///     name: `"leveldb"`; `"rocksdb"`: a write-ahead log with all that it may hold; `"pebble"`:
-///         the same of Pebble; `"recyclable"`: what the two have in common; `"wandb"`: a run
-///         file of Weights & Biases; `"wandb_old"`: one of wandb-core before 0.17.6;
-///         `"swanlab"`: a run file of SwanLab.
-///     log_number: Which log it is, if `name` is `"rocksdb"`, `"pebble"` or `"recyclable"`: the
-///         number in the file's name. Fragments with another number are left over from an older
-///         log. When reading, it is detected if it is not given. When writing, it goes into
-///         each fragment. Default: `None`.
-///     zstd: Each record is compressed, as by RocksDB's `wal_compression`. A reader detects
-///         that at the beginning of a file. Default: `False`.
-///
-/// Raises:
-///     ValueError: There is no such dialect, or its logs have no number or no compression.
-///     OverflowError: `log_number` is not a number of 32 bits.
-///
-/// >>> cordwood.Dialect("rocksdb", log_number=10)
-/// Dialect('rocksdb', log_number=10)
-#[pyclass(frozen, module = "cordwood", eq, from_py_object)]
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Dialect(pub(crate) cordwood::Dialect);
-
-#[pymethods]
-impl Dialect {
-    #[new]
-    #[pyo3(signature = (name, *, log_number = None, zstd = false))]
-    fn new(name: &str, log_number: Option<u32>, zstd: bool) -> PyResult<Self> {
-        let plain = by_name(name)?;
-        let mut dialect = plain;
-        if let Some(number) = log_number {
-            dialect = dialect.with_log_number(number);
-        }
-        if log_number.is_some() && dialect == plain {
-            return Err(PyValueError::new_err(format!(
-                "logs of the dialect '{name}' have no number"
-            )));
-        }
-        if zstd && dialect == dialect.with_zstd() {
-            return Err(PyValueError::new_err(format!(
-                "logs of the dialect '{name}' are not compressed"
-            )));
-        }
-        Ok(Dialect(if zstd { dialect.with_zstd() } else { dialect }))
-    }
-
-    #[classattr]
-    fn __match_args__() -> (&'static str,) {
-        ("name",)
-    }
-
-    fn __getnewargs_ex__<'py>(slf: &Bound<'py, Self>) -> PyResult<NewArgs<'py>> {
-        new_args(slf, &["name", "log_number", "zstd"])
-    }
-
-    /// The name, such as `"leveldb"`.
-    #[getter]
-    fn name(&self) -> &'static str {
-        self.0.name()
-    }
-
-    /// The number of the log; `None` where it has none or it is not known.
-    #[getter]
-    fn log_number(&self) -> Option<u32> {
-        self.0.log_number()
-    }
-
-    /// Whether each record is compressed with Zstandard.
-    #[getter]
-    fn zstd(&self) -> bool {
-        self.0.is_zstd()
-    }
-
-    fn __hash__(&self) -> u64 {
-        use std::hash::{DefaultHasher, Hash, Hasher};
-        let mut hasher = DefaultHasher::new();
-        (self.0.name(), self.0.log_number(), self.0.is_zstd()).hash(&mut hasher);
-        hasher.finish()
-    }
-
-    fn __repr__(&self) -> String {
-        let number = self.0.log_number().map(|number| format!(", log_number={number}"));
-        let zstd = if self.0.is_zstd() { ", zstd=True" } else { "" };
-        format!("Dialect('{}'{}{zstd})", self.0.name(), number.unwrap_or_default())
-    }
-}
 
 fn by_name(name: &str) -> PyResult<cordwood::Dialect> {
     cordwood::Dialect::from_name(name).ok_or_else(|| {
@@ -110,37 +21,72 @@ fn by_name(name: &str) -> PyResult<cordwood::Dialect> {
     })
 }
 
-/// A dialect or its name; `None` for `"auto"`, which is also the default.
-pub(crate) fn dialect_of(dialect: Option<&Bound<'_, PyAny>>) -> PyResult<Option<cordwood::Dialect>> {
-    let Some(dialect) = dialect else { return Ok(None) };
-    if let Ok(dialect) = dialect.cast::<Dialect>() {
-        return Ok(Some(dialect.get().0));
-    }
-    if let Ok(name) = dialect.cast::<PyString>() {
-        let name = name.to_str()?;
-        return if name == "auto" {
-            Ok(None)
-        } else {
-            by_name(name).map(Some)
-        };
-    }
-    let name = dialect.get_type().name()?;
-    Err(PyTypeError::new_err(format!(
-        "dialect must be str or Dialect, not {name}"
-    )))
+/// What the options `dialect`, `log_number` and `compression` say, in this order. The dialect is `None` for `"auto"`, too.
+pub(crate) fn named(
+    dialect: Option<&Bound<'_, PyAny>>,
+    log_number: Option<u32>,
+    compression: Option<&Bound<'_, PyAny>>,
+) -> PyResult<(Option<cordwood::Dialect>, Option<u32>, Option<Compression>)> {
+    let dialect = match text_of("dialect", dialect)? {
+        None => None,
+        Some(name) => match name.to_str()? {
+            "auto" => None,
+            name => Some(by_name(name)?),
+        },
+    };
+    let compression = match text_of("compression", compression)? {
+        None => None,
+        Some(name) => Some(compression_named(name.to_str()?)?),
+    };
+    Ok((dialect, log_number, compression))
 }
 
-/// Says which dialect a log is in, by what it begins with.
+/// The log that these names and this number say, of which nothing is left to be detected.
+pub(crate) fn format_of(dialect: &str, log_number: Option<u32>, compression: Option<&str>) -> PyResult<LogFormat> {
+    let mut format = LogFormat::new(by_name(dialect)?);
+    if let Some(number) = log_number {
+        format = format.with_log_number(number);
+    }
+    if let Some(name) = compression {
+        format = format.with_compression(compression_named(name)?);
+    }
+    Ok(format)
+}
+
+fn compression_named(name: &str) -> PyResult<Compression> {
+    Compression::from_name(name)
+        .ok_or_else(|| PyValueError::new_err(format!("compression must be 'zstd' or None, not {name:?}")))
+}
+
+fn text_of<'a, 'py>(option: &str, value: Option<&'a Bound<'py, PyAny>>) -> PyResult<Option<&'a Bound<'py, PyString>>> {
+    let Some(value) = value else { return Ok(None) };
+    match value.cast::<PyString>() {
+        Ok(text) => Ok(Some(text)),
+        Err(_) => {
+            let name = value.get_type().name()?;
+            Err(PyTypeError::new_err(format!(
+                "{option} must be str or None, not {name}"
+            )))
+        }
+    }
+}
+
+/// The name of the compression of a log.
+pub(crate) fn compression_name(format: LogFormat) -> Option<&'static str> {
+    format.compression.map(Compression::name)
+}
+
+/// Says which log a file is, by what it begins with.
 ///
 /// Args:
 ///     source: What `Reader` takes. Its first 96 KiB are read; if they do not show a log, and
 ///         it is a longer file, also its end and the beginnings of its blocks.
 ///
 /// Returns:
-///     The dialect, with the log number if its logs have one: that in the name of the file, or
-///     else that of the first fragment. `None` if it cannot be detected: the file is empty, or
-///     its beginning holds no whole fragment with a right checksum. `Reader` then reads
-///     `"leveldb"`.
+///     A `LogFormat`: the dialect, the log number if its logs have one (that in the name of the
+///     file, or else that of the first fragment), and the compression. `None` if it cannot be
+///     detected: the file is empty, or its beginning holds no whole fragment with a right
+///     checksum. `Reader` then reads `"leveldb"`.
 ///
 /// Raises:
 ///     DialectError: It is no log.
@@ -150,14 +96,21 @@ pub(crate) fn dialect_of(dialect: Option<&Bound<'_, PyAny>>) -> PyResult<Option<
 /// >>> with cordwood.open("example.log", "w") as writer:
 /// ...     _ = writer.append(b"one")
 /// >>> cordwood.detect("example.log")
-/// Dialect('leveldb')
+/// LogFormat(dialect='leveldb', log_number=None, compression=None)
 #[pyfunction]
 #[pyo3(signature = (source, /))]
-pub(crate) fn detect(source: &Bound<'_, PyAny>) -> PyResult<Option<Dialect>> {
+pub(crate) fn detect<'py>(source: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    static LOG_FORMAT: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     let py = source.py();
-    let OpenedReader { mut reader, .. } = open_reader(source, ReadOptions::default())?;
+    let OpenedReader { reader, .. } = open_reader(source, ReadOptions::default())?;
+    // A reader reads more at a time.
+    let mut reader = reader.map_source(|source| source.map(|input| input.take(DETECT_LEN as u64)));
     let detected = py.detach(|| reader.detect());
     let path = reader.path();
-    let detected = detected.map_err(|error| to_python(py, error, path))?;
-    Ok(detected.map(Dialect))
+    let Some(format) = detected.map_err(|error| to_python(py, error, path))? else {
+        return Ok(None);
+    };
+    let class = LOG_FORMAT.import(py, "cordwood.types", "LogFormat")?;
+    let values = (format.dialect.name(), format.log_number, compression_name(format));
+    class.call1(values).map(Some)
 }

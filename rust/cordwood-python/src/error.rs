@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use pyo3::PyTypeInfo;
-use pyo3::exceptions::{PyBlockingIOError, PyMemoryError, PyOSError, PyRuntimeError};
+use pyo3::exceptions::{PyBlockingIOError, PyMemoryError, PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
@@ -48,7 +48,8 @@ pub(crate) fn to_python(py: Python<'_>, error: cordwood::Error, path: Option<&Pa
         }
         cordwood::Error::Foreign { foreign, .. } => dialect_error(py, message, path, foreign.name()),
         cordwood::Error::WrongDialect { found, .. } => dialect_error(py, message, path, found),
-        cordwood::Error::NeverAppended { dialect, .. } => dialect_error(py, message, path, dialect.name()),
+        cordwood::Error::NeverAppended { format, .. } => dialect_error(py, message, path, format.dialect.name()),
+        cordwood::Error::Unsupported { .. } => PyValueError::new_err(with_path(message, path)),
         cordwood::Error::Forked { .. } => PyOSError::new_err(with_path(message, path)),
         cordwood::Error::OtherLog {
             log_number,

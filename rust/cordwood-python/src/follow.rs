@@ -15,7 +15,7 @@ use pyo3::types::{PyBytes, PyTuple, PyType};
 
 use crate::arguments::{name, number, unknown_name};
 use crate::bytes::new_bytes;
-use crate::dialect::dialect_of;
+use crate::dialect::{compression_name, named};
 use crate::error::{closed, log_changed, os_error, to_python};
 use crate::event::{Listed, Outcome, Record};
 use crate::exclusive::Exclusive;
@@ -33,6 +33,7 @@ enum State {
         skipped: Listed,
         end: Option<cordwood::End>,
         offset: u64,
+        format: cordwood::LogFormat,
     },
 }
 
@@ -234,6 +235,8 @@ impl Open {
 ///         takes what is there and never waits. Default: `None`, for ever.
 ///     dialect: As for `Reader`; it is detected as soon as there is a file header or a whole
 ///         fragment. Default: `None`.
+///     log_number: As for `Reader`. Default: `None`.
+///     compression: As for `Reader`. Default: `None`.
 ///     on_corruption: As for `Reader`; not `"salvage"`. Default: `"raise"`.
 ///     on_rotation: What to do once the path names another file, or none, and all of the old one
 ///         has been returned. `"raise"`: raise `LogRotatedError`. `"reopen"`: wait until there is a
@@ -284,8 +287,9 @@ pub(crate) struct Follower {
 impl Follower {
     #[new]
     #[pyo3(signature = (
-        path, *, start = 0, timeout = None, dialect = None, on_corruption = "raise", on_rotation = "raise",
-        poll_interval = 0.05, retry_polls = 3, retry_time = 0.1, record_len_max = 1_073_741_824
+        path, *, start = 0, timeout = None, dialect = None, log_number = None, compression = None,
+        on_corruption = "raise", on_rotation = "raise", poll_interval = 0.05, retry_polls = 3,
+        retry_time = 0.1, record_len_max = 1_073_741_824
     ))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn new(
@@ -293,6 +297,8 @@ impl Follower {
         #[pyo3(from_py_with = number)] start: u64,
         timeout: Option<f64>,
         dialect: Option<&Bound<'_, PyAny>>,
+        log_number: Option<u32>,
+        compression: Option<&Bound<'_, PyAny>>,
         #[pyo3(from_py_with = on_corruption_name)] on_corruption: &str,
         #[pyo3(from_py_with = on_rotation_name)] on_rotation: &str,
         poll_interval: f64,
@@ -321,7 +327,7 @@ impl Follower {
             .with_poll_interval(seconds("poll_interval", poll_interval)?)
             .with_retry(retry_polls, seconds("retry_time", retry_time)?)
             .with_record_len_max(record_len_max);
-        options.dialect = dialect_of(dialect)?;
+        (options.dialect, options.log_number, options.compression) = named(dialect, log_number, compression)?;
         let on_rotation = on_rotation_of(on_rotation)?;
         let timeout = timeout.map(|timeout| seconds("timeout", timeout)).transpose()?;
         Self::open(py, path, options, on_rotation, timeout)
@@ -450,6 +456,24 @@ impl Follower {
         })
     }
 
+    /// The dialect of the log; `"leveldb"` until the file has shown another one.
+    #[getter]
+    fn dialect(&self, py: Python<'_>) -> PyResult<&'static str> {
+        Ok(self.format(py)?.dialect.name())
+    }
+
+    /// The number of the log; `None` where the dialect has none or it is not known yet.
+    #[getter]
+    fn log_number(&self, py: Python<'_>) -> PyResult<Option<u32>> {
+        Ok(self.format(py)?.log_number)
+    }
+
+    /// How each record is compressed: `"zstd"`; `None`: not at all, or it is not known yet.
+    #[getter]
+    fn compression(&self, py: Python<'_>) -> PyResult<Option<&'static str>> {
+        Ok(compression_name(self.format(py)?))
+    }
+
     /// The path of the file.
     #[getter]
     fn path(&self) -> &OsStr {
@@ -464,7 +488,8 @@ impl Follower {
 
     /// Closes the file. Closing twice is no error.
     ///
-    /// `skipped`, `skipped_len` and `outcome` can still be read.
+    /// `skipped`, `skipped_len`, `outcome` and the properties that say which log it is can still
+    /// be read.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let mut state = self.state.lock(py)?;
         let State::Open(open) = &mut *state else { return Ok(()) };
@@ -473,6 +498,7 @@ impl Follower {
             skipped: std::mem::take(&mut open.skipped),
             end: open.end,
             offset: open.follower.offset(),
+            format: open.follower.format(),
         };
         drop(state);
         log_summary(py, summary, Some(&self.path))
@@ -507,6 +533,14 @@ impl Follower {
 }
 
 impl Follower {
+    /// Which log is followed.
+    fn format(&self, py: Python<'_>) -> PyResult<cordwood::LogFormat> {
+        Ok(match &*self.state.lock(py)? {
+            State::Open(open) => open.follower.format(),
+            State::Closed { format, .. } => *format,
+        })
+    }
+
     fn open(
         py: Python<'_>,
         path: PathBuf,

@@ -11,7 +11,7 @@ use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 
-use crate::dialect::dialect_of;
+use crate::dialect::named;
 use crate::error::to_python;
 use crate::event::{reason_named, reason_object, severity_object};
 use crate::exclusive::Exclusive;
@@ -294,6 +294,8 @@ impl Fragment {
 ///     source: What `Reader` takes, if it can be read twice: a path of a file, a buffer, or an
 ///         object with `read` and `seek`.
 ///     dialect: As for `Reader`. Default: `None`.
+///     log_number: As for `Reader`. Default: `None`.
+///     compression: As for `Reader`. Default: `None`.
 ///
 /// Returns:
 ///     An iterator of `Fragment`.
@@ -313,9 +315,19 @@ impl Fragment {
 /// 0 full None
 /// 10 full None
 #[pyfunction]
-#[pyo3(signature = (source, *, dialect = None))]
-pub(crate) fn fragments(source: &Bound<'_, PyAny>, dialect: Option<&Bound<'_, PyAny>>) -> PyResult<Fragments> {
-    Ok(Fragments(Exclusive::new(Some(Batches::open(source, dialect)?))))
+#[pyo3(signature = (source, *, dialect = None, log_number = None, compression = None))]
+pub(crate) fn fragments(
+    source: &Bound<'_, PyAny>,
+    dialect: Option<&Bound<'_, PyAny>>,
+    log_number: Option<u32>,
+    compression: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Fragments> {
+    Ok(Fragments(Exclusive::new(Some(Batches::open(
+        source,
+        dialect,
+        log_number,
+        compression,
+    )?))))
 }
 
 /// The iterator that `fragments` returns.
@@ -356,14 +368,24 @@ impl Fragments {
 /// Args:
 ///     source: As for `fragments`.
 ///     dialect: As for `fragments`. Default: `None`.
+///     log_number: As for `fragments`. Default: `None`.
+///     compression: As for `fragments`. Default: `None`.
 ///
 /// Returns:
 ///     An iterator of tuples: the offset, the end offset, the kind, the reason, its severity
 ///     and the number of fragments.
 #[pyfunction]
-#[pyo3(signature = (source, *, dialect = None))]
-pub(crate) fn runs(source: &Bound<'_, PyAny>, dialect: Option<&Bound<'_, PyAny>>) -> PyResult<Runs> {
-    Ok(Runs(Exclusive::new(Some((Batches::open(source, dialect)?, None)))))
+#[pyo3(signature = (source, *, dialect = None, log_number = None, compression = None))]
+pub(crate) fn runs(
+    source: &Bound<'_, PyAny>,
+    dialect: Option<&Bound<'_, PyAny>>,
+    log_number: Option<u32>,
+    compression: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Runs> {
+    Ok(Runs(Exclusive::new(Some((
+        Batches::open(source, dialect, log_number, compression)?,
+        None,
+    )))))
 }
 
 /// The iterator that `runs` returns. A run does not cross the end of a block.
@@ -449,9 +471,14 @@ struct Batches {
 }
 
 impl Batches {
-    fn open(source: &Bound<'_, PyAny>, dialect: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+    fn open(
+        source: &Bound<'_, PyAny>,
+        dialect: Option<&Bound<'_, PyAny>>,
+        log_number: Option<u32>,
+        compression: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
         let mut options = ReadOptions::default().with_on_corruption(OnCorruption::Salvage);
-        options.dialect = dialect_of(dialect)?;
+        (options.dialect, options.log_number, options.compression) = named(dialect, log_number, compression)?;
         let Opened {
             source: ahead,
             path,

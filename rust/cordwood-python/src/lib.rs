@@ -36,7 +36,7 @@ mod native {
     #[pymodule_export]
     use crate::checksum::{crc32c, mask_crc, unmask_crc};
     #[pymodule_export]
-    use crate::dialect::{Dialect, detect};
+    use crate::dialect::detect;
     #[pymodule_export]
     use crate::entity::decode_entity;
     #[pymodule_export]

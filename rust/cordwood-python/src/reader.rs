@@ -16,7 +16,7 @@ use pyo3::types::{PyBytes, PyList, PyTuple};
 use crate::ahead::{Ahead, Found};
 use crate::arguments::{name, number, optional_number, range_of, unknown_name};
 use crate::bytes::{new_bytes, new_list};
-use crate::dialect::{Dialect, dialect_of};
+use crate::dialect::{compression_name, named};
 use crate::error::{closed, to_python};
 use crate::event::{Listed, Outcome, Record, SkippedRegion};
 use crate::exclusive::Exclusive;
@@ -254,8 +254,8 @@ impl Open {
         }
         let mut ahead = batches.ahead.lock().unwrap_or_else(PoisonError::into_inner);
         if self.options.dialect.is_none() {
-            match py.detach(|| self.reader.dialect()) {
-                Ok(dialect) => self.options.dialect = Some(dialect),
+            match py.detach(|| self.reader.format()) {
+                Ok(format) => self.options = self.options.clone().with_format(format),
                 Err(error) => return Some(Next::Failed(error)),
             }
         }
@@ -510,8 +510,18 @@ pub(crate) fn is_interrupt_of_source(py: Python<'_>, error: &std::io::Error) -> 
 ///         file of an `mmap` is cut while it is read, the operating system ends the process
 ///         (`SIGBUS`), as it does with every program that reads a map: pass the path of a file that
 ///         others may cut.
-///     dialect: A `Dialect` or its name. Default: `None`, or `"auto"`: it is detected from what
-///         the file begins with.
+///     dialect: How the bytes of the log are laid out. `"leveldb"`: also what Datastore,
+///         Firestore, App Engine, and RocksDB without recycling write; `"rocksdb"`: a write-ahead
+///         log with all that it may hold; `"pebble"`: the same of Pebble; `"recyclable"`: what
+///         the two have in common; `"wandb"`: a run file of Weights & Biases; `"wandb_old"`: one
+///         of wandb-core before 0.17.6; `"swanlab"`: a run file of SwanLab. Default: `None`, or
+///         `"auto"`: it is detected from what the file begins with.
+///     log_number: Which log it is, in `"rocksdb"`, `"pebble"` and `"recyclable"`: the number in
+///         the file's name, its low 32 bits. Fragments with another number are left over from an
+///         older log. Default: `None`: the number in the file's name, or else that of the first
+///         valid fragment.
+///     compression: How each record is compressed, in `"rocksdb"`: `"zstd"`. Default: `None`: the
+///         beginning of the log says so.
 ///     on_corruption: What to do with damage. `"raise"`: raise `CorruptionError`; the next step
 ///         continues after the damage. `"skip"`: continue at the next block, as LevelDB does;
 ///         the logger `cordwood` gets a warning for each of the first ten regions, and the
@@ -533,8 +543,10 @@ pub(crate) fn is_interrupt_of_source(py: Python<'_>, error: &std::io::Error) -> 
 ///
 /// Raises:
 ///     OSError: The file cannot be opened. A missing file is a `FileNotFoundError`.
+///     OverflowError: `log_number` is not a number of 32 bits.
 ///     TypeError: `source` is none of the above, or is a text file.
-///     ValueError: An option has no such value.
+///     ValueError: An option has no such value, or the dialect has no log number or no
+///         compression.
 ///
 /// A step of the iteration, over the reader or what `records`, `batches` and `record_batches` return,
 /// raises:
@@ -544,6 +556,8 @@ pub(crate) fn is_interrupt_of_source(py: Python<'_>, error: &std::io::Error) -> 
 /// * `DialectError`: the source is no log. Only the first step.
 /// * `OSError`: the source cannot be read.
 /// * `ClosedError`: the reader is closed.
+/// * `ValueError`: the dialect that was detected has no log number or no compression, and one was
+///   given.
 /// * `RuntimeError`: the source's own `read` uses the reader.
 ///
 /// >>> with cordwood.open("example.log", "w") as writer:
@@ -564,12 +578,15 @@ pub(crate) struct Reader {
 impl Reader {
     #[new]
     #[pyo3(signature = (
-        source, *, dialect = None, on_corruption = "raise", start = 0, end = None, verify_checksums = true,
+        source, *, dialect = None, log_number = None, compression = None, on_corruption = "raise", start = 0, end = None, verify_checksums = true,
         record_len_max = 1_073_741_824
     ))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of the Python class")]
     fn new(
         source: &Bound<'_, PyAny>,
         dialect: Option<&Bound<'_, PyAny>>,
+        log_number: Option<u32>,
+        compression: Option<&Bound<'_, PyAny>>,
         #[pyo3(from_py_with = on_corruption_name)] on_corruption: &str,
         #[pyo3(from_py_with = number)] start: u64,
         #[pyo3(from_py_with = optional_number)] end: Option<u64>,
@@ -581,7 +598,7 @@ impl Reader {
             .with_range(range_of(start, end))
             .with_verify_checksums(verify_checksums)
             .with_record_len_max(record_len_max);
-        options.dialect = dialect_of(dialect)?;
+        (options.dialect, options.log_number, options.compression) = named(dialect, log_number, compression)?;
         let OpenedReader {
             reader,
             options,
@@ -797,7 +814,7 @@ impl Reader {
         })
     }
 
-    /// The dialect that is read, with the log number if one is known.
+    /// The dialect that is read, such as `"leveldb"`.
     ///
     /// To detect it, the source is read.
     ///
@@ -806,14 +823,34 @@ impl Reader {
     ///     OSError: The source cannot be read.
     ///     ClosedError: The reader is closed.
     #[getter]
-    fn dialect(&self, py: Python<'_>) -> PyResult<Dialect> {
-        self.with_state(py, |state| {
-            let _owner = self.state.may_run_python();
-            let dialect = py.detach(|| state.reader.dialect());
-            dialect
-                .map(Dialect)
-                .map_err(|error| to_python(py, error, self.path.as_deref()))
-        })
+    fn dialect(&self, py: Python<'_>) -> PyResult<&'static str> {
+        Ok(self.format(py)?.dialect.name())
+    }
+
+    /// The number of the log; `None` where the dialect has none or it is not known.
+    ///
+    /// To detect it, the source is read.
+    ///
+    /// Raises:
+    ///     DialectError: It is no log.
+    ///     OSError: The source cannot be read.
+    ///     ValueError: The reader is closed.
+    #[getter]
+    fn log_number(&self, py: Python<'_>) -> PyResult<Option<u32>> {
+        Ok(self.format(py)?.log_number)
+    }
+
+    /// How each record is compressed: `"zstd"`; `None`: not at all.
+    ///
+    /// To detect it, the source is read.
+    ///
+    /// Raises:
+    ///     DialectError: It is no log.
+    ///     OSError: The source cannot be read.
+    ///     ValueError: The reader is closed.
+    #[getter]
+    fn compression(&self, py: Python<'_>) -> PyResult<Option<&'static str>> {
+        Ok(compression_name(self.format(py)?))
     }
 
     /// The path, if the source is one; else `None`.
@@ -893,6 +930,15 @@ impl Reader {
 }
 
 impl Reader {
+    /// Which log is read.
+    fn format(&self, py: Python<'_>) -> PyResult<cordwood::LogFormat> {
+        self.with_state(py, |state| {
+            let _owner = self.state.may_run_python();
+            let format = py.detach(|| state.reader.format());
+            format.map_err(|error| to_python(py, error, self.path.as_deref()))
+        })
+    }
+
     #[inline]
     fn with_state<T>(&self, py: Python<'_>, use_it: impl FnOnce(&mut Open) -> PyResult<T>) -> PyResult<T> {
         let used = match &mut *self.state.lock(py)? {

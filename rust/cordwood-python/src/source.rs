@@ -75,7 +75,7 @@ pub(crate) type SourceReader = cordwood::Reader<InputSource>;
 /// A reader that is open.
 pub(crate) struct OpenedReader {
     pub(crate) reader: SourceReader,
-    /// Those that were asked for. They name the dialect, if it had to be found out.
+    /// Those that were asked for. They name which log it is, if that had to be detected.
     pub(crate) options: ReadOptions,
     /// What the reader reads, once more, where that can be.
     pub(crate) another: Option<Box<dyn Input>>,
@@ -85,13 +85,14 @@ pub(crate) struct OpenedReader {
 /// Opens what the user passed to `Reader`, for `options`: at the block in which their range starts.
 pub(crate) fn open_reader(source: &Bound<'_, PyAny>, mut options: ReadOptions) -> PyResult<OpenedReader> {
     let py = source.py();
+    options.check().map_err(|error| to_python(py, error, None))?;
     let begin = |dialect: Dialect| dialect.block_begin(options.start);
     let named = options.dialect.filter(|_| !options.must_look());
     let Opened { source, path, referent } = open(source, named.map_or(0, begin))?;
     let another = source.get_ref().another();
     let is_content = path.is_none() && another.is_some();
     let mut reader = cordwood::Reader::with_source(source, options.clone()).with_path(path.clone());
-    if is_content && let Err(error @ cordwood::Error::Foreign { .. }) = py.detach(|| reader.dialect()) {
+    if is_content && let Err(error @ cordwood::Error::Foreign { .. }) = py.detach(|| reader.format()) {
         return Err(content_error(py, error));
     }
     // Which log it is is detected at the beginning; then what lies before the range need not be read, where the source can be read at any position.
@@ -99,11 +100,11 @@ pub(crate) fn open_reader(source: &Bound<'_, PyAny>, mut options: ReadOptions) -
         && options.start > 0
         && let Some(input) = another.as_ref().and_then(|another| another.another())
     {
-        let dialect = py.detach(|| reader.dialect());
-        let dialect = dialect.map_err(|error| to_python(py, error, path.as_deref()))?;
-        let source = source_at(input, dialect.block_begin(options.start));
+        let format = py.detach(|| reader.format());
+        let format = format.map_err(|error| to_python(py, error, path.as_deref()))?;
+        let source = source_at(input, format.dialect.block_begin(options.start));
         let source = source.map_err(|error| os_error(error, path.as_deref()))?;
-        options.dialect = Some(dialect);
+        options = options.with_format(format);
         reader = cordwood::Reader::with_source(source, options.clone()).with_path(path);
     }
     Ok(OpenedReader {

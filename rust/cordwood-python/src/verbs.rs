@@ -19,7 +19,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
 
 use crate::arguments::{name, number, optional_number, range_of, unknown_name};
-use crate::dialect::{Dialect, dialect_of};
+use crate::dialect::{compression_name, format_of, named};
 use crate::error::{os_error, to_python};
 use crate::event::{Outcome, SkippedRegion, listed, reason_named, reason_object, severity_object};
 use crate::reader::threads_of;
@@ -154,6 +154,8 @@ fn on_corruption_of(name: &str) -> PyResult<OnCorruption> {
 ///         number. An object with `read` is read by one thread, and so is anything under the
 ///         policy `"stop"` and a log with log numbers. Default: 1.
 ///     dialect: As for `Reader`. Default: `None`.
+///     log_number: As for `Reader`. Default: `None`.
+///     compression: As for `Reader`. Default: `None`.
 ///     on_corruption: Continue after damage at the next block (`"skip"`), end there (`"stop"`),
 ///         or search for valid records in the same block (`"salvage"`). Default: `"skip"`.
 ///     start: As for `Reader`: a file offset in bytes. Default: 0.
@@ -180,7 +182,7 @@ fn on_corruption_of(name: &str) -> PyResult<OnCorruption> {
 /// (True, 2, 6, 20)
 #[pyfunction]
 #[pyo3(signature = (
-    source, *, threads = 1, dialect = None, on_corruption = "skip", start = 0, end = None, verify_checksums = true,
+    source, *, threads = 1, dialect = None, log_number = None, compression = None, on_corruption = "skip", start = 0, end = None, verify_checksums = true,
     record_len_max = 1_073_741_824, progress = None
 ))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of the Python function")]
@@ -188,6 +190,8 @@ pub(crate) fn verify(
     source: &Bound<'_, PyAny>,
     #[pyo3(from_py_with = number)] threads: usize,
     dialect: Option<&Bound<'_, PyAny>>,
+    log_number: Option<u32>,
+    compression: Option<&Bound<'_, PyAny>>,
     #[pyo3(from_py_with = on_corruption_name)] on_corruption: &str,
     #[pyo3(from_py_with = number)] start: u64,
     #[pyo3(from_py_with = optional_number)] end: Option<u64>,
@@ -202,7 +206,7 @@ pub(crate) fn verify(
         .with_range(range_of(start, end))
         .with_verify_checksums(verify_checksums)
         .with_record_len_max(record_len_max);
-    options.dialect = dialect_of(dialect)?;
+    (options.dialect, options.log_number, options.compression) = named(dialect, log_number, compression)?;
     let watch = Watch::new(progress);
     let (readers, path) = readers(source, options, threads, &watch)?;
     let report = watch.run(py, readers.len(), || verbs::verify_ranges(readers))?;
@@ -229,15 +233,15 @@ fn readers(
     } = open_reader(source, options)?;
     let path = whole.path().map(Path::to_owned);
     if threads > NonZeroUsize::MIN && options.dialect.is_none() {
-        let dialect = py.detach(|| whole.dialect());
-        options.dialect = Some(dialect.map_err(|error| to_python(py, error, path.as_deref()))?);
+        let format = py.detach(|| whole.format());
+        options = options.with_format(format.map_err(|error| to_python(py, error, path.as_deref()))?);
     }
     let ranges = verbs::split_ranges(&options, whole.file_len(), threads);
     let Some(another) = another.filter(|_| ranges.len() > 1) else {
         return Ok((vec![whole.map_source(|source| watched(source, watch))], path));
     };
-    let dialect = whole.dialect();
-    let dialect = dialect.map_err(|error| to_python(py, error, path.as_deref()))?;
+    let format = whole.format();
+    let dialect = format.map_err(|error| to_python(py, error, path.as_deref()))?.dialect;
     let part = |range: ReadOptions| {
         let input = another.another().ok_or(io::ErrorKind::Unsupported)?;
         let source = source_at(input, dialect.block_begin(range.start))?;
@@ -259,6 +263,8 @@ fn readers(
 ///         dialect, its log number, what the engine wrote for itself. RocksDB and Pebble look
 ///         for the number of a log in the name of its file.
 ///     dialect: As for `Reader`. Default: `None`.
+///     log_number: As for `Reader`. Default: `None`.
+///     compression: As for `Reader`. Default: `None`.
 ///     record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
 ///     progress: As for `verify`. Default: `None`.
 ///
@@ -271,7 +277,7 @@ fn readers(
 ///     OSError: The source cannot be opened or read, the new log cannot be written, or
 ///         `destination` has the name of another log than the one whose number the records
 ///         carry.
-///     OtherLogError: All of `source` belongs to another log than its name or `dialect` says.
+///     OtherLogError: All of `source` belongs to another log than its name or `log_number` says.
 ///         Nothing is written.
 ///     TypeError: `source` is nothing that `Reader` takes, or `destination` is no path.
 ///     ValueError: There is no such dialect.
@@ -287,11 +293,13 @@ fn readers(
 /// >>> list(cordwood.Reader("clean.log"))
 /// [b'one', b'three']
 #[pyfunction]
-#[pyo3(signature = (source, destination, *, dialect = None, record_len_max = 1_073_741_824, progress = None))]
+#[pyo3(signature = (source, destination, *, dialect = None, log_number = None, compression = None, record_len_max = 1_073_741_824, progress = None))]
 pub(crate) fn salvage(
     source: &Bound<'_, PyAny>,
     destination: &Bound<'_, PyAny>,
     dialect: Option<&Bound<'_, PyAny>>,
+    log_number: Option<u32>,
+    compression: Option<&Bound<'_, PyAny>>,
     #[pyo3(from_py_with = number)] record_len_max: u64,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Report> {
@@ -303,7 +311,7 @@ pub(crate) fn salvage(
         )));
     };
     let mut options = ReadOptions::default().with_record_len_max(record_len_max);
-    options.dialect = dialect_of(dialect)?;
+    (options.dialect, options.log_number, options.compression) = named(dialect, log_number, compression)?;
     let Opened { source, path, .. } = open(source, 0)?;
     let watch = Watch::new(progress);
     let source = watched(source, &watch);
@@ -327,6 +335,8 @@ pub(crate) fn salvage(
 ///     source: What `Reader` takes.
 ///     threads: As for `verify`. Default: 1.
 ///     dialect: As for `Reader`. Default: `None`.
+///     log_number: As for `Reader`. Default: `None`.
+///     compression: As for `Reader`. Default: `None`.
 ///     on_corruption: As for `verify`. Default: `"skip"`.
 ///     verify_checksums: As for `Reader`. Default: `True`.
 ///     record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
@@ -349,13 +359,16 @@ pub(crate) fn salvage(
 /// (2, 60000, 1, 1)
 #[pyfunction]
 #[pyo3(signature = (
-    source, *, threads = 1, dialect = None, on_corruption = "skip", verify_checksums = true,
+    source, *, threads = 1, dialect = None, log_number = None, compression = None, on_corruption = "skip", verify_checksums = true,
     record_len_max = 1_073_741_824, progress = None
 ))]
+#[expect(clippy::too_many_arguments, reason = "keyword arguments of the Python function")]
 pub(crate) fn stat(
     source: &Bound<'_, PyAny>,
     #[pyo3(from_py_with = number)] threads: usize,
     dialect: Option<&Bound<'_, PyAny>>,
+    log_number: Option<u32>,
+    compression: Option<&Bound<'_, PyAny>>,
     #[pyo3(from_py_with = on_corruption_name)] on_corruption: &str,
     verify_checksums: bool,
     #[pyo3(from_py_with = number)] record_len_max: u64,
@@ -366,7 +379,7 @@ pub(crate) fn stat(
         .with_on_corruption(on_corruption_of(on_corruption)?)
         .with_verify_checksums(verify_checksums)
         .with_record_len_max(record_len_max);
-    options.dialect = dialect_of(dialect)?;
+    (options.dialect, options.log_number, options.compression) = named(dialect, log_number, compression)?;
     let watch = Watch::new(progress);
     let (readers, path) = readers(source, options, threads, &watch)?;
     let stat = watch.run(py, readers.len(), || verbs::stat_ranges(readers))?;
@@ -389,7 +402,7 @@ pub(crate) fn stat(
 /// <cordwood.Report: ok=True, record_count=2, skipped=0, outcome=Outcome(kind='clean', offset=20)>
 #[pyclass(frozen, module = "cordwood")]
 pub(crate) struct Report {
-    dialect: Dialect,
+    format: cordwood::LogFormat,
     counts: Counts,
     skipped: Py<PyTuple>,
     /// Bytes in all regions, listed or not, by the name of the reason.
@@ -414,7 +427,7 @@ impl Report {
         let lens = report.findings.lens();
         let not_kept = report.not_kept.iter().map(|what| what.as_str());
         Ok(Report {
-            dialect: Dialect(report.dialect),
+            format: report.format,
             counts: Counts {
                 record_count: report.record_count,
                 salvaged_count: report.salvaged_count,
@@ -440,17 +453,19 @@ impl Report {
 impl Report {
     #[new]
     #[pyo3(signature = (
-        *, dialect, record_count, payload_len, file_len, outcome, salvaged_count = 0, skipped = None,
-        len_by_reason = None, other_log_number = None, not_kept = None, path = None
+        *, dialect, record_count, payload_len, file_len, outcome, log_number = None, compression = None,
+        salvaged_count = 0, skipped = None, len_by_reason = None, other_log_number = None, not_kept = None, path = None
     ))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of the Python class")]
     fn new(
         py: Python<'_>,
-        dialect: Dialect,
+        dialect: &str,
         record_count: u64,
         payload_len: u64,
         file_len: Option<u64>,
         outcome: Outcome,
+        log_number: Option<u32>,
+        compression: Option<&str>,
         salvaged_count: u64,
         skipped: Option<Vec<SkippedRegion>>,
         len_by_reason: Option<BTreeMap<String, u64>>,
@@ -471,7 +486,7 @@ impl Report {
             None => skipped.iter().for_each(|region| add(region.reason, region.len())),
         }
         Ok(Report {
-            dialect,
+            format: format_of(dialect, log_number, compression)?,
             counts: Counts {
                 record_count,
                 salvaged_count,
@@ -496,6 +511,8 @@ impl Report {
                 "payload_len",
                 "file_len",
                 "outcome",
+                "log_number",
+                "compression",
                 "salvaged_count",
                 "skipped",
                 "len_by_reason",
@@ -506,10 +523,22 @@ impl Report {
         )
     }
 
-    /// How the log is laid out, with its log number if it has one.
+    /// The dialect of the log, such as `"leveldb"`.
     #[getter]
-    fn dialect(&self) -> Dialect {
-        self.dialect
+    fn dialect(&self) -> &'static str {
+        self.format.dialect.name()
+    }
+
+    /// The number of the log; `None` where the dialect has none or it is not known.
+    #[getter]
+    fn log_number(&self) -> Option<u32> {
+        self.format.log_number
+    }
+
+    /// How each record is compressed: `"zstd"`; `None`: not at all.
+    #[getter]
+    fn compression(&self) -> Option<&'static str> {
+        compression_name(self.format)
     }
 
     /// Whether no damage was found: no region of severity `"corruption"`. A torn tail is no damage.
@@ -592,7 +621,7 @@ impl Report {
 
     /// The number of another log, if the whole file belongs to it; else `None`.
     ///
-    /// The file's name, or `dialect`, has this log's number: the file was recycled and nothing has
+    /// The file's name, or `log_number`, has this log's number: the file was recycled and nothing has
     /// been written to this log yet, or it was renamed or copied.
     #[getter]
     fn other_log_number(&self) -> Option<u32> {
@@ -625,7 +654,7 @@ impl Report {
             return Ok(false);
         };
         let other = other.get();
-        Ok(self.dialect == other.dialect
+        Ok(self.format == other.format
             && self.counts == other.counts
             && self.lens == other.lens
             && self.not_kept.bind(py).eq(&other.not_kept)?
@@ -685,9 +714,7 @@ impl Eq for Source {}
 #[pyclass(frozen, module = "cordwood", eq)]
 #[derive(PartialEq, Eq)]
 pub(crate) struct Stat {
-    /// How the log is laid out, with its log number if it has one.
-    #[pyo3(get)]
-    dialect: Dialect,
+    format: cordwood::LogFormat,
     /// Records that were returned.
     #[pyo3(get)]
     record_count: u64,
@@ -735,7 +762,7 @@ pub(crate) struct Stat {
     outcome: Outcome,
     /// The number of another log, if the whole file belongs to it; else `None`.
     ///
-    /// The file's name, or `dialect`, has this log's number: the file was recycled and nothing has
+    /// The file's name, or `log_number`, has this log's number: the file was recycled and nothing has
     /// been written to this log yet, or it was renamed or copied.
     #[pyo3(get)]
     other_log_number: Option<u32>,
@@ -745,7 +772,7 @@ pub(crate) struct Stat {
 impl Stat {
     fn of(stat: verbs::Stat, path: Option<PathBuf>) -> Self {
         Stat {
-            dialect: Dialect(stat.dialect),
+            format: stat.format,
             record_count: stat.record_count,
             payload_len: stat.payload_len,
             stored_len: stat.stored_len,
@@ -771,17 +798,19 @@ impl Stat {
 impl Stat {
     #[new]
     #[pyo3(signature = (
-        *, dialect, record_count, payload_len, file_len, outcome, stored_len = 0, header_len = 0, record_len_min = None,
-        record_len_max = None, full_count = 0, first_count = 0, middle_count = 0, last_count = 0, trailer_len = 0,
+        *, dialect, record_count, payload_len, file_len, outcome, log_number = None, compression = None, stored_len = 0,
+        header_len = 0, record_len_min = None, record_len_max = None, full_count = 0, first_count = 0, middle_count = 0, last_count = 0, trailer_len = 0,
         skipped_len = 0, damaged_len = 0, other_log_number = None, path = None
     ))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of the Python class")]
     fn new(
-        dialect: Dialect,
+        dialect: &str,
         record_count: u64,
         payload_len: u64,
         file_len: Option<u64>,
         outcome: Outcome,
+        log_number: Option<u32>,
+        compression: Option<&str>,
         stored_len: u64,
         header_len: u64,
         record_len_min: Option<u64>,
@@ -795,9 +824,9 @@ impl Stat {
         damaged_len: u64,
         other_log_number: Option<u32>,
         path: Option<PathBuf>,
-    ) -> Self {
-        Stat {
-            dialect,
+    ) -> PyResult<Self> {
+        Ok(Stat {
+            format: format_of(dialect, log_number, compression)?,
             record_count,
             payload_len,
             stored_len,
@@ -815,7 +844,7 @@ impl Stat {
             outcome,
             other_log_number,
             path: Source(path),
-        }
+        })
     }
 
     fn __getnewargs_ex__<'py>(slf: &Bound<'py, Self>) -> PyResult<NewArgs<'py>> {
@@ -827,6 +856,8 @@ impl Stat {
                 "payload_len",
                 "file_len",
                 "outcome",
+                "log_number",
+                "compression",
                 "stored_len",
                 "header_len",
                 "record_len_min",
@@ -842,6 +873,24 @@ impl Stat {
                 "path",
             ],
         )
+    }
+
+    /// The dialect of the log, such as `"leveldb"`.
+    #[getter]
+    fn dialect(&self) -> &'static str {
+        self.format.dialect.name()
+    }
+
+    /// The number of the log; `None` where the dialect has none or it is not known.
+    #[getter]
+    fn log_number(&self) -> Option<u32> {
+        self.format.log_number
+    }
+
+    /// How each record is compressed: `"zstd"`; `None`: not at all.
+    #[getter]
+    fn compression(&self) -> Option<&'static str> {
+        compression_name(self.format)
     }
 
     /// Bytes in a record on average; `None` if there is none.

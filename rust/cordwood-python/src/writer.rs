@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::MutexGuard;
 use std::time::Duration;
 
-use cordwood::{BLOCK_LEN, FlushPolicy, LogFile, LogFileOptions, LogStatus, OnTornTail, Process, SyncPolicy};
+use cordwood::{
+    BLOCK_LEN, FlushPolicy, LogFile, LogFileOptions, LogFormat, LogStatus, OnTornTail, Process, SyncPolicy,
+};
 use pyo3::exceptions::{PyResourceWarning, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -15,7 +17,7 @@ use pyo3::types::{PyByteArray, PyBytes, PyList, PyMemoryView, PyString};
 
 use crate::arguments::{name, number, optional_number, unknown_name};
 use crate::bytes::{KeptException, new_int};
-use crate::dialect::dialect_of;
+use crate::dialect::{compression_name, named};
 use crate::error::{closed, object_closed, opening_to_python, os_error, to_python};
 use crate::event::SkippedRegion;
 use crate::exclusive::Exclusive;
@@ -105,9 +107,13 @@ impl Object {
 ///     mode: `"x"`: a new file; fails if there is one. `"w"`: a new file, in place of any that
 ///         is there. `"a"`: append to the file, or make a new one. An object takes `"x"` or
 ///         `"w"`, which are then the same. Default: `"x"`.
-///     dialect: A `Dialect` or its name. For Pebble, closing also writes the end-of-log
-///         trailer. Default: `None`: for `"a"` the dialect of the file, as a `Reader` detects
-///         it; for a new file `"leveldb"`.
+///     dialect: How the bytes are laid out, as for `Reader`. For Pebble, closing also writes the
+///         end-of-log trailer. Default: `None`: for `"a"` the dialect of the file, as a `Reader`
+///         detects it; for a new file `"leveldb"`.
+///     log_number: Which log it is, in `"rocksdb"`, `"pebble"` and `"recyclable"`: it goes into
+///         each fragment. Such a log is never appended to. Default: `None`.
+///     compression: How each record is compressed, in `"rocksdb"`: `"zstd"`. Such a log is never
+///         appended to. Default: `None`, not at all.
 ///     flush: For a path: when to hand records to the operating system, which keeps them if
 ///         this process ends. `"append"`: before each `append` returns, with one write; an
 ///         `extend` makes one for each 1,024 records or 128 KiB. `"close"`: records are
@@ -148,8 +154,10 @@ impl Object {
 ///     DialectError: For `"a"`, the file is in another dialect than the one that is named, or
 ///         is no log; or its dialect is one whose logs are never appended to: those with a log
 ///         number, and compressed ones.
+///     OverflowError: `log_number` is not a number of 32 bits.
 ///     TypeError: `sink` is no path and has no `write`, or is a text file.
-///     ValueError: An option has no such value, or makes no sense here.
+///     ValueError: An option has no such value, or makes no sense here: a log number or a
+///         compression that the dialect does not have, for one.
 ///
 /// >>> with cordwood.Writer("example.log", "w") as writer:
 /// ...     writer.append(b"one")
@@ -164,6 +172,7 @@ pub(crate) struct Writer {
     sink: Sink,
     path: Option<PathBuf>,
     discarded_tail: Option<cordwood::SkippedRegion>,
+    format: LogFormat,
     /// The process that opened it.
     owner: u64,
 }
@@ -172,7 +181,7 @@ pub(crate) struct Writer {
 impl Writer {
     #[new]
     #[pyo3(signature = (
-        sink, mode = "x", *, dialect = None, flush = None, sync = "never", sync_len = None, sync_interval = None, on_torn_tail = "refuse", checkpoint = None,
+        sink, mode = "x", *, dialect = None, log_number = None, compression = None, flush = None, sync = "never", sync_len = None, sync_interval = None, on_torn_tail = "refuse", checkpoint = None,
         preallocate_len = 0, record_len_max = 1_073_741_824
     ))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of the Python class")]
@@ -180,6 +189,8 @@ impl Writer {
         sink: &Bound<'_, PyAny>,
         #[pyo3(from_py_with = mode_name)] mode: &str,
         dialect: Option<&Bound<'_, PyAny>>,
+        log_number: Option<u32>,
+        compression: Option<&Bound<'_, PyAny>>,
         #[pyo3(from_py_with = flush_name)] flush: Option<&str>,
         #[pyo3(from_py_with = sync_name)] sync: &str,
         #[pyo3(from_py_with = optional_number)] sync_len: Option<u64>,
@@ -192,13 +203,16 @@ impl Writer {
         if !matches!(mode, "x" | "w" | "a") {
             return Err(unknown_name(MODE, mode));
         }
+        let (dialect, log_number, compression) = named(dialect, log_number, compression)?;
         let options = LogFileOptions::default()
             .with_sync(sync_policy_of(sync, sync_len, sync_interval)?)
             .with_on_torn_tail(on_torn_tail_of(on_torn_tail)?)
             .with_checkpoint(checkpoint)
             .with_preallocate_len(preallocate_len)
             .with_record_len_max(record_len_max)
-            .with_dialect(dialect_of(dialect)?);
+            .with_dialect(dialect)
+            .with_log_number(log_number)
+            .with_compression(compression);
         if mode != "a" && (options.on_torn_tail != OnTornTail::Refuse || checkpoint.is_some()) {
             return Err(PyValueError::new_err(
                 "on_torn_tail and checkpoint are for mode 'a', which reads the log that is there",
@@ -370,6 +384,24 @@ impl Writer {
         self.discarded_tail.map(SkippedRegion::from)
     }
 
+    /// The dialect that is written, such as `"leveldb"`.
+    #[getter]
+    fn dialect(&self) -> &'static str {
+        self.format.dialect.name()
+    }
+
+    /// The number of the log, which each fragment carries; `None`: none does.
+    #[getter]
+    fn log_number(&self) -> Option<u32> {
+        self.format.log_number
+    }
+
+    /// How each record is compressed: `"zstd"`; `None`: not at all.
+    #[getter]
+    fn compression(&self) -> Option<&'static str> {
+        compression_name(self.format)
+    }
+
     /// The path, if the sink is one; else `None`.
     #[getter]
     fn path(&self) -> Option<&OsStr> {
@@ -511,6 +543,7 @@ impl Writer {
         Ok(Writer {
             owner: Process::current().number(),
             discarded_tail: log.discarded_tail(),
+            format: log.format(),
             sink: Sink::File(log),
             path: Some(path),
         })
@@ -530,13 +563,17 @@ impl Writer {
         }
         let for_any_sink = LogFileOptions::default()
             .with_dialect(options.dialect)
+            .with_log_number(options.log_number)
+            .with_compression(options.compression)
             .with_record_len_max(options.record_len_max);
         if *options != for_any_sink {
             return Err(PyValueError::new_err(NEEDS_A_PATH));
         }
         refuse_text(sink)?;
-        let dialect = options.dialect.unwrap_or(cordwood::Dialect::LEVELDB);
-        let writer = cordwood::Writer::with_dialect(ObjectOutput(sink.clone().unbind()), 0, dialect);
+        let mut format = LogFormat::new(options.dialect.unwrap_or(cordwood::Dialect::LEVELDB));
+        (format.log_number, format.compression) = (options.log_number, options.compression);
+        let writer = cordwood::Writer::with_format(ObjectOutput(sink.clone().unbind()), 0, format);
+        let writer = writer.map_err(|error| to_python(sink.py(), error, None))?;
         Ok(Writer {
             sink: Sink::Object(Exclusive::new(Object {
                 writer: Some(writer.with_record_len_max(options.record_len_max)),
@@ -544,6 +581,7 @@ impl Writer {
             })),
             path: None,
             discarded_tail: None,
+            format,
             owner: Process::current().number(),
         })
     }

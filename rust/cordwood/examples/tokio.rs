@@ -16,7 +16,7 @@ use tokio::io::AsyncReadExt;
 async fn main() -> Result<(), Box<dyn Error>> {
     let path = std::env::args().nth(1).unwrap_or_else(|| "orders.log".to_owned());
     let mut file = File::open(path).await?;
-    let mut decoder = Decoder::new(&ReadOptions::default());
+    let mut decoder = Decoder::new(&ReadOptions::default())?;
 
     // The bytes of the file from `offset` on.
     let (mut bytes, mut offset, mut is_last) = (Vec::new(), 0, false);

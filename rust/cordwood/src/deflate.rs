@@ -27,12 +27,9 @@ impl Deflater {
         deflater
     }
 
+    /// Without the feature, who makes one has refused to compress: [`LogFormat::check_to_write`](crate::dialect::LogFormat::check_to_write).
     #[cfg(not(feature = "zstd"))]
-    pub(crate) fn new(is_zstd: bool) -> Self {
-        assert!(
-            !is_zstd,
-            "to write compressed records, build cordwood with the feature `zstd`"
-        );
+    pub(crate) fn new(_is_zstd: bool) -> Self {
         Deflater::default()
     }
 

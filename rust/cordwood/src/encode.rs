@@ -5,12 +5,13 @@ use std::collections::TryReserveError;
 use crate::checksum::{Job, Kernel, crc32c_behind, mask, run, state_after};
 use crate::copy::append;
 use crate::deflate::Deflater;
-use crate::dialect::{Dialect, Form};
+use crate::dialect::{Dialect, Form, LogFormat};
+use crate::error::{Error, unsupported};
 use crate::format::{BLOCK_LEN, FRAGMENT_LEN_MAX, HEADER_LEN, Header, Kind, block_left};
 
 /// Cuts records into fragments. Its only state is the length of the file so far.
 ///
-/// The bytes are those that LevelDB writes, or another engine: [`with_dialect`](Encoder::with_dialect). Source: LevelDB `db/log_writer.cc`.
+/// The bytes are those that LevelDB writes, or another engine: [`with_format`](Encoder::with_format). Source: LevelDB `db/log_writer.cc`.
 ///
 /// ```
 /// use cordwood_log::Encoder;
@@ -22,7 +23,7 @@ use crate::format::{BLOCK_LEN, FRAGMENT_LEN_MAX, HEADER_LEN, Header, Kind, block
 #[derive(Debug, Clone)]
 pub struct Encoder {
     offset: u64,
-    dialect: Dialect,
+    format: LogFormat,
     form: Form,
     /// Whether all is as in LevelDB.
     is_leveldb: bool,
@@ -34,37 +35,47 @@ pub struct Encoder {
 impl Encoder {
     /// An encoder for a file of `file_len` bytes: 0 for a new one. The last record of the file must be whole.
     pub fn new(file_len: u64) -> Self {
-        Encoder::with_dialect(file_len, Dialect::LEVELDB)
+        Encoder::unchecked(file_len, Dialect::LEVELDB.into())
     }
 
-    /// An encoder for a file in another dialect.
+    /// An encoder for a file in another dialect, with a log number or with compression.
     ///
-    /// * With a log number ([`Dialect::with_log_number`]) fragments are recyclable ones: types 5 to 8. Without one they are types 1 to 4.
-    /// * With [`Dialect::with_zstd`] each record is compressed, as RocksDB does with `wal_compression`.
+    /// * With a [log number](LogFormat::log_number) fragments are recyclable ones: types 5 to 8. Without one they are types 1 to 4.
+    /// * With a [compression](LogFormat::compression) each record is compressed, as RocksDB does with `wal_compression`.
     /// * [`begin`](Encoder::begin) writes what a file begins with, [`finish`](Encoder::finish) what closes it.
     ///
     /// ```
-    /// use cordwood_log::{Dialect, Encoder};
+    /// use cordwood_log::{Dialect, Encoder, LogFormat};
     /// let mut file = Vec::new();
-    /// let mut encoder = Encoder::with_dialect(0, Dialect::ROCKSDB.with_log_number(123));
+    /// let mut encoder = Encoder::with_format(0, LogFormat::new(Dialect::ROCKSDB).with_log_number(123))?;
     /// encoder.encode(b"foo", &mut file);
     /// assert_eq!(file, b"\x45\xb7\x1d\x10\x03\x00\x05\x7b\x00\x00\x00foo");
+    /// # Ok::<(), cordwood_log::Error>(())
     /// ```
     ///
-    /// # Panics
+    /// # Errors
     ///
-    /// If records are to be compressed and this build has not the feature `zstd`.
-    pub fn with_dialect(file_len: u64, dialect: Dialect) -> Self {
+    /// [`Error::Unsupported`]: logs in the dialect have no number or are not compressed, or this build has not the feature `zstd` and records are to be
+    /// compressed.
+    pub fn with_format(file_len: u64, format: impl Into<LogFormat>) -> Result<Self, Error> {
+        let format = format.into();
+        let checked = format.check_to_write();
+        unsupported(checked.map_err(|what| (format.dialect, what)), None)?;
+        Ok(Encoder::unchecked(file_len, format))
+    }
+
+    /// The same, where the format has been checked.
+    pub(crate) fn unchecked(file_len: u64, format: LogFormat) -> Self {
         Encoder {
             offset: file_len,
-            dialect,
-            form: if dialect.log_number().is_some() {
+            format,
+            form: if format.log_number.is_some() {
                 Form::Recyclable
             } else {
                 Form::Plain
             },
-            is_leveldb: dialect == Dialect::LEVELDB,
-            deflater: Deflater::new(dialect.is_zstd),
+            is_leveldb: format == Dialect::LEVELDB.into(),
+            deflater: Deflater::new(format.is_zstd()),
             frame: Vec::new(),
         }
     }
@@ -86,10 +97,8 @@ impl Encoder {
 
     /// Writes the next records with this log number, or in types 1 to 4 without one.
     pub(crate) fn set_number(&mut self, number: Option<u32>) {
-        if let Some(number) = number {
-            self.dialect = self.dialect.with_log_number(number);
-        }
-        self.form = match number.and(self.dialect.log_number()) {
+        self.format = self.format.numbered(number);
+        self.form = match number.and(self.format.log_number) {
             Some(_) => Form::Recyclable,
             None => Form::Plain,
         };
@@ -98,7 +107,7 @@ impl Encoder {
     /// Appends a whole fragment as it is. It must be in this dialect, and is moved to the next block if it has no room in this one.
     pub(crate) fn copy_fragment(&mut self, fragment: &[u8], out: &mut Vec<u8>) {
         self.begin(out);
-        let left = self.dialect.block_left(self.offset);
+        let left = self.format.dialect.block_left(self.offset);
         if left < fragment.len() {
             out.resize(out.len() + left, 0);
             self.offset += left as u64;
@@ -119,9 +128,9 @@ impl Encoder {
         if self.offset > 0 {
             return;
         }
-        out.extend_from_slice(self.dialect.prefix);
-        self.offset = self.dialect.prefix.len() as u64;
-        if self.dialect.is_zstd {
+        out.extend_from_slice(self.format.dialect.prefix);
+        self.offset = self.format.dialect.prefix.len() as u64;
+        if self.format.is_zstd() {
             let (kind, payload) = crate::dialect::SET_ZSTD;
             self.write(kind, Form::Plain, &payload, out);
         }
@@ -132,11 +141,13 @@ impl Encoder {
     /// the trailer.
     ///
     /// ```
-    /// use cordwood_log::{Dialect, Encoder};
+    /// use cordwood_log::{Dialect, Encoder, LogFormat};
     /// let mut file = Vec::new();
-    /// let file_len = Encoder::with_dialect(0, Dialect::PEBBLE.with_log_number(1)).finish(&mut file);
+    /// let encoder = Encoder::with_format(0, LogFormat::new(Dialect::PEBBLE).with_log_number(1))?;
+    /// let file_len = encoder.finish(&mut file);
     /// assert_eq!(file, b"\x00\x00\x00\x00\x00\x00\x05\x02\x00\x00\x00");
     /// assert_eq!(file_len, 11);
+    /// # Ok::<(), cordwood_log::Error>(())
     /// ```
     pub fn finish(mut self, out: &mut Vec<u8>) -> u64 {
         self.end(out);
@@ -145,7 +156,7 @@ impl Encoder {
 
     /// [`finish`](Self::finish) for an encoder that is kept for its offset.
     pub(crate) fn end(&mut self, out: &mut Vec<u8>) {
-        if let Some(trailer) = self.dialect.end_trailer() {
+        if let Some(trailer) = self.format.end_trailer() {
             self.trailer(out);
             out.extend_from_slice(&trailer);
             self.offset += trailer.len() as u64;
@@ -228,7 +239,7 @@ impl Encoder {
         let mut rest = self.deflater.deflate(record, &mut frame);
         let mut is_first = true;
         loop {
-            let room = self.dialect.block_left(self.offset) - self.form.header_len();
+            let room = self.format.dialect.block_left(self.offset) - self.form.header_len();
             let (payload, behind) = rest.split_at(rest.len().min(room));
             let kind = Kind::of_part(is_first, behind.is_empty());
             self.fragment(kind, payload, out);
@@ -243,7 +254,7 @@ impl Encoder {
 
     /// Fills up a block that has no room for a header. It is written with the record that follows, as in LevelDB.
     fn trailer(&mut self, out: &mut Vec<u8>) {
-        let left = self.dialect.block_left(self.offset);
+        let left = self.format.dialect.block_left(self.offset);
         if left < self.form.header_len() {
             out.resize(out.len() + left, 0);
             self.offset += left as u64;
@@ -280,9 +291,9 @@ impl Encoder {
     }
 
     fn write(&mut self, kind: u8, form: Form, payload: &[u8], out: &mut Vec<u8>) {
-        let number = self.dialect.log_number().unwrap_or_default().to_le_bytes();
+        let number = self.format.log_number.unwrap_or_default().to_le_bytes();
         let number = if form == Form::Plain { &[][..] } else { &number };
-        let checksum = self.dialect.checksum;
+        let checksum = self.format.dialect.checksum;
         let head = checksum.extend(checksum.crc(&[kind]), number);
         let header = Header {
             masked_crc: checksum.to_stored(checksum.extend(head, payload)),
@@ -375,7 +386,11 @@ mod tests {
     /// Of any lengths, at any place in a block, in LevelDB's dialect and in others, with any length at which `out` is full.
     #[test]
     fn runs_write_what_single_calls_write() {
-        let dialects = [Dialect::LEVELDB, Dialect::WANDB, Dialect::ROCKSDB.with_log_number(7)];
+        let dialects = [
+            LogFormat::new(Dialect::LEVELDB),
+            LogFormat::new(Dialect::WANDB),
+            LogFormat::new(Dialect::ROCKSDB).with_log_number(7),
+        ];
         for dialect in dialects {
             for seed in 0..60_u64 {
                 let mut random = seed;
@@ -389,11 +404,11 @@ mod tests {
                         vec![next(256) as u8; next(len_max) as usize]
                     })
                     .collect();
-                let (mut expected, mut one) = (Vec::new(), Encoder::with_dialect(0, dialect));
+                let (mut expected, mut one) = (Vec::new(), Encoder::with_format(0, dialect).unwrap());
                 for record in &records {
                     one.encode(record, &mut expected);
                 }
-                let (mut out, mut all) = (Vec::new(), Encoder::with_dialect(0, dialect));
+                let (mut out, mut all) = (Vec::new(), Encoder::with_format(0, dialect).unwrap());
                 let mut rest = records.iter();
                 let mut sum = 0;
                 loop {

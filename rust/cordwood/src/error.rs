@@ -2,9 +2,9 @@
 
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use crate::dialect::{Dialect, Foreign};
+use crate::dialect::{Dialect, Foreign, LogFormat, Unsupported};
 
 /// Why a region of a file was not returned.
 ///
@@ -378,8 +378,18 @@ pub enum Error {
     NeverAppended {
         /// The file.
         path: Option<PathBuf>,
-        /// The dialect of the file, or the one that was named.
-        dialect: Box<Dialect>,
+        /// What the file is, or what was named.
+        format: Box<LogFormat>,
+    },
+    /// A log number or a compression was named for a dialect that has none, or records were to be compressed by a build without the feature `zstd`. No file
+    /// was created or changed.
+    Unsupported {
+        /// The file, where one was named.
+        path: Option<PathBuf>,
+        /// The [name](Dialect::name) of the dialect that was named or detected.
+        dialect: &'static str,
+        /// What it does not have, or what this build cannot do.
+        unsupported: Unsupported,
     },
     /// A [`LogFile`](crate::LogFile) was used in a process that did not open it: a forked child. Its file is left as it is.
     Forked {
@@ -422,6 +432,7 @@ impl fmt::Display for Error {
         | Error::TornTail { path, .. }
         | Error::WrongDialect { path, .. }
         | Error::NeverAppended { path, .. }
+        | Error::Unsupported { path, .. }
         | Error::Forked { path }
         | Error::Locked { path }
         | Error::Write { path, .. }
@@ -469,8 +480,8 @@ impl fmt::Display for Error {
                 ..
             } => write!(
                 f,
-                "all of it belongs to log {other_log_number}, and log {log_number} was looked for, by the file's name or by the dialect; to read it, name \
-                 the log number {other_log_number} with the dialect"
+                "all of it belongs to log {other_log_number}, and log {log_number} was looked for, by the file's name or by an option; to read it, name \
+                 the log number {other_log_number}"
             ),
             Error::TornTail { region, .. } => write!(
                 f,
@@ -482,11 +493,11 @@ impl fmt::Display for Error {
                 "cannot append in the dialect {named}: this is a log in the dialect {found}, and its readers would not find the record; \
                  name that dialect, or none"
             ),
-            Error::NeverAppended { dialect, .. } => {
-                write!(f, "cannot append: logs in the dialect {}", dialect.name())?;
-                match dialect.log_number() {
+            Error::NeverAppended { format, .. } => {
+                write!(f, "cannot append: logs in the dialect {}", format.dialect.name())?;
+                match format.log_number {
                     Some(number) => write!(f, " with a log number (this one has {number})")?,
-                    None if dialect.is_zstd() => write!(f, " with compression")?,
+                    None if format.compression.is_some() => write!(f, " with compression")?,
                     None => {}
                 }
                 write!(
@@ -494,6 +505,22 @@ impl fmt::Display for Error {
                     " are never appended to, since readers take what follows their end for an older log; create a new log"
                 )
             }
+            Error::Unsupported {
+                dialect, unsupported, ..
+            } => match unsupported {
+                Unsupported::LogNumber => write!(
+                    f,
+                    "logs in the dialect {dialect} have no log number: leave it out, or name a dialect that has one: rocksdb, pebble or recyclable"
+                ),
+                Unsupported::Compression => write!(
+                    f,
+                    "logs in the dialect {dialect} are not compressed: leave the compression out, or name the dialect rocksdb"
+                ),
+                Unsupported::ZstdFeature => write!(
+                    f,
+                    "this build cannot write records compressed with zstd: build it with the feature `zstd`, or write without compression"
+                ),
+            },
             Error::Forked { .. } => write!(
                 f,
                 "this process did not open the log: it is a fork of the one that did; reopen in this process"
@@ -538,11 +565,21 @@ impl std::error::Error for Error {
             | Error::TornTail { .. }
             | Error::WrongDialect { .. }
             | Error::NeverAppended { .. }
+            | Error::Unsupported { .. }
             | Error::Forked { .. }
             | Error::Locked { .. }
             | Error::Closed { .. } => None,
         }
     }
+}
+
+/// What a check of a dialect has found, as an error.
+pub(crate) fn unsupported(checked: Result<(), (Dialect, Unsupported)>, path: Option<&Path>) -> Result<(), Error> {
+    checked.map_err(|(dialect, unsupported)| Error::Unsupported {
+        path: path.map(Path::to_owned),
+        dialect: dialect.name(),
+        unsupported,
+    })
 }
 
 /// With the same message and, where the operating system said something, its kind.
@@ -566,7 +603,9 @@ impl From<Error> for io::Error {
             | Error::OtherLog { .. }
             | Error::TornTail { .. } => io::ErrorKind::InvalidData,
             Error::RecordTooLarge { .. } => io::ErrorKind::InvalidInput,
-            Error::WrongDialect { .. } | Error::NeverAppended { .. } => io::ErrorKind::Unsupported,
+            Error::WrongDialect { .. } | Error::NeverAppended { .. } | Error::Unsupported { .. } => {
+                io::ErrorKind::Unsupported
+            }
             Error::Locked { .. } => io::ErrorKind::WouldBlock,
             Error::Forked { .. } | Error::Closed { .. } => io::ErrorKind::Other,
         };

@@ -3,7 +3,7 @@
 //! The order of the checks is LevelDB's (`db/log_reader.cc`, `ReadPhysicalRecord`); `docs/format/reading.md` numbers them.
 
 use crate::checksum::{Job, Kernel, mask, run, state_after};
-use crate::dialect::{Checksum, Dialect, Form, Metadata, Role};
+use crate::dialect::{Checksum, Dialect, Form, LogFormat, Metadata, Role};
 use crate::error::Reason;
 use crate::format::{HEADER_LEN, Header, Kind};
 use crate::scanner::Scanner;
@@ -37,13 +37,13 @@ pub(crate) enum Found {
 ///
 /// `left` is the number of bytes to the end of the block; `is_last` says that the file ends where `bytes` end.
 #[inline]
-pub(crate) fn find(dialect: &Dialect, bytes: &[u8], left: usize, is_last: bool, verify_checksums: bool) -> Found {
+pub(crate) fn find(format: &LogFormat, bytes: &[u8], left: usize, is_last: bool, verify_checksums: bool) -> Found {
     if left >= HEADER_LEN
-        && let Some(sound) = dialect.sound(bytes, verify_checksums)
+        && let Some(sound) = format.dialect.sound(bytes, verify_checksums)
         && let Role::Fragment(kind) = sound.role
-        && !dialect.is_stale(bytes, sound.form)
+        && !format.is_stale(bytes, sound.form)
         // Without its checksum, a trailer looks like an empty fragment.
-        && (sound.form == Form::Plain || !dialect.is_end_trailer(bytes))
+        && (sound.form == Form::Plain || !format.is_end_trailer(bytes))
     {
         return Found::Fragment {
             kind,
@@ -52,29 +52,29 @@ pub(crate) fn find(dialect: &Dialect, bytes: &[u8], left: usize, is_last: bool, 
         };
     }
     if bytes.len() < left && !is_last {
-        return incomplete(dialect, bytes, verify_checksums);
+        return incomplete(format, bytes, verify_checksums);
     }
-    fault(dialect, bytes, left, verify_checksums)
+    fault(format, bytes, left, verify_checksums)
 }
 
 /// What can be told of no good fragment before all of the block is there.
 #[cold]
-fn incomplete(dialect: &Dialect, bytes: &[u8], verify_checksums: bool) -> Found {
-    match special(dialect, bytes, verify_checksums) {
+fn incomplete(format: &LogFormat, bytes: &[u8], verify_checksums: bool) -> Found {
+    match special(format, bytes, verify_checksums) {
         Some(Found::Fault { .. } | Found::Stale) | None => Found::Incomplete,
         Some(found) => found,
     }
 }
 
 /// What is sound and no fragment of a record.
-fn special(dialect: &Dialect, bytes: &[u8], verify_checksums: bool) -> Option<Found> {
-    if dialect.is_end_trailer(bytes) {
+fn special(format: &LogFormat, bytes: &[u8], verify_checksums: bool) -> Option<Found> {
+    if format.is_end_trailer(bytes) {
         return Some(Found::EndTrailer {
             len: Form::Recyclable.header_len(),
         });
     }
-    let sound = dialect.sound(bytes, verify_checksums)?;
-    if dialect.is_stale(bytes, sound.form) {
+    let sound = format.dialect.sound(bytes, verify_checksums)?;
+    if format.is_stale(bytes, sound.form) {
         return Some(Found::Stale);
     }
     let (form, len) = (sound.form, sound.end);
@@ -137,7 +137,7 @@ impl Job for FullRun<'_> {
 
 /// The slow half of [`find`]: `bytes` are all there will ever be of the block, and no good fragment begins here.
 #[cold]
-fn fault(dialect: &Dialect, bytes: &[u8], left: usize, verify_checksums: bool) -> Found {
+fn fault(format: &LogFormat, bytes: &[u8], left: usize, verify_checksums: bool) -> Found {
     let is_zero = bytes.iter().all(|&byte| byte == 0);
     let rest = |reason, leveldb_len| Found::Fault {
         len: bytes.len(),
@@ -150,15 +150,15 @@ fn fault(dialect: &Dialect, bytes: &[u8], left: usize, verify_checksums: bool) -
         return Found::Nothing;
     }
     // Where headers are longer, so are trailers. Zeros are no fragment, so no harm is done to one.
-    if left < HEADER_LEN || (is_zero && bytes.len() == left && left <= dialect.trailer_len_max()) {
+    if left < HEADER_LEN || (is_zero && bytes.len() == left && left <= format.dialect.trailer_len_max()) {
         return Found::Trailer { is_zero };
     }
     let Some(header) = bytes.first_chunk().map(Header::decode) else {
         return rest(if is_zero { Reason::ZeroFill } else { Reason::TornTail }, None);
     };
     let bad_length = Reason::BadLength { len: header.len };
-    let end = dialect.meaning(header.kind).form.header_len() + usize::from(header.len);
-    if dialect.is_end_trailer(bytes) {
+    let end = format.dialect.meaning(header.kind).form.header_len() + usize::from(header.len);
+    if format.is_end_trailer(bytes) {
         return Found::EndTrailer { len: end };
     }
     let Some(covered) = bytes.get(HEADER_LEN - 1..end) else {
@@ -166,7 +166,7 @@ fn fault(dialect: &Dialect, bytes: &[u8], left: usize, verify_checksums: bool) -
         let is_at_end = bytes.len() < left;
         return if !is_at_end {
             rest(bad_length, rest_len)
-        } else if end > left || length_is_proved_wrong(dialect, header, bytes) {
+        } else if end > left || length_is_proved_wrong(format, header, bytes) {
             rest(bad_length, None)
         } else {
             rest(Reason::TornTail, None)
@@ -175,11 +175,11 @@ fn fault(dialect: &Dialect, bytes: &[u8], left: usize, verify_checksums: bool) -
     if header.kind == 0 && header.len == 0 {
         return rest(if is_zero { Reason::ZeroFill } else { Reason::ZeroHeader }, None);
     }
-    special(dialect, bytes, verify_checksums).unwrap_or_else(|| {
+    special(format, bytes, verify_checksums).unwrap_or_else(|| {
         rest(
             Reason::ChecksumMismatch {
-                stored: dialect.checksum.crc_of_stored(header.masked_crc),
-                computed: dialect.checksum.crc(covered),
+                stored: format.dialect.checksum.crc_of_stored(header.masked_crc),
+                computed: format.dialect.checksum.crc(covered),
             },
             rest_len,
         )
@@ -192,14 +192,14 @@ fn fault(dialect: &Dialect, bytes: &[u8], left: usize, verify_checksums: bool) -
 /// (b) A whole, valid fragment follows: more was written after this header, so its own payload had been written.
 ///
 /// A payload that holds log fragments itself can make (b) call a torn tail damage: rather a false alarm than a silent loss.
-fn length_is_proved_wrong(dialect: &Dialect, header: Header, bytes: &[u8]) -> bool {
+fn length_is_proved_wrong(format: &LogFormat, header: Header, bytes: &[u8]) -> bool {
     // From here on the checksum covers what there is.
     let (head, payload) = bytes[HEADER_LEN - 1..]
-        .split_at_checked(dialect.meaning(header.kind).form.header_len() - HEADER_LEN + 1)
+        .split_at_checked(format.dialect.meaning(header.kind).form.header_len() - HEADER_LEN + 1)
         .unwrap_or_default();
-    !head.is_empty() && any_prefix_is_right(dialect, header, head, payload) || {
+    !head.is_empty() && any_prefix_is_right(&format.dialect, header, head, payload) || {
         let scanner = Scanner::new(bytes);
-        (HEADER_LEN..bytes.len()).any(|at| scanner.own_fragment(dialect, at).is_some())
+        (HEADER_LEN..bytes.len()).any(|at| scanner.own_fragment(format, at).is_some())
     }
 }
 
@@ -264,7 +264,7 @@ mod tests {
     }
 
     fn find_at_end(bytes: &[u8]) -> Found {
-        find(&Dialect::LEVELDB, bytes, BLOCK_LEN, true, true)
+        find(&Dialect::LEVELDB.into(), bytes, BLOCK_LEN, true, true)
     }
 
     fn reason(found: Found) -> Option<Reason> {
@@ -345,7 +345,7 @@ mod tests {
         );
         // The same bytes in a block that is full are damage in any case.
         assert_eq!(
-            reason(find(&Dialect::LEVELDB, &whole[..150], 150, false, true)),
+            reason(find(&Dialect::LEVELDB.into(), &whole[..150], 150, false, true)),
             Some(Reason::BadLength { len: 200 })
         );
     }
@@ -366,18 +366,18 @@ mod tests {
     fn without_all_of_the_block_only_a_good_fragment_is_told() {
         let whole = fragment(1, b"foo");
         assert!(matches!(
-            find(&Dialect::LEVELDB, &whole, BLOCK_LEN, false, true),
+            find(&Dialect::LEVELDB.into(), &whole, BLOCK_LEN, false, true),
             Found::Fragment { .. }
         ));
         for len in 0..whole.len() {
             assert_eq!(
-                find(&Dialect::LEVELDB, &whole[..len], BLOCK_LEN, false, true),
+                find(&Dialect::LEVELDB.into(), &whole[..len], BLOCK_LEN, false, true),
                 Found::Incomplete,
                 "{len}"
             );
         }
         assert_eq!(
-            find(&Dialect::LEVELDB, &[0; 100], BLOCK_LEN, false, true),
+            find(&Dialect::LEVELDB.into(), &[0; 100], BLOCK_LEN, false, true),
             Found::Incomplete
         );
     }

@@ -82,7 +82,9 @@ pub mod fuzzing {
 
 pub use checksum::{combine, crc32c, crc32c_kernel, extend, mask, unmask};
 pub use decode::{Decoder, End, OnCorruption, RECORD_LEN_MAX, ReadOptions, RecordSpan, Refused, Step, Window};
-pub use dialect::{DETECT_LEN, Dialect, Foreign, FragmentKind, detect, detect_named};
+pub use dialect::{
+    Compression, DETECT_LEN, Dialect, Foreign, FragmentKind, LogFormat, Unsupported, detect, detect_named,
+};
 pub use encode::Encoder;
 pub use error::{Error, Reason, Severity, SkippedRegion};
 pub use findings::{Finding, Findings};

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::dialect::{Dialect, Metadata, ZSTD};
+use crate::dialect::{Compression, Metadata, ZSTD};
 
 /// What the log says about itself, as far as it has been read. Only RocksDB's logs say any of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -46,9 +46,9 @@ pub(crate) enum Applied {
 const TIMESTAMP_LENS_MAX: usize = 1 << 16;
 
 impl LogInfo {
-    pub(crate) fn new(dialect: Dialect) -> Self {
+    pub(crate) fn new(compression: Option<Compression>) -> Self {
         LogInfo {
-            compression: dialect.is_zstd.then_some(u32::from_le_bytes(ZSTD)),
+            compression: compression.map(|Compression::Zstd| u32::from_le_bytes(ZSTD)),
             ..LogInfo::default()
         }
     }

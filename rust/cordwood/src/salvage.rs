@@ -1,6 +1,6 @@
 //! Where a block can be read again behind damage: pure, no I/O, no state. `docs/format/reading.md`, "Salvage", has the rule.
 
-use crate::dialect::{Dialect, Form, Role};
+use crate::dialect::{Dialect, Form, LogFormat, Role};
 use crate::format::{HEADER_LEN, Header};
 use crate::scanner::Scanner;
 
@@ -114,18 +114,18 @@ pub(crate) enum Evidence {
 /// Looks for sound fragments behind the first byte of `rest`, which goes on to the end of the block or of the file. `form` is that of the log's
 /// fragments, if any has been seen.
 #[cold]
-pub(crate) fn evidence(dialect: &Dialect, form: Option<Form>, rest: &[u8]) -> Evidence {
+pub(crate) fn evidence(format: &LogFormat, form: Option<Form>, rest: &[u8]) -> Evidence {
     let scanner = Scanner::new(rest);
     let mut evidence = Evidence::None;
     for at in 1..rest.len() {
         let Some(header) = header_at(rest, at) else {
             break;
         };
-        let meaning = dialect.meaning(header.kind);
+        let meaning = format.dialect.meaning(header.kind);
         let is_fragment = matches!(meaning.role, Role::Fragment(_));
-        let is_stale = dialect.is_stale(&rest[at..], meaning.form);
+        let is_stale = format.is_stale(&rest[at..], meaning.form);
         let counts = is_fragment && (is_stale || form.is_none_or(|form| form == meaning.form));
-        if counts && scanner.sound(dialect, at).is_some() {
+        if counts && scanner.sound(&format.dialect, at).is_some() {
             if !is_stale {
                 return Evidence::OfThisLog;
             }

@@ -3,7 +3,7 @@
 use std::cell::{Cell, OnceCell};
 
 use crate::checksum::{CHUNK_LEN, over_chunks, over_chunks_of_crc32};
-use crate::dialect::{Checksum, Dialect, Role, Sound};
+use crate::dialect::{Checksum, Dialect, LogFormat, Role, Sound};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header};
 
 /// Answers [`Dialect::sound`] at any place of some bytes, at a cost that does not depend on the
@@ -40,12 +40,12 @@ impl<'a> Scanner<'a> {
 
     /// [`sound`](Self::sound), if it is a fragment of a record and not one of another log.
     #[inline]
-    pub(crate) fn own_fragment(&self, dialect: &Dialect, at: usize) -> Option<Sound> {
+    pub(crate) fn own_fragment(&self, format: &LogFormat, at: usize) -> Option<Sound> {
         let bytes = self.bytes.get(at..)?;
-        let meaning = dialect.meaning(Header::decode(bytes.first_chunk()?).kind);
+        let meaning = format.dialect.meaning(Header::decode(bytes.first_chunk()?).kind);
         // The checksum comes last: most bytes are no type, and most numbers are not that of the log.
-        let may_be = matches!(meaning.role, Role::Fragment(_)) && !dialect.is_stale(bytes, meaning.form);
-        if may_be { self.sound(dialect, at) } else { None }
+        let may_be = matches!(meaning.role, Role::Fragment(_)) && !format.is_stale(bytes, meaning.form);
+        if may_be { self.sound(&format.dialect, at) } else { None }
     }
 
     fn sums(&self, checksum: Checksum) -> &RangeCrc<'a> {
@@ -154,20 +154,21 @@ mod tests {
     /// All dialects, with and without a log number, by one scanner.
     fn assert_agrees(bytes: &[u8]) -> usize {
         let scanner = Scanner::new(bytes);
-        let dialects = Dialect::ALL.iter().copied().chain([
-            Dialect::ROCKSDB.with_log_number(0x0807_0605),
-            Dialect::PEBBLE.with_log_number(0x0807_0605),
+        let formats = Dialect::ALL.iter().map(|&dialect| LogFormat::new(dialect)).chain([
+            LogFormat::new(Dialect::ROCKSDB).with_log_number(0x0807_0605),
+            LogFormat::new(Dialect::PEBBLE).with_log_number(0x0807_0605),
         ]);
-        let dialects: Vec<Dialect> = dialects.collect();
+        let formats: Vec<LogFormat> = formats.collect();
         let mut count = 0;
         for at in 0..=bytes.len() + 1 {
             let rest = bytes.get(at..).unwrap_or_default();
-            for dialect in &dialects {
+            for format in &formats {
+                let dialect = &format.dialect;
                 let sound = dialect.sound(rest, true);
                 assert_eq!(scanner.sound(dialect, at), sound, "{dialect:?} at {at}");
-                let own = sound
-                    .filter(|sound| matches!(sound.role, Role::Fragment(_)) && !dialect.is_stale(rest, sound.form));
-                assert_eq!(scanner.own_fragment(dialect, at), own, "{dialect:?} at {at}");
+                let own =
+                    sound.filter(|sound| matches!(sound.role, Role::Fragment(_)) && !format.is_stale(rest, sound.form));
+                assert_eq!(scanner.own_fragment(format, at), own, "{format:?} at {at}");
                 count += usize::from(sound.is_some());
             }
         }
@@ -238,7 +239,7 @@ mod tests {
                 kind: covered[0],
             };
             let block = [&header.encode(), &covered[1..]].concat();
-            let sound = Scanner::new(&block).own_fragment(&dialect, 0);
+            let sound = Scanner::new(&block).own_fragment(&dialect.into(), 0);
             assert_eq!(sound, dialect.sound(&block, true));
             assert_eq!(sound.map(|sound| sound.end), Some(BLOCK_LEN));
         }
@@ -276,16 +277,16 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         for block in hostile_blocks() {
             for &dialect in Dialect::ALL {
-                let dialect = dialect.with_log_number(0x3f01_3f01);
+                let format = LogFormat::new(dialect).numbered(Some(0x3f01_3f01));
                 // As the last block of a file, in which a longer one may have been torn.
                 assert_bounded("find", block.len(), &|| {
-                    fragment::find(&dialect, &block[1..], BLOCK_LEN, true, true);
+                    fragment::find(&format, &block[1..], BLOCK_LEN, true, true);
                 });
                 assert_bounded("resume", block.len(), &|| {
                     salvage::resume(&dialect, &block, BLOCK_LEN, true);
                 });
                 assert_bounded("evidence", block.len(), &|| {
-                    salvage::evidence(&dialect, None, &block);
+                    salvage::evidence(&format, None, &block);
                 });
             }
             let file = block.repeat(3);

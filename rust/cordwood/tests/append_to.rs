@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use cordwood_log::{
-    BLOCK_LEN, Dialect, Encoder, Error, FileId, FlushPolicy, LogFile, LogFileOptions, OnCorruption, OnTornTail,
-    Process, ReadOptions, Reader,
+    BLOCK_LEN, Compression, Dialect, Encoder, Error, FileId, FlushPolicy, LogFile, LogFileOptions, LogFormat,
+    OnCorruption, OnTornTail, Process, ReadOptions, Reader,
 };
 use double::{Double, EIO, Fault, Op};
 
@@ -19,9 +19,9 @@ fn options() -> LogFileOptions {
     LogFileOptions::default()
 }
 
-fn log_of<const N: usize>(dialect: Dialect, records: [&[u8]; N]) -> Vec<u8> {
+fn log_of<const N: usize>(dialect: LogFormat, records: [&[u8]; N]) -> Vec<u8> {
     let mut file = Vec::new();
-    let mut encoder = Encoder::with_dialect(0, dialect);
+    let mut encoder = Encoder::with_format(0, dialect).unwrap();
     for record in records {
         encoder.encode(record, &mut file);
     }
@@ -55,12 +55,12 @@ fn open(file: &[u8], options: LogFileOptions) -> (Double, Result<LogFile, Error>
 #[test]
 fn a_log_is_appended_to_in_its_own_dialect() {
     let zeros = vec![0; 1200];
-    for dialect in [Dialect::LEVELDB, Dialect::WANDB, Dialect::SWANLAB] {
+    for dialect in [Dialect::LEVELDB, Dialect::WANDB, Dialect::SWANLAB].map(LogFormat::new) {
         let file = log_of(dialect, [&zeros, b"two"]);
         for policy in POLICIES {
             let (double, log) = open(&file, options().with_on_torn_tail(policy));
             let log = log.expect("a whole log");
-            assert_eq!(log.dialect(), dialect);
+            assert_eq!(log.format(), dialect);
             log.append(b"three").expect("nothing fails");
             assert_eq!(records(&double.bytes()), [&zeros[..], b"two", b"three"], "{dialect:?}");
         }
@@ -70,10 +70,10 @@ fn a_log_is_appended_to_in_its_own_dialect() {
 #[test]
 fn a_dialect_that_cannot_read_the_file_is_refused_by_name() {
     let files = [
-        (Dialect::WANDB, Dialect::LEVELDB),
-        (Dialect::LEVELDB, Dialect::WANDB),
-        (Dialect::SWANLAB, Dialect::WANDB),
-        (Dialect::ROCKSDB.with_log_number(7), Dialect::LEVELDB),
+        (LogFormat::new(Dialect::WANDB), Dialect::LEVELDB),
+        (LogFormat::new(Dialect::LEVELDB), Dialect::WANDB),
+        (LogFormat::new(Dialect::SWANLAB), Dialect::WANDB),
+        (LogFormat::new(Dialect::ROCKSDB).with_log_number(7), Dialect::LEVELDB),
     ];
     for (dialect, named) in files {
         let file = log_of(dialect, [&[0; 1200], b"two"]);
@@ -90,29 +90,44 @@ fn a_dialect_that_cannot_read_the_file_is_refused_by_name() {
 /// A RocksDB log that is not recycled is detected as LevelDB's.
 #[test]
 fn a_dialect_in_which_the_fragments_mean_the_same_agrees() {
-    let file = log_of(Dialect::LEVELDB, [b"one"]);
+    let file = log_of(LogFormat::new(Dialect::LEVELDB), [b"one"]);
     for named in [Dialect::ROCKSDB, Dialect::PEBBLE, Dialect::RECYCLABLE, Dialect::LEVELDB] {
         let (double, log) = open(&file, options().with_dialect(named));
         log.expect("a plain log").append(b"two").expect("nothing fails");
-        assert_eq!(double.bytes(), log_of(Dialect::LEVELDB, [b"one", b"two"]), "{named:?}");
+        assert_eq!(
+            double.bytes(),
+            log_of(LogFormat::new(Dialect::LEVELDB), [b"one", b"two"]),
+            "{named:?}"
+        );
     }
 }
 
 #[test]
 fn logs_with_log_numbers_or_compression_are_never_appended_to() {
-    let numbered = log_of(Dialect::ROCKSDB.with_log_number(7), [b"one", &[0; 1200]]);
-    let plain = log_of(Dialect::LEVELDB, [b"one"]);
+    let numbered = log_of(
+        LogFormat::new(Dialect::ROCKSDB).with_log_number(7),
+        [b"one", &[0; 1200]],
+    );
+    let plain = log_of(LogFormat::new(Dialect::LEVELDB), [b"one"]);
     let cases = [
         (&numbered, None),
-        (&numbered, Some(Dialect::PEBBLE)),
-        (&numbered, Some(Dialect::RECYCLABLE)),
-        (&plain, Some(Dialect::ROCKSDB.with_log_number(7))),
-        (&plain, Some(Dialect::ROCKSDB.with_zstd())),
-        (&Vec::new(), Some(Dialect::PEBBLE.with_log_number(7))),
+        (&numbered, Some(LogFormat::new(Dialect::PEBBLE))),
+        (&numbered, Some(LogFormat::new(Dialect::RECYCLABLE))),
+        (&plain, Some(LogFormat::new(Dialect::ROCKSDB).with_log_number(7))),
+        (
+            &plain,
+            Some(LogFormat::new(Dialect::ROCKSDB).with_compression(Compression::Zstd)),
+        ),
+        (&Vec::new(), Some(LogFormat::new(Dialect::PEBBLE).with_log_number(7))),
     ];
     for (file, named) in cases {
         for policy in POLICIES {
-            let (_, log) = open(file, options().with_on_torn_tail(policy).with_dialect(named));
+            let options = options().with_on_torn_tail(policy);
+            let options = match named {
+                Some(format) => options.with_format(format),
+                None => options,
+            };
+            let (_, log) = open(file, options);
             assert!(matches!(log, Err(Error::NeverAppended { .. })), "{named:?}: {log:?}");
         }
     }
@@ -143,7 +158,7 @@ fn a_file_without_a_valid_fragment_is_not_cut() {
 #[test]
 fn a_log_that_cannot_be_recognised_is_not_padded() {
     let mut file = Vec::new();
-    let mut encoder = Encoder::with_dialect(0, Dialect::ROCKSDB.with_log_number(7));
+    let mut encoder = Encoder::with_format(0, LogFormat::new(Dialect::ROCKSDB).with_log_number(7)).unwrap();
     while file.len() < 10 * BLOCK_LEN {
         encoder.encode(&[b'x'; 5000], &mut file);
     }
@@ -157,7 +172,7 @@ fn a_log_that_cannot_be_recognised_is_not_padded() {
 fn padding_does_not_complete_a_record_that_ends_with_its_first_byte() {
     for end in [&[0xff][..], &[0xff, 0, 0, 0], &[0xfe], &[0xff, 0xff], &[0]] {
         let record = [b"lost", end].concat();
-        let whole = log_of(Dialect::LEVELDB, [b"one", &record]);
+        let whole = log_of(LogFormat::new(Dialect::LEVELDB), [b"one", &record]);
         for missing in 1..=end.len() {
             let torn = &whole[..whole.len() - missing];
             let (double, log) = open(torn, options().with_on_torn_tail(OnTornTail::PadToBlock));
@@ -169,15 +184,15 @@ fn padding_does_not_complete_a_record_that_ends_with_its_first_byte() {
 
 #[test]
 fn zeros_and_a_torn_first_record_are_cut() {
-    let file = log_of(Dialect::LEVELDB, [&[b'x'; 40_000]]);
+    let file = log_of(LogFormat::new(Dialect::LEVELDB), [&[b'x'; 40_000]]);
     let mut unwritten = file[..3000].to_vec();
     unwritten[600..].fill(0);
-    let mut whole = log_of(Dialect::LEVELDB, [&[b'x'; 3000]]);
+    let mut whole = log_of(LogFormat::new(Dialect::LEVELDB), [&[b'x'; 3000]]);
     whole[512..].fill(0);
     for torn in [&file[..5], &file[..7], &file[..3000], &[0; 5000], &unwritten, &whole] {
         let (double, log) = open(torn, options().with_on_torn_tail(OnTornTail::Truncate));
         log.expect("torn").append(b"one").expect("nothing fails");
-        assert_eq!(double.bytes(), log_of(Dialect::LEVELDB, [b"one"]));
+        assert_eq!(double.bytes(), log_of(LogFormat::new(Dialect::LEVELDB), [b"one"]));
     }
 }
 
@@ -186,7 +201,7 @@ fn zeros_and_a_torn_first_record_are_cut() {
 fn what_one_flipped_bit_explains_is_not_cut() {
     let half = [[1; 750], [0; 750]].concat();
     for record in [&[0; 600][..], &[0; 2000], &half, b"\x55"] {
-        let file = log_of(Dialect::LEVELDB, [b"before", record]);
+        let file = log_of(LogFormat::new(Dialect::LEVELDB), [b"before", record]);
         for bit in 13 * 8..file.len() * 8 {
             let mut flipped = file.clone();
             flipped[bit / 8] ^= 1 << (bit % 8);
@@ -262,7 +277,7 @@ fn a_shorter_file_and_a_new_one_are_other_files() -> Result<(), Error> {
             let log = LogFile::create_in(double.boxed(), options()).expect("a file that can be emptied");
             log.append(&[8; 200])?;
         } else {
-            double.state().bytes = log_of(Dialect::LEVELDB, [b"other"]);
+            double.state().bytes = log_of(LogFormat::new(Dialect::LEVELDB), [b"other"]);
         }
         double.state().ops.clear();
         let log = LogFile::append_in(double.boxed(), options())?;
@@ -275,7 +290,7 @@ fn a_shorter_file_and_a_new_one_are_other_files() -> Result<(), Error> {
 /// Another process knows only by its checkpoint what is on the disk.
 #[test]
 fn what_follows_a_checkpoint_is_written_again() -> Result<(), Error> {
-    let file = log_of(Dialect::LEVELDB, [b"one", b"two", b"three"]);
+    let file = log_of(LogFormat::new(Dialect::LEVELDB), [b"one", b"two", b"three"]);
     let (double, log) = open(&file, options().with_checkpoint(Some(10)));
     let log = log?;
     let [Op::Write { offset: 10, bytes }] = &double.ops()[..] else {
@@ -359,7 +374,7 @@ fn all_that_is_uncertain_is_written_again() -> Result<(), Error> {
 /// The sync of a cut that fails is a failed sync like any other.
 #[test]
 fn a_failed_sync_of_a_cut_is_remembered() -> Result<(), Error> {
-    let mut file = log_of(Dialect::LEVELDB, [b"one", b"two"]);
+    let mut file = log_of(LogFormat::new(Dialect::LEVELDB), [b"one", b"two"]);
     file.pop();
     let double = Double::with_bytes(&file);
     double.state().identity = file_id(4);
@@ -388,7 +403,7 @@ fn a_copy_in_a_forked_child_leaves_the_file_alone() -> Result<(), Error> {
         let options = options()
             .with_flush(flush)
             .with_preallocate_len(1 << 16)
-            .with_dialect(Dialect::PEBBLE.with_log_number(3));
+            .with_format(LogFormat::new(Dialect::PEBBLE).with_log_number(3));
         let log = LogFile::create_in(double.boxed(), options).expect("an empty file");
         log.append(b"one")?;
         let before = double.ops();

@@ -7,14 +7,14 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use common::{Found, read_all};
-use cordwood_log::{DETECT_LEN, Dialect, End, OnCorruption, ReadOptions, Reader, Severity, detect};
+use cordwood_log::{DETECT_LEN, Dialect, End, LogFormat, OnCorruption, ReadOptions, Reader, Severity, detect};
 
 /// What is known of a file.
 struct File {
     name: &'static str,
-    dialect: Dialect,
+    dialect: LogFormat,
     /// What its first 64 bytes show, if anything.
-    by_64_bytes: Option<Dialect>,
+    by_64_bytes: Option<LogFormat>,
     record_count: usize,
     /// The length of the longest.
     longest: usize,
@@ -50,7 +50,7 @@ const FILES: &[File] = &[
     File {
         name: "rocksdb/recycled-stale-tail/000010.log",
         // Nothing in it tells it from one of Pebble's.
-        dialect: Dialect::RECYCLABLE.with_log_number(10),
+        dialect: LogFormat::new(Dialect::RECYCLABLE).with_log_number(10),
         by_64_bytes: None,
         record_count: 300,
         longest: 5_024,
@@ -58,25 +58,25 @@ const FILES: &[File] = &[
     },
     File {
         name: "pebble/walsync/000007.log",
-        dialect: Dialect::PEBBLE.with_log_number(7),
-        by_64_bytes: Some(Dialect::PEBBLE.with_log_number(7)),
+        dialect: LogFormat::new(Dialect::PEBBLE).with_log_number(7),
+        by_64_bytes: Some(LogFormat::new(Dialect::PEBBLE).with_log_number(7)),
         record_count: 30,
         longest: 30,
         skipped: &[(1_450, 1_461, "end_trailer")],
     },
     File {
         name: "pebble/recyclable-trailer/000002.log",
-        dialect: Dialect::PEBBLE.with_log_number(2),
+        dialect: LogFormat::new(Dialect::PEBBLE).with_log_number(2),
         // Only the trailer shows that it is Pebble's.
-        by_64_bytes: Some(Dialect::RECYCLABLE.with_log_number(2)),
+        by_64_bytes: Some(LogFormat::new(Dialect::RECYCLABLE).with_log_number(2)),
         record_count: 50,
         longest: 58,
         skipped: &[(2_998, 3_009, "end_trailer")],
     },
     File {
         name: "wandb/offline-run/run-g9dvvkua.wandb",
-        dialect: Dialect::WANDB,
-        by_64_bytes: Some(Dialect::WANDB),
+        dialect: LogFormat::new(Dialect::WANDB),
+        by_64_bytes: Some(LogFormat::new(Dialect::WANDB)),
         record_count: 10,
         longest: 7_211,
         skipped: &[(0, 7, "file_header")],
@@ -95,8 +95,8 @@ impl File {
     const fn leveldb(name: &'static str, record_count: usize, longest: usize) -> File {
         File {
             name,
-            dialect: Dialect::LEVELDB,
-            by_64_bytes: Some(Dialect::LEVELDB),
+            dialect: LogFormat::new(Dialect::LEVELDB),
+            by_64_bytes: Some(LogFormat::new(Dialect::LEVELDB)),
             record_count,
             longest,
             skipped: &[],
@@ -147,7 +147,7 @@ fn each_file_is_read_without_a_hint() {
             let options = ReadOptions::default().with_on_corruption(policy);
             let mut by_path = Reader::open(&path, options.clone()).expect(file.name);
             check(file, read_all(&mut by_path), bytes.len() as u64);
-            assert_eq!(by_path.dialect().expect(file.name), file.dialect);
+            assert_eq!(by_path.format().expect(file.name), file.dialect);
             check(
                 file,
                 read_all(&mut Reader::from_slice(&bytes, options)),
@@ -190,7 +190,7 @@ fn the_dialect_does_not_depend_on_how_the_file_is_read() {
     for (file, _, bytes) in files() {
         let mut reader = Reader::new(Slow(&bytes), ReadOptions::default());
         check(file, read_all(&mut reader), bytes.len() as u64);
-        assert_eq!(reader.dialect().expect(file.name), file.dialect);
+        assert_eq!(reader.format().expect(file.name), file.dialect);
     }
 }
 

@@ -4,7 +4,7 @@
 #[allow(dead_code, reason = "not every test file needs all of it")]
 mod wire;
 
-use cordwood_log::{DETECT_LEN, Dialect, Error, Foreign, ReadOptions, Reader, detect};
+use cordwood_log::{Compression, DETECT_LEN, Dialect, Error, Foreign, LogFormat, ReadOptions, Reader, detect};
 use wire::Wire;
 
 /// The beginnings of files, from the specifications of their formats or made by their programs.
@@ -83,7 +83,7 @@ fn other_formats_are_named() {
                 "{message}"
             );
         }
-        assert!(matches!(reader.dialect(), Err(Error::Foreign { .. })));
+        assert!(matches!(reader.format(), Err(Error::Foreign { .. })));
     }
 }
 
@@ -103,8 +103,8 @@ fn the_path_is_in_the_error() {
 fn a_named_dialect_wins() {
     for (_, bytes) in foreign() {
         for &dialect in Dialect::ALL {
-            let mut reader = Reader::from_slice(&bytes, ReadOptions::default().with_dialect(dialect));
-            assert_eq!(reader.dialect().unwrap(), dialect);
+            let mut reader = Reader::from_slice(&bytes, ReadOptions::default().with_format(dialect));
+            assert_eq!(reader.format().unwrap(), LogFormat::new(dialect));
             loop {
                 match reader.next_event() {
                     Ok(None) => break,
@@ -140,9 +140,12 @@ fn what_cannot_be_told_is_unclear() {
 #[test]
 fn a_later_block_decides() {
     for (wire, dialect) in [
-        (Wire::Plain, Dialect::LEVELDB),
-        (Wire::Recyclable(3), Dialect::RECYCLABLE.with_log_number(3)),
-        (Wire::Synced(3, 0), Dialect::PEBBLE.with_log_number(3)),
+        (Wire::Plain, LogFormat::new(Dialect::LEVELDB)),
+        (
+            Wire::Recyclable(3),
+            LogFormat::new(Dialect::RECYCLABLE).with_log_number(3),
+        ),
+        (Wire::Synced(3, 0), LogFormat::new(Dialect::PEBBLE).with_log_number(3)),
     ] {
         for fill in [0, 7] {
             for blocks in 1..3 {
@@ -158,10 +161,13 @@ fn a_later_block_decides() {
 #[test]
 fn fragments_behind_damage_decide() {
     for (wire, dialect) in [
-        (Wire::Plain, Dialect::LEVELDB),
-        (Wire::Recyclable(3), Dialect::RECYCLABLE.with_log_number(3)),
-        (Wire::Synced(3, 0), Dialect::PEBBLE.with_log_number(3)),
-        (Wire::Ieee, Dialect::WANDB),
+        (Wire::Plain, LogFormat::new(Dialect::LEVELDB)),
+        (
+            Wire::Recyclable(3),
+            LogFormat::new(Dialect::RECYCLABLE).with_log_number(3),
+        ),
+        (Wire::Synced(3, 0), LogFormat::new(Dialect::PEBBLE).with_log_number(3)),
+        (Wire::Ieee, LogFormat::new(Dialect::WANDB)),
     ] {
         let mut file = [wire.full(b"damaged"), wire.full(b"foo"), wire.full(b"bar")].concat();
         file[0] ^= 1;
@@ -231,7 +237,7 @@ fn names_lead_back() {
 #[track_caller]
 fn assert_may_be_log(file: &[u8]) {
     let mut reader = Reader::from_slice(file, ReadOptions::default());
-    let dialect = reader.dialect();
+    let dialect = reader.format();
     let head = &file[..file.len().min(40)];
     assert!(dialect.is_ok(), "{dialect:?}, {} bytes: {head:02x?}", file.len());
 }
@@ -252,13 +258,17 @@ fn vectors() -> Vec<Vec<u8>> {
             files.push(file);
         }
         // The engine's own records first.
-        let zstd = Dialect::ROCKSDB.with_zstd();
-        for dialect in [Dialect::ROCKSDB, Dialect::ROCKSDB.with_log_number(7), zstd] {
-            if dialect.is_zstd() && !cfg!(feature = "zstd") {
+        let zstd = LogFormat::new(Dialect::ROCKSDB).with_compression(Compression::Zstd);
+        for dialect in [
+            LogFormat::new(Dialect::ROCKSDB),
+            LogFormat::new(Dialect::ROCKSDB).with_log_number(7),
+            zstd,
+        ] {
+            if dialect.compression.is_some() && !cfg!(feature = "zstd") {
                 continue;
             }
             let mut file = Vec::new();
-            let mut encoder = cordwood_log::Encoder::with_dialect(0, dialect);
+            let mut encoder = cordwood_log::Encoder::with_format(0, dialect).unwrap();
             encoder.encode(&record(len), &mut file);
             files.push(file);
         }
@@ -426,9 +436,9 @@ fn a_valid_fragment_outranks_what_is_before_it() {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("a.log");
             std::fs::write(&path, &file).unwrap();
-            assert!(Reader::open(&path, ReadOptions::default()).unwrap().dialect().is_ok());
+            assert!(Reader::open(&path, ReadOptions::default()).unwrap().format().is_ok());
             std::fs::write(&path, &file[..file.len() - 1]).unwrap();
-            let dialect = Reader::open(&path, ReadOptions::default()).unwrap().dialect();
+            let dialect = Reader::open(&path, ReadOptions::default()).unwrap().format();
             assert!(matches!(dialect, Err(Error::Foreign { .. })), "{dialect:?}");
         }
     }
@@ -442,8 +452,8 @@ fn a_name_of_an_engine_is_believed() {
         let path = folder.path().join(name);
         std::fs::write(&path, [0x4d, 0xff].repeat(1000)).unwrap();
         let open = || Reader::open(&path, ReadOptions::default()).unwrap();
-        assert_eq!(open().dialect().is_ok(), is_believed, "{name}");
+        assert_eq!(open().format().is_ok(), is_believed, "{name}");
         std::fs::write(&path, b"plain text, no log\n").unwrap();
-        assert!(open().dialect().is_err(), "{name}");
+        assert!(open().format().is_err(), "{name}");
     }
 }

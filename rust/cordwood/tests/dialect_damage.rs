@@ -5,7 +5,7 @@
 #[allow(dead_code, reason = "not every test file needs all of it")]
 mod wire;
 
-use cordwood_log::{Dialect, End, Error, Event, OnCorruption, ReadOptions, Reader, Severity, SkippedRegion};
+use cordwood_log::{Dialect, End, Error, Event, LogFormat, OnCorruption, ReadOptions, Reader, Severity, SkippedRegion};
 use wire::Wire;
 
 const BLOCK: usize = 32_768;
@@ -17,7 +17,7 @@ const POLICIES: [OnCorruption; 4] = [
 ];
 
 struct Log {
-    dialect: Dialect,
+    dialect: LogFormat,
     wire: Wire,
     bytes: Vec<u8>,
     /// Where each record begins, where it ends, and its data.
@@ -27,8 +27,12 @@ struct Log {
 }
 
 impl Log {
-    fn new(dialect: Dialect, wire: Wire, prefix: &[u8], records: impl IntoIterator<Item = Vec<u8>>) -> Self {
-        let grid = if dialect == Dialect::WANDB_OLD { 7 } else { 0 };
+    fn new(dialect: LogFormat, wire: Wire, prefix: &[u8], records: impl IntoIterator<Item = Vec<u8>>) -> Self {
+        let grid = if dialect == LogFormat::new(Dialect::WANDB_OLD) {
+            7
+        } else {
+            0
+        };
         let mut log = Log {
             dialect,
             wire,
@@ -45,10 +49,7 @@ impl Log {
 
     /// The options of a user who knows the dialect, and those of one who does not.
     fn options(&self) -> [ReadOptions; 2] {
-        [
-            ReadOptions::default().with_dialect(self.dialect),
-            ReadOptions::default(),
-        ]
+        [ReadOptions::default().with_format(self.dialect), ReadOptions::default()]
     }
 }
 
@@ -57,17 +58,33 @@ const WANDB_HEADER: &[u8] = b":W&B\xe1\xbe\x00";
 /// One log in each dialect and form.
 fn logs(records: impl Fn(Wire, usize) -> Vec<Vec<u8>>) -> Vec<Log> {
     let log =
-        |dialect: Dialect, wire: Wire, prefix: &[u8]| Log::new(dialect, wire, prefix, records(wire, prefix.len()));
+        |dialect: LogFormat, wire: Wire, prefix: &[u8]| Log::new(dialect, wire, prefix, records(wire, prefix.len()));
     vec![
-        log(Dialect::LEVELDB, Wire::Plain, b""),
-        log(Dialect::ROCKSDB, Wire::Plain, b""),
-        log(Dialect::ROCKSDB.with_log_number(7), Wire::Recyclable(7), b""),
-        log(Dialect::RECYCLABLE.with_log_number(7), Wire::Recyclable(7), b""),
-        log(Dialect::PEBBLE.with_log_number(7), Wire::Recyclable(7), b""),
-        log(Dialect::PEBBLE.with_log_number(7), Wire::Synced(7, 0), b""),
-        log(Dialect::WANDB, Wire::Ieee, WANDB_HEADER),
-        log(Dialect::WANDB_OLD, Wire::Ieee, WANDB_HEADER),
-        log(Dialect::SWANLAB, Wire::Ieee, b":SWL\xd6\xe1\x02"),
+        log(LogFormat::new(Dialect::LEVELDB), Wire::Plain, b""),
+        log(LogFormat::new(Dialect::ROCKSDB), Wire::Plain, b""),
+        log(
+            LogFormat::new(Dialect::ROCKSDB).with_log_number(7),
+            Wire::Recyclable(7),
+            b"",
+        ),
+        log(
+            LogFormat::new(Dialect::RECYCLABLE).with_log_number(7),
+            Wire::Recyclable(7),
+            b"",
+        ),
+        log(
+            LogFormat::new(Dialect::PEBBLE).with_log_number(7),
+            Wire::Recyclable(7),
+            b"",
+        ),
+        log(
+            LogFormat::new(Dialect::PEBBLE).with_log_number(7),
+            Wire::Synced(7, 0),
+            b"",
+        ),
+        log(LogFormat::new(Dialect::WANDB), Wire::Ieee, WANDB_HEADER),
+        log(LogFormat::new(Dialect::WANDB_OLD), Wire::Ieee, WANDB_HEADER),
+        log(LogFormat::new(Dialect::SWANLAB), Wire::Ieee, b":SWL\xd6\xe1\x02"),
     ]
 }
 

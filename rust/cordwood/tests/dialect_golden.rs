@@ -4,15 +4,15 @@
 #[allow(dead_code, reason = "not every test file needs all of it")]
 mod wire;
 
-use cordwood_log::{Dialect, Encoder, End, Event, ReadOptions, Reader, detect};
+use cordwood_log::{Compression, Dialect, Encoder, End, Event, LogFormat, ReadOptions, Reader, detect};
 use wire::Wire;
 
 /// File offsets and the reason.
 type Skipped = (u64, u64, &'static str);
 
 /// The records of a file, and what is skipped.
-fn read(dialect: Dialect, file: &[u8]) -> (Vec<Vec<u8>>, Vec<Skipped>) {
-    let mut reader = Reader::from_slice(file, ReadOptions::default().with_dialect(dialect));
+fn read(dialect: LogFormat, file: &[u8]) -> (Vec<Vec<u8>>, Vec<Skipped>) {
+    let mut reader = Reader::from_slice(file, ReadOptions::default().with_format(dialect));
     let (mut records, mut skipped) = (Vec::new(), Vec::new());
     while let Some(event) = reader.next_event().expect("no damage") {
         match event {
@@ -25,9 +25,9 @@ fn read(dialect: Dialect, file: &[u8]) -> (Vec<Vec<u8>>, Vec<Skipped>) {
     (records, skipped)
 }
 
-fn encode(dialect: Dialect, records: &[&[u8]]) -> Vec<u8> {
+fn encode(dialect: LogFormat, records: &[&[u8]]) -> Vec<u8> {
     let mut file = Vec::new();
-    let mut encoder = Encoder::with_dialect(0, dialect);
+    let mut encoder = Encoder::with_format(0, dialect).unwrap();
     for record in records {
         encoder.encode(record, &mut file);
     }
@@ -37,21 +37,26 @@ fn encode(dialect: Dialect, records: &[&[u8]]) -> Vec<u8> {
 
 /// Both directions, and detection, which adds nothing but the number of the log.
 #[track_caller]
-fn check_both_ways(dialect: Dialect, detected: Dialect, record: &[u8], file: &[u8]) {
+fn check_both_ways(dialect: LogFormat, detected: impl Into<LogFormat>, record: &[u8], file: &[u8]) {
     assert_eq!(encode(dialect, &[record]), file);
     assert_eq!(read(dialect, file).0, [record]);
-    assert_eq!(detect(file), Ok(Some(detected)));
+    assert_eq!(detect(file), Ok(Some(detected.into())));
 }
 
 const RECYCLABLE_FOO: &[u8] = b"\x45\xb7\x1d\x10\x03\x00\x05\x7b\x00\x00\x00foo";
 
 #[test]
 fn recyclable_full() {
-    let detected = Dialect::RECYCLABLE.with_log_number(123);
+    let detected = LogFormat::new(Dialect::RECYCLABLE).with_log_number(123);
     for dialect in [Dialect::ROCKSDB, Dialect::PEBBLE, Dialect::RECYCLABLE] {
-        check_both_ways(dialect.with_log_number(123), detected, b"foo", RECYCLABLE_FOO);
+        check_both_ways(
+            LogFormat::new(dialect).with_log_number(123),
+            detected,
+            b"foo",
+            RECYCLABLE_FOO,
+        );
         // Without a number that of the first fragment is taken.
-        assert_eq!(read(dialect, RECYCLABLE_FOO).0, [b"foo"]);
+        assert_eq!(read(LogFormat::new(dialect), RECYCLABLE_FOO).0, [b"foo"]);
     }
     assert_eq!(Wire::Recyclable(123).full(b"foo"), RECYCLABLE_FOO);
 }
@@ -60,7 +65,7 @@ fn recyclable_full() {
 fn without_a_log_number_rocksdb_and_pebble_write_as_leveldb() {
     for dialect in [Dialect::ROCKSDB, Dialect::PEBBLE, Dialect::RECYCLABLE] {
         let file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo";
-        check_both_ways(dialect, Dialect::LEVELDB, b"foo", file);
+        check_both_ways(LogFormat::new(dialect), Dialect::LEVELDB, b"foo", file);
     }
 }
 
@@ -68,9 +73,9 @@ const SET_ZSTD: &[u8] = b"\xe1\x2c\x08\xf8\x04\x00\x09\x07\x00\x00\x00";
 
 #[test]
 fn rocksdb_set_compression() {
-    let zstd = Dialect::ROCKSDB.with_zstd();
+    let zstd = LogFormat::new(Dialect::ROCKSDB).with_compression(Compression::Zstd);
     assert_eq!(detect(SET_ZSTD), Ok(Some(zstd)));
-    for dialect in [Dialect::ROCKSDB, zstd] {
+    for dialect in [LogFormat::new(Dialect::ROCKSDB), zstd] {
         assert_eq!(read(dialect, SET_ZSTD), (vec![], vec![(0, 11, "metadata")]));
     }
     let mut reader = Reader::from_slice(SET_ZSTD, ReadOptions::default().with_dialect(Dialect::ROCKSDB));
@@ -82,7 +87,7 @@ fn rocksdb_set_compression() {
 #[test]
 fn rocksdb_timestamp_sizes() {
     let file = b"\x3a\x99\xa1\x6e\x06\x00\x0a\x01\x00\x00\x00\x08\x00";
-    assert_eq!(detect(file), Ok(Some(Dialect::ROCKSDB)));
+    assert_eq!(detect(file), Ok(Some(Dialect::ROCKSDB.into())));
     let mut reader = Reader::from_slice(file, ReadOptions::default());
     let Ok(Some(Event::Skipped(region))) = reader.next_event() else {
         panic!("a record of the engine's own")
@@ -100,7 +105,7 @@ fn rocksdb_predecessor() {
     for number in [4_u64, 130, 5] {
         file.extend(number.to_le_bytes());
     }
-    assert_eq!(detect(&file), Ok(Some(Dialect::ROCKSDB)));
+    assert_eq!(detect(&file), Ok(Some(Dialect::ROCKSDB.into())));
     let mut reader = Reader::from_slice(&file, ReadOptions::default());
     assert!(reader.next_record().expect("no damage").is_none());
     let found = reader.info().predecessor.expect("a predecessor");
@@ -110,20 +115,26 @@ fn rocksdb_predecessor() {
 #[test]
 fn pebble_synced_full() {
     let file = b"\x90\x5d\x84\xdc\x01\x00\x09\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00";
-    assert_eq!(detect(file), Ok(Some(Dialect::PEBBLE.with_log_number(1))));
-    assert_eq!(read(Dialect::PEBBLE, file), (vec![vec![0]], vec![]));
+    assert_eq!(
+        detect(file),
+        Ok(Some(LogFormat::new(Dialect::PEBBLE).with_log_number(1)))
+    );
+    assert_eq!(read(LogFormat::new(Dialect::PEBBLE), file), (vec![vec![0]], vec![]));
     assert_eq!(Wire::Synced(1, 0).full(b"\0"), file);
 }
 
 #[test]
 fn pebble_end_trailer() {
     let trailer = b"\x00\x00\x00\x00\x00\x00\x05\x02\x00\x00\x00";
-    let dialect = Dialect::PEBBLE.with_log_number(1);
+    let dialect = LogFormat::new(Dialect::PEBBLE).with_log_number(1);
     let mut file = Vec::new();
-    Encoder::with_dialect(0, dialect).finish(&mut file);
+    Encoder::with_format(0, dialect).unwrap().finish(&mut file);
     assert_eq!(file, trailer);
     assert_eq!(read(dialect, trailer), (vec![], vec![(0, 11, "end_trailer")]));
-    assert_eq!(detect(trailer), Ok(Some(Dialect::PEBBLE.with_log_number(1))));
+    assert_eq!(
+        detect(trailer),
+        Ok(Some(LogFormat::new(Dialect::PEBBLE).with_log_number(1)))
+    );
 
     // Behind it the log has ended, whatever follows.
     let file = [trailer.as_slice(), &Wire::Recyclable(1).full(b"old"), b"junk"].concat();
@@ -135,9 +146,9 @@ fn pebble_end_trailer() {
 /// Source: Pebble's TestRecycleLogNumberOverflow.
 #[test]
 fn pebble_end_trailer_of_the_last_number() {
-    let dialect = Dialect::PEBBLE.with_log_number(u32::MAX);
+    let dialect = LogFormat::new(Dialect::PEBBLE).with_log_number(u32::MAX);
     let mut file = Vec::new();
-    let mut encoder = Encoder::with_dialect(0, dialect);
+    let mut encoder = Encoder::with_format(0, dialect).unwrap();
     encoder.encode(b"a", &mut file);
     encoder.finish(&mut file);
     assert_eq!(file[12..], [0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0]);
@@ -150,22 +161,22 @@ fn pebble_end_trailer_of_the_last_number() {
 #[test]
 fn wandb_header_and_full() {
     let file = b":W&B\xe1\xbe\x00\x4a\x04\xca\xea\x03\x00\x01foo";
-    check_both_ways(Dialect::WANDB, Dialect::WANDB, b"foo", file);
-    assert_eq!(read(Dialect::WANDB, file).1, [(0, 7, "file_header")]);
+    check_both_ways(LogFormat::new(Dialect::WANDB), Dialect::WANDB, b"foo", file);
+    assert_eq!(read(LogFormat::new(Dialect::WANDB), file).1, [(0, 7, "file_header")]);
     check_both_ways(
-        Dialect::WANDB,
+        LogFormat::new(Dialect::WANDB),
         Dialect::WANDB,
         b"",
         b":W&B\xe1\xbe\x00\x1b\xdf\x05\xa5\x00\x00\x01",
     );
     // A fragment without the header before it, as in the middle of a file.
-    assert_eq!(detect(&file[7..]), Ok(Some(Dialect::WANDB)));
+    assert_eq!(detect(&file[7..]), Ok(Some(Dialect::WANDB.into())));
 }
 
 #[test]
 fn swanlab_header_and_full() {
     let file = b":SWL\xd6\xe1\x02\x4a\x04\xca\xea\x03\x00\x01foo";
-    check_both_ways(Dialect::SWANLAB, Dialect::SWANLAB, b"foo", file);
+    check_both_ways(LogFormat::new(Dialect::SWANLAB), Dialect::SWANLAB, b"foo", file);
 }
 
 /// Where a record ends seven bytes before the end of a block, the next begins with a FIRST fragment without data. In a run
@@ -177,7 +188,7 @@ fn an_empty_first_fragment_ends_a_block_of_wandb() {
     file.extend(Wire::Ieee.part(2, b""));
     assert_eq!(file.len(), 32_768 + 7);
     file.extend(Wire::Ieee.part(4, b"data"));
-    assert_eq!(detect(&file), Ok(Some(Dialect::WANDB_OLD)));
+    assert_eq!(detect(&file), Ok(Some(Dialect::WANDB_OLD.into())));
 }
 
 /// The header takes seven bytes of the first block; before wandb-core 0.17.6 it stood before the first block.
@@ -188,7 +199,7 @@ fn both_grids_of_wandb() {
         let mut file = b":W&B\xe1\xbe\x00".to_vec();
         assert_eq!(Wire::Ieee.append(&mut file, grid, &long), 7);
         assert_eq!(file[11..13], first.to_le_bytes());
-        check_both_ways(dialect, dialect, &long, &file);
+        check_both_ways(LogFormat::new(dialect), dialect, &long, &file);
         for other in [Dialect::WANDB, Dialect::WANDB_OLD] {
             let mut reader = Reader::from_slice(&file, ReadOptions::default().with_dialect(other));
             assert_eq!(reader.next_record().is_ok(), other == dialect);
@@ -200,17 +211,25 @@ fn both_grids_of_wandb() {
 #[test]
 fn encoder_and_second_writer_agree() {
     let cases = [
-        (Dialect::LEVELDB, Wire::Plain, 0),
-        (Dialect::ROCKSDB.with_log_number(7), Wire::Recyclable(7), 0),
-        (Dialect::PEBBLE.with_log_number(7), Wire::Recyclable(7), 0),
-        (Dialect::WANDB, Wire::Ieee, 0),
-        (Dialect::WANDB_OLD, Wire::Ieee, 7),
-        (Dialect::SWANLAB, Wire::Ieee, 0),
+        (LogFormat::new(Dialect::LEVELDB), Wire::Plain, 0),
+        (
+            LogFormat::new(Dialect::ROCKSDB).with_log_number(7),
+            Wire::Recyclable(7),
+            0,
+        ),
+        (
+            LogFormat::new(Dialect::PEBBLE).with_log_number(7),
+            Wire::Recyclable(7),
+            0,
+        ),
+        (LogFormat::new(Dialect::WANDB), Wire::Ieee, 0),
+        (LogFormat::new(Dialect::WANDB_OLD), Wire::Ieee, 7),
+        (LogFormat::new(Dialect::SWANLAB), Wire::Ieee, 0),
     ];
     for (dialect, wire, grid) in cases {
         for room in 0..30 {
             // The second record begins where `room` bytes of the block are left.
-            let prefix = match dialect.name() {
+            let prefix = match dialect.dialect.name() {
                 "swanlab" => b":SWL\xd6\xe1\x02".to_vec(),
                 _ if wire == Wire::Ieee => b":W&B\xe1\xbe\x00".to_vec(),
                 _ => Vec::new(),
@@ -236,7 +255,7 @@ mod zstd {
     fn a_frame_is_a_record() {
         let frame = b"\x28\xb5\x2f\xfd\x20\x03\x19\x00\x00foo";
         let file = [SET_ZSTD, &Wire::Plain.full(frame)].concat();
-        assert_eq!(read(Dialect::ROCKSDB, &file).0, [b"foo"]);
+        assert_eq!(read(LogFormat::new(Dialect::ROCKSDB), &file).0, [b"foo"]);
     }
 
     /// One frame for each record, with its length and a checksum.
@@ -244,19 +263,21 @@ mod zstd {
     fn records_are_frames() {
         let record = b"foo".repeat(100);
         for dialect in [
-            Dialect::ROCKSDB.with_zstd(),
-            Dialect::ROCKSDB.with_log_number(9).with_zstd(),
+            LogFormat::new(Dialect::ROCKSDB).with_compression(Compression::Zstd),
+            LogFormat::new(Dialect::ROCKSDB)
+                .with_log_number(9)
+                .with_compression(Compression::Zstd),
         ] {
             let file = encode(dialect, &[&record, b"", &record]);
             assert_eq!(file[..11], *SET_ZSTD);
-            let header_len = if dialect.log_number().is_some() { 11 } else { 7 };
+            let header_len = if dialect.log_number.is_some() { 11 } else { 7 };
             let frame = &file[11 + header_len..];
             // Magic; single segment, two bytes of length, checksum; length less 256. Source: RFC 8878, 3.1.1.1.
             assert_eq!(frame[..7], [0x28, 0xb5, 0x2f, 0xfd, 0x64, 44, 0]);
-            let (records, skipped) = read(Dialect::ROCKSDB, &file);
+            let (records, skipped) = read(LogFormat::new(Dialect::ROCKSDB), &file);
             assert_eq!(records, [record.clone(), vec![], record.clone()]);
             assert_eq!(skipped, [(0, 11, "metadata")]);
-            assert_eq!(detect(&file), Ok(Some(Dialect::ROCKSDB.with_zstd())));
+            assert_eq!(detect(&file), Ok(Some(dialect)));
         }
     }
 }

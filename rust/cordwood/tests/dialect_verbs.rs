@@ -2,16 +2,16 @@
 
 use std::num::NonZeroUsize;
 
-use cordwood_log::{Dialect, Encoder, OnCorruption, ReadOptions, Reader, SliceSource, verbs};
+use cordwood_log::{Compression, Dialect, Encoder, LogFormat, OnCorruption, ReadOptions, Reader, SliceSource, verbs};
 
-const DIALECTS: [Dialect; 7] = [
-    Dialect::LEVELDB,
-    Dialect::ROCKSDB.with_log_number(3),
-    Dialect::PEBBLE.with_log_number(3),
-    Dialect::RECYCLABLE.with_log_number(3),
-    Dialect::WANDB,
-    Dialect::WANDB_OLD,
-    Dialect::SWANLAB,
+const DIALECTS: [LogFormat; 7] = [
+    LogFormat::new(Dialect::LEVELDB),
+    LogFormat::new(Dialect::ROCKSDB).with_log_number(3),
+    LogFormat::new(Dialect::PEBBLE).with_log_number(3),
+    LogFormat::new(Dialect::RECYCLABLE).with_log_number(3),
+    LogFormat::new(Dialect::WANDB),
+    LogFormat::new(Dialect::WANDB_OLD),
+    LogFormat::new(Dialect::SWANLAB),
 ];
 
 fn records() -> Vec<Vec<u8>> {
@@ -22,9 +22,9 @@ fn records() -> Vec<Vec<u8>> {
 }
 
 /// A closed log of `records`, and where each begins.
-fn log(dialect: Dialect) -> (Vec<u8>, Vec<u64>) {
+fn log(dialect: LogFormat) -> (Vec<u8>, Vec<u64>) {
     let mut file = Vec::new();
-    let mut encoder = Encoder::with_dialect(0, dialect);
+    let mut encoder = Encoder::with_format(0, dialect).unwrap();
     let offsets = records()
         .iter()
         .map(|record| encoder.encode(record, &mut file))
@@ -47,7 +47,7 @@ fn stat_adds_up() -> Result<(), cordwood_log::Error> {
     for dialect in DIALECTS {
         let (file, _) = log(dialect);
         let stat = verbs::stat(&mut Reader::from_slice(&file, ReadOptions::default()))?;
-        let header_len = if dialect.log_number().is_some() { 11 } else { 7 };
+        let header_len = if dialect.log_number.is_some() { 11 } else { 7 };
         let fragments = stat.full_count + stat.first_count + stat.middle_count + stat.last_count;
         assert_eq!(stat.record_count, 301);
         assert_eq!(stat.header_len, header_len * fragments, "{dialect:?}");
@@ -101,8 +101,8 @@ fn salvage_keeps_the_dialect() -> Result<(), Box<dyn std::error::Error>> {
         expected.remove(100);
         let salvaged = std::fs::read(destination)?;
         assert!(read(&salvaged, ReadOptions::default()) == expected);
-        let again = Reader::from_slice(&salvaged, ReadOptions::default()).dialect()?;
-        let was = Reader::from_slice(&log(dialect).0, ReadOptions::default()).dialect()?;
+        let again = Reader::from_slice(&salvaged, ReadOptions::default()).format()?;
+        let was = Reader::from_slice(&log(dialect).0, ReadOptions::default()).format()?;
         assert_eq!(again, was);
     }
     Ok(())
@@ -111,7 +111,9 @@ fn salvage_keeps_the_dialect() -> Result<(), Box<dyn std::error::Error>> {
 #[cfg(feature = "zstd")]
 #[test]
 fn a_compressed_log() -> Result<(), Box<dyn std::error::Error>> {
-    let dialect = Dialect::ROCKSDB.with_log_number(3).with_zstd();
+    let dialect = LogFormat::new(Dialect::ROCKSDB)
+        .with_log_number(3)
+        .with_compression(Compression::Zstd);
     let (file, _) = log(dialect);
     assert!(read(&file, ReadOptions::default()) == records());
     let stat = verbs::stat(&mut Reader::from_slice(&file, ReadOptions::default()))?;
@@ -139,7 +141,7 @@ fn salvage_as(file: &[u8], name: &str, options: &ReadOptions) -> Result<(Vec<u8>
 fn salvage_of_a_sound_log_changes_no_byte() -> Result<(), Box<dyn std::error::Error>> {
     for dialect in DIALECTS {
         let mut file = Vec::new();
-        let mut encoder = Encoder::with_dialect(0, dialect);
+        let mut encoder = Encoder::with_format(0, dialect).unwrap();
         for record in records() {
             encoder.encode(&record, &mut file);
         }
@@ -147,7 +149,7 @@ fn salvage_of_a_sound_log_changes_no_byte() -> Result<(), Box<dyn std::error::Er
         let open = file.clone();
         encoder.finish(&mut file);
         for file in [open, file] {
-            for options in [ReadOptions::default(), ReadOptions::default().with_dialect(dialect)] {
+            for options in [ReadOptions::default(), ReadOptions::default().with_format(dialect)] {
                 let (saved, report) = salvage_as(&file, "saved.log", &options)?;
                 assert!(saved == file, "{dialect:?}");
                 assert_eq!(report.not_kept, []);
@@ -233,7 +235,7 @@ fn salvage_to_the_name_of_another_log_is_refused() -> Result<(), Box<dyn std::er
 /// One result, and the others say that it is there.
 #[test]
 fn salvages_to_one_destination_leave_one_log() -> Result<(), Box<dyn std::error::Error>> {
-    let (file, _) = log(Dialect::LEVELDB);
+    let (file, _) = log(LogFormat::new(Dialect::LEVELDB));
     let folder = tempfile::tempdir()?;
     let source = folder.path().join("source.log");
     std::fs::write(&source, &file)?;
@@ -266,8 +268,8 @@ mod budget {
     use std::path::Path;
 
     use cordwood_log::{
-        Dialect, Encoder, Error, FollowOptions, Follower, Header, OnCorruption, Poll, RECORD_LEN_MAX, ReadOptions,
-        Reader, SliceSource, crc32c, mask, verbs,
+        Compression, Dialect, Encoder, Error, FollowOptions, Follower, Header, LogFormat, OnCorruption, Poll,
+        RECORD_LEN_MAX, ReadOptions, Reader, SliceSource, crc32c, mask, verbs,
     };
 
     const MIB: u64 = 1 << 20;
@@ -414,7 +416,8 @@ mod budget {
     #[test]
     fn what_an_engine_writes_is_read() {
         let mut file = Vec::new();
-        let mut encoder = Encoder::with_dialect(0, Dialect::ROCKSDB.with_zstd());
+        let mut encoder =
+            Encoder::with_format(0, LogFormat::new(Dialect::ROCKSDB).with_compression(Compression::Zstd)).unwrap();
         for _ in 0..200 {
             encoder.encode(&vec![0; MIB as usize], &mut file);
         }

@@ -13,8 +13,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use cordwood_log::{
-    BLOCK_LEN, Dialect, Encoder, End, Error, Event, FollowOptions, Follower, NotYet, OnCorruption, Poll, ReadOptions,
-    Reader, Reason, SkippedRegion, WaitReason, Writer,
+    BLOCK_LEN, Dialect, Encoder, End, Error, Event, FollowOptions, Follower, LogFormat, NotYet, OnCorruption, Poll,
+    ReadOptions, Reader, Reason, SkippedRegion, WaitReason, Writer,
 };
 use tempfile::TempDir;
 use wire::Wire;
@@ -699,11 +699,11 @@ fn an_older_log_of_another_form_is_not_returned() {
     file.extend(&older[own_len..]);
     fs::write(&path, &file).unwrap();
 
-    let dialect = Dialect::ROCKSDB.with_log_number(5);
+    let dialect = LogFormat::new(Dialect::ROCKSDB).with_log_number(5);
     let options = FollowOptions::default()
         .with_on_corruption(OnCorruption::Skip)
         .with_retry(0, Duration::ZERO)
-        .with_dialect(dialect);
+        .with_format(dialect);
     let mut told = Vec::new();
     let not_yet = drain(&mut Follower::open(&path, options).unwrap(), &mut told);
     assert_eq!(records(&told), [b"new"]);
@@ -712,7 +712,7 @@ fn an_older_log_of_another_form_is_not_returned() {
     // The rest of the new log shows that the old one is written over.
     let mut log = file[..own_len].to_vec();
     Wire::Recyclable(5).append(&mut log, 0, &[b'n'; 2 * BLOCK_LEN]);
-    let mut follower = Follower::open(&path, FollowOptions::default().with_dialect(dialect)).unwrap();
+    let mut follower = Follower::open(&path, FollowOptions::default().with_format(dialect)).unwrap();
     fs::write(&path, &log).unwrap();
     let mut told = Vec::new();
     drain(&mut follower, &mut told);
@@ -760,7 +760,7 @@ fn the_first_fragment_of_any_dialect_is_waited_for() {
 #[test]
 fn a_file_header_of_zeros_is_told_as_a_reader_of_the_whole_file_tells_it() {
     let mut file = Vec::new();
-    let mut encoder = Encoder::with_dialect(0, Dialect::WANDB_OLD);
+    let mut encoder = Encoder::with_format(0, Dialect::WANDB_OLD).unwrap();
     for len in [10, 20, 40_000, 30_000] {
         encoder.encode(&vec![b'x'; len], &mut file);
     }

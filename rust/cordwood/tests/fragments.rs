@@ -2,15 +2,16 @@
 
 use cordwood_log::verbs::{self, Fragment};
 use cordwood_log::{
-    BLOCK_LEN, Dialect, Event, OnCorruption, ReadOptions, Reader, Severity, SkippedRegion, StreamSource, Writer,
+    BLOCK_LEN, Dialect, Event, LogFormat, OnCorruption, ReadOptions, Reader, Severity, SkippedRegion, StreamSource,
+    Writer,
 };
 use proptest::prelude::*;
 
-fn options(policy: OnCorruption, dialect: Dialect) -> ReadOptions {
-    ReadOptions::default().with_on_corruption(policy).with_dialect(dialect)
+fn options(policy: OnCorruption, dialect: LogFormat) -> ReadOptions {
+    ReadOptions::default().with_on_corruption(policy).with_format(dialect)
 }
 
-fn fragments_of(file: &[u8], dialect: Dialect) -> Vec<Fragment> {
+fn fragments_of(file: &[u8], dialect: LogFormat) -> Vec<Fragment> {
     let fragments = verbs::fragments_slice(file, Some(dialect));
     fragments.collect::<Result<_, _>>().unwrap()
 }
@@ -18,7 +19,7 @@ fn fragments_of(file: &[u8], dialect: Dialect) -> Vec<Fragment> {
 type Span = (u64, u64);
 
 /// The spans of the records, of those that are salvaged, and the regions.
-fn read(file: &[u8], policy: OnCorruption, dialect: Dialect) -> (Vec<Span>, Vec<Span>, Vec<SkippedRegion>) {
+fn read(file: &[u8], policy: OnCorruption, dialect: LogFormat) -> (Vec<Span>, Vec<Span>, Vec<SkippedRegion>) {
     let mut reader = Reader::from_slice(file, options(policy, dialect));
     let (mut records, mut salvaged, mut regions) = (Vec::new(), Vec::new(), Vec::new());
     while let Some(event) = reader.next_event().unwrap() {
@@ -47,14 +48,14 @@ fn records_of(fragments: &[Fragment], is_salvaged: bool) -> Vec<Span> {
     records
 }
 
-fn check(file: &[u8], dialect: Dialect) {
+fn check(file: &[u8], dialect: LogFormat) {
     let fragments = fragments_of(file, dialect);
     let mut offset = 0;
     for fragment in &fragments {
         assert_eq!(fragment.offset, offset, "{fragment:?}");
         assert!(fragment.end_offset > offset, "{fragment:?}");
         offset = fragment.end_offset;
-        if dialect.name() != "wandb_old" {
+        if dialect.dialect.name() != "wandb_old" {
             let block = |offset: u64| offset / BLOCK_LEN as u64;
             assert_eq!(fragment.block, block(fragment.offset), "{fragment:?}");
             assert_eq!(fragment.block, block(fragment.end_offset - 1), "{fragment:?}");
@@ -113,8 +114,8 @@ fn check(file: &[u8], dialect: Dialect) {
     assert_eq!(streamed, fragments);
 }
 
-fn log(dialect: Dialect, lens: &[usize]) -> Vec<u8> {
-    let mut writer = Writer::with_dialect(Vec::new(), 0, dialect);
+fn log(dialect: LogFormat, lens: &[usize]) -> Vec<u8> {
+    let mut writer = Writer::with_format(Vec::new(), 0, dialect).unwrap();
     for (index, &len) in lens.iter().enumerate() {
         writer.append(&vec![b'a' + (index % 26) as u8; len]).unwrap();
     }
@@ -134,13 +135,14 @@ enum Damage {
 }
 
 impl Damage {
-    fn to(&self, file: &mut Vec<u8>, dialect: Dialect) {
+    fn to(&self, file: &mut Vec<u8>, dialect: LogFormat) {
         let len = file.len();
         match self {
             Damage::Append(bytes) => file.extend(bytes),
             Damage::Older(lens) => {
-                let number = dialect.log_number().unwrap_or(1);
-                let older = log(dialect.with_log_number(number.wrapping_sub(1)), lens);
+                let mut older = dialect;
+                older.log_number = dialect.log_number.map(|number| number.wrapping_sub(1));
+                let older = log(older, lens);
                 file.extend(older.get(len..).unwrap_or_default());
             }
             _ if len == 0 => {}
@@ -178,16 +180,17 @@ fn lens() -> impl Strategy<Value = Vec<usize>> {
     )
 }
 
-fn dialect() -> impl Strategy<Value = Dialect> {
-    let numbered = |dialect: Dialect| Just(dialect.with_log_number(9));
+fn dialect() -> impl Strategy<Value = LogFormat> {
+    let numbered = |dialect| Just(LogFormat::new(dialect).with_log_number(9));
+    let plain = |dialect| Just(LogFormat::new(dialect));
     prop_oneof![
-        3 => Just(Dialect::LEVELDB),
+        3 => plain(Dialect::LEVELDB),
         2 => numbered(Dialect::ROCKSDB),
         2 => numbered(Dialect::PEBBLE),
         1 => numbered(Dialect::RECYCLABLE),
-        1 => Just(Dialect::WANDB),
-        1 => Just(Dialect::WANDB_OLD),
-        1 => Just(Dialect::SWANLAB),
+        1 => plain(Dialect::WANDB),
+        1 => plain(Dialect::WANDB_OLD),
+        1 => plain(Dialect::SWANLAB),
     ]
 }
 
@@ -215,14 +218,14 @@ proptest! {
 
 #[test]
 fn a_stale_tail_is_taken_apart_too() {
-    let mut file = log(Dialect::ROCKSDB.with_log_number(9), &[100; 3]);
-    let mut older = Writer::with_dialect(Vec::new(), 0, Dialect::ROCKSDB.with_log_number(8));
+    let mut file = log(LogFormat::new(Dialect::ROCKSDB).with_log_number(9), &[100; 3]);
+    let mut older = Writer::with_format(Vec::new(), 0, LogFormat::new(Dialect::ROCKSDB).with_log_number(8)).unwrap();
     for _ in 0..10 {
         // Where the log ends, this is a header of 257 bytes.
         older.append(&[1; 70]).unwrap();
     }
     file.extend_from_slice(&older.into_inner().unwrap()[file.len()..]);
-    let fragments = fragments_of(&file, Dialect::ROCKSDB.with_log_number(9));
+    let fragments = fragments_of(&file, LogFormat::new(Dialect::ROCKSDB).with_log_number(9));
     let told: Vec<_> = fragments
         .iter()
         .map(|fragment| {

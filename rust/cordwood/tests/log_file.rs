@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use common::{Found, read_all};
 use cordwood_log::{
-    Dialect, Encoder, Error, FlushPolicy, LogFile, LogFileOptions, OnCorruption, OnTornTail, Process, RECORD_LEN_MAX,
-    ReadOptions, Reader, SyncPolicy, Writer,
+    Compression, Decoder, Dialect, Encoder, Error, FlushPolicy, FollowOptions, Follower, LogFile, LogFileOptions,
+    LogFormat, OnCorruption, OnTornTail, Process, RECORD_LEN_MAX, ReadOptions, Reader, SyncPolicy, Unsupported, Writer,
 };
 use double::{Double, EINTR, EIO, ENOSPC, Fault, Op};
 
@@ -467,14 +467,14 @@ fn a_second_writer_is_refused_until_the_first_is_closed_or_dropped() -> Result<(
 #[test]
 fn a_dropped_log_writes_what_it_has() -> Result<(), Error> {
     let double = Double::default();
-    let dialect = Dialect::PEBBLE.with_log_number(7);
-    let log = create(&double, buffered().with_dialect(dialect).with_sync(SyncPolicy::OnClose));
+    let format = LogFormat::new(Dialect::PEBBLE).with_log_number(7);
+    let log = create(&double, buffered().with_format(format).with_sync(SyncPolicy::OnClose));
     log.append(b"one")?;
     log.append(b"two")?;
     assert_eq!(double.bytes(), b"");
     let before = double.ops().len();
     drop(log);
-    let mut encoder = Encoder::with_dialect(0, dialect);
+    let mut encoder = Encoder::with_format(0, format).unwrap();
     let mut expected = Vec::new();
     encoder.encode(b"one", &mut expected);
     encoder.encode(b"two", &mut expected);
@@ -674,15 +674,83 @@ fn padding_does_not_complete_a_torn_record() -> Result<(), Error> {
 #[test]
 fn closing_writes_what_closes_a_log_of_the_dialect() -> Result<(), Error> {
     for (dialect, expected) in [
-        (Dialect::PEBBLE.with_log_number(7), &b"\0\0\0\0\0\0\x05\x08\0\0\0"[..]),
-        (Dialect::WANDB, b":W&B\xe1\xbe\0"),
-        (Dialect::LEVELDB, b""),
+        (
+            LogFormat::new(Dialect::PEBBLE).with_log_number(7),
+            &b"\0\0\0\0\0\0\x05\x08\0\0\0"[..],
+        ),
+        (LogFormat::new(Dialect::WANDB), b":W&B\xe1\xbe\0"),
+        (LogFormat::new(Dialect::LEVELDB), b""),
     ] {
         let double = Double::default();
-        create(&double, buffered().with_dialect(dialect)).close()?;
+        create(&double, buffered().with_format(dialect)).close()?;
         assert_eq!(double.bytes(), expected, "{dialect:?}");
     }
     Ok(())
+}
+
+/// What a dialect does not have, or this build cannot write, is refused before a file is created, emptied or changed.
+#[test]
+fn what_cannot_be_written_is_refused_and_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let (old, new) = (folder.path().join("old.log"), folder.path().join("new.log"));
+    std::fs::write(&old, b"\xdd\x5f\xb3\x7a\x03\x00\x01foo").unwrap();
+    let mut formats = Vec::new();
+    for &dialect in Dialect::ALL {
+        if !dialect.has_log_numbers() {
+            formats.push((LogFormat::new(dialect).with_log_number(7), Unsupported::LogNumber));
+        }
+        let zstd = LogFormat::new(dialect).with_compression(Compression::Zstd);
+        if dialect != Dialect::ROCKSDB {
+            formats.push((zstd, Unsupported::Compression));
+        } else if !cfg!(feature = "zstd") {
+            formats.push((zstd, Unsupported::ZstdFeature));
+        }
+    }
+    assert!(formats.len() >= 4 + 6);
+    for (format, expected) in formats {
+        let is_refused = |error: &Error| {
+            matches!(error, Error::Unsupported { dialect, unsupported, .. }
+                if *dialect == format.dialect.name() && *unsupported == expected)
+        };
+        let options = || LogFileOptions::default().with_format(format);
+        for error in [
+            LogFile::create(&old, options()).unwrap_err(),
+            LogFile::create(&new, options()).unwrap_err(),
+            LogFile::create_new(&new, options()).unwrap_err(),
+            Writer::with_format(Vec::new(), 0, format).unwrap_err(),
+            Encoder::with_format(0, format).unwrap_err(),
+        ] {
+            assert!(is_refused(&error), "{format:?}: {error}");
+        }
+        for path in [&old, &new] {
+            let error = LogFile::append_to(path, options()).unwrap_err();
+            // A compressed log is never appended to, with the feature or without.
+            let is_never = expected == Unsupported::ZstdFeature && matches!(error, Error::NeverAppended { .. });
+            assert!(is_never || is_refused(&error), "{format:?}: {error}");
+        }
+        assert_eq!(std::fs::read(&old).unwrap(), b"\xdd\x5f\xb3\x7a\x03\x00\x01foo");
+        assert!(!new.exists());
+        // Who only reads needs no feature.
+        let options = ReadOptions::default().with_format(format);
+        if expected != Unsupported::ZstdFeature {
+            assert!(is_refused(&options.check().unwrap_err()));
+            assert!(is_refused(&Decoder::new(&options).unwrap_err()));
+            assert!(is_refused(&Reader::open(&old, options.clone()).unwrap_err()));
+            let mut reader = Reader::from_slice(b"", options);
+            for _ in 0..2 {
+                assert!(is_refused(&reader.next_record().unwrap_err()));
+                assert!(is_refused(&reader.format().unwrap_err()));
+            }
+            let options = FollowOptions::default().with_format(format);
+            assert!(is_refused(&Follower::open(&old, options).unwrap_err()));
+        }
+    }
+    // In the dialect that is detected, too.
+    let options = ReadOptions::default().with_log_number(7);
+    assert!(matches!(
+        Reader::open(&old, options).unwrap().next_record(),
+        Err(Error::Unsupported { dialect: "leveldb", .. })
+    ));
 }
 
 // Room ahead ------------------------------------------------------------------------------------
@@ -730,7 +798,7 @@ fn a_record_that_is_too_long_is_not_written() {
         (Dialect::LEVELDB, FlushPolicy::OnClose, 100_000),
         (Dialect::WANDB, FlushPolicy::OnClose, 100_000),
     ] {
-        let options = LogFileOptions::default().with_dialect(dialect).with_flush(flush);
+        let options = LogFileOptions::default().with_format(dialect).with_flush(flush);
         let log = LogFile::create(&path, options.with_record_len_max(max as u64)).unwrap();
         let (right, long) = (vec![1; max], vec![2; max + 1]);
         let is_refused = |error: Error| {
@@ -754,7 +822,9 @@ fn a_record_that_is_too_long_is_not_written() {
         }
         assert_eq!(reader.next_record().unwrap(), None);
 
-        let mut writer = Writer::with_dialect(Vec::new(), 0, dialect).with_record_len_max(max as u64);
+        let mut writer = Writer::with_format(Vec::new(), 0, dialect)
+            .unwrap()
+            .with_record_len_max(max as u64);
         writer.append(&right).unwrap();
         let before = writer.offset();
         let error = writer.append(&long).unwrap_err();
@@ -771,11 +841,11 @@ fn a_record_that_is_too_long_is_not_written() {
 fn a_writer_extends_as_it_appends() -> io::Result<()> {
     for dialect in [Dialect::LEVELDB, Dialect::WANDB] {
         let records: Vec<Vec<u8>> = (0..3_000).map(|i| vec![i as u8; i * 7 % 900]).collect();
-        let mut one = Writer::with_dialect(Vec::new(), 0, dialect);
+        let mut one = Writer::with_format(Vec::new(), 0, dialect).unwrap();
         for record in &records {
             one.append(record)?;
         }
-        let mut all = Writer::with_dialect(Vec::new(), 0, dialect);
+        let mut all = Writer::with_format(Vec::new(), 0, dialect).unwrap();
         assert_eq!(all.extend(&records)?, 3_000);
         assert_eq!(all.offset(), one.offset());
         assert!(all.buffered_len() < 1 << 20, "it writes on the way");

@@ -840,7 +840,7 @@ proptest! {
         step_max in 500..60_000_usize,
     ) {
         let file = parts.concat();
-        let (mut events, end) = decode(&mut Decoder::new(&options), 0, &file, random_windows(&file, seed, step_max));
+        let (mut events, end) = decode(&mut Decoder::new(&options).unwrap(), 0, &file, random_windows(&file, seed, step_max));
         let whole = read_slice(&file, &options);
         check_promise(&file, &options, &whole.0, whole.1);
         if let End::Stopped { .. } = end {
@@ -865,7 +865,7 @@ proptest! {
         let mut file = Script { seed, pieces, damage }.build_at(base).bytes;
         file.truncate(1_000);
         let decoder = || {
-            let mut decoder = Decoder::new(&options);
+            let mut decoder = Decoder::new(&options).unwrap();
             decoder.seek(base);
             decoder
         };

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use common::{Found, fragment, read_all};
 use cordwood_log::{
-    Decoder, Dialect, Encoder, Error, FollowOptions, Follower, NotYet, OnCorruption, Poll, ReadOptions, Reader,
-    SeekSource, Severity, Step, WaitReason, Window, detect, detect_named, locate_bit_flip, verbs,
+    Compression, Decoder, Dialect, Encoder, Error, FollowOptions, Follower, LogFormat, NotYet, OnCorruption, Poll,
+    ReadOptions, Reader, SeekSource, Severity, Step, WaitReason, Window, detect, detect_named, locate_bit_flip, verbs,
 };
 use wire::Wire;
 
@@ -56,7 +56,7 @@ fn stat_adds_up_where_an_old_run_file_is_torn_in_a_trailer() -> Result<(), cordw
 fn zeros_where_a_file_header_belongs_are_zero_fill() {
     for dialect in [Dialect::WANDB, Dialect::WANDB_OLD, Dialect::SWANLAB] {
         for len in [1, 6, 7, 8, 100, BLOCK, BLOCK + 7, 2 * BLOCK] {
-            let (records, reasons) = read(&vec![0; len], &skip().with_dialect(dialect));
+            let (records, reasons) = read(&vec![0; len], &skip().with_format(dialect));
             assert!(records.is_empty());
             assert!(
                 reasons.iter().all(|&reason| reason == "zero_fill"),
@@ -65,7 +65,7 @@ fn zeros_where_a_file_header_belongs_are_zero_fill() {
         }
         // Not if something follows in the block: then the header was destroyed.
         let file = [[0; 7].as_slice(), &Wire::Ieee.full(b"foo")].concat();
-        let (records, reasons) = read(&file, &skip().with_dialect(dialect));
+        let (records, reasons) = read(&file, &skip().with_format(dialect));
         assert_eq!((records.len(), reasons), (1, vec!["bad_file_header"]), "{dialect:?}");
     }
 }
@@ -104,7 +104,7 @@ fn a_window_at_the_end_of_all_offsets() {
         for offset in [u64::MAX, u64::MAX - 5, u64::MAX - BLOCK as u64] {
             for policy in [OnCorruption::Skip, OnCorruption::Salvage] {
                 let options = ReadOptions::default().with_range(offset..).with_on_corruption(policy);
-                let mut decoder = Decoder::new(&options);
+                let mut decoder = Decoder::new(&options).unwrap();
                 let window = Window {
                     offset,
                     bytes,
@@ -136,11 +136,11 @@ fn a_torn_run_file_of_the_old_grid_is_told_by_the_length_of_its_first_fragment()
                 .all(|&reason| reason == "file_header" || reason == "torn_tail"),
             "{len} {reasons:?}"
         );
-        assert_eq!(detect(&file[..len]), Ok(Some(Dialect::WANDB_OLD)));
+        assert_eq!(detect(&file[..len]), Ok(Some(Dialect::WANDB_OLD.into())));
     }
     // A short one fits both.
     let short = [&file[..7], &Wire::Ieee.full(b"foo")].concat();
-    assert_eq!(detect(&short), Ok(Some(Dialect::WANDB)));
+    assert_eq!(detect(&short), Ok(Some(Dialect::WANDB.into())));
 }
 
 /// The last record of the file lies where a block that begins at offset 0 would end.
@@ -168,7 +168,7 @@ fn a_damaged_file_header_is_that_which_it_is_closest_to() {
         for at in 0..7 {
             let mut file = [header.as_slice(), &records].concat();
             file[at] ^= 4;
-            assert_eq!(detect(&file), Ok(Some(dialect)), "{at}");
+            assert_eq!(detect(&file), Ok(Some(dialect.into())), "{at}");
         }
     }
 }
@@ -226,10 +226,10 @@ fn what_looks_like_an_end_trailer_behind_damage_does_not_end_the_log() {
         }
         file.resize(file.len().next_multiple_of(BLOCK), 0);
     }
-    for dialect in [Dialect::PEBBLE, Dialect::RECYCLABLE] {
+    for dialect in [Dialect::PEBBLE, Dialect::RECYCLABLE].map(LogFormat::new) {
         for dialect in [dialect, dialect.with_log_number(9)] {
-            let skipped = read(&file, &skip().with_dialect(dialect)).0;
-            let salvaged = read(&file, &salvage().with_dialect(dialect)).0;
+            let skipped = read(&file, &skip().with_format(dialect)).0;
+            let salvaged = read(&file, &salvage().with_format(dialect)).0;
             assert_eq!((skipped.len(), salvaged.len()), (200, 201), "{dialect:?}");
         }
     }
@@ -244,10 +244,13 @@ fn an_end_trailer_is_believed_only_with_its_number() {
         read(&file, &skip().with_dialect(Dialect::PEBBLE)).1,
         ["checksum_mismatch"]
     );
-    let numbered = skip().with_dialect(Dialect::PEBBLE.with_log_number(1));
+    let numbered = skip().with_format(LogFormat::new(Dialect::PEBBLE).with_log_number(1));
     assert_eq!(read(&file, &numbered).1, ["end_trailer", "stale"]);
     // A log that was closed without a record: its trailer says which it is.
-    assert_eq!(detect(trailer), Ok(Some(Dialect::PEBBLE.with_log_number(1))));
+    assert_eq!(
+        detect(trailer),
+        Ok(Some(LogFormat::new(Dialect::PEBBLE).with_log_number(1)))
+    );
     for options in [skip(), skip().with_dialect(Dialect::PEBBLE)] {
         assert_eq!(read(trailer, &options), (vec![], vec!["end_trailer"]));
     }
@@ -371,16 +374,21 @@ fn salvage_returns_a_superset_of_skip() {
             }
         };
         let file = random.file(&wires, prefix, grid);
-        let named = [dialect, dialect.with_log_number(3), dialect.with_zstd()];
-        let mut all: Vec<_> = named.map(|dialect| skip().with_dialect(dialect)).into();
-        all.push(skip());
-        all.push(skip().with_dialect(dialect).with_verify_checksums(false));
+        let format = LogFormat::new(dialect);
+        let mut all = vec![skip(), skip().with_format(format)];
+        if dialect.has_log_numbers() {
+            all.push(skip().with_format(format.with_log_number(3)));
+        }
+        if dialect.name() == "rocksdb" {
+            all.push(skip().with_format(format.with_compression(Compression::Zstd)));
+        }
+        all.push(skip().with_format(format).with_verify_checksums(false));
         let start = random.below(file.len().max(1)) as u64;
         let end = start + random.below(2 * BLOCK) as u64;
-        all.push(skip().with_dialect(dialect).with_range(start..end));
-        all.push(skip().with_dialect(dialect).with_record_len_max(100));
+        all.push(skip().with_format(format).with_range(start..end));
+        all.push(skip().with_format(format).with_record_len_max(100));
         for options in all {
-            if Reader::from_slice(&file, options.clone()).dialect().is_err() {
+            if Reader::from_slice(&file, options.clone()).format().is_err() {
                 continue; // Of another format, by chance.
             }
             let skipped = read(&file, &options).0;
@@ -428,20 +436,16 @@ fn one_rule_for_the_log_number() -> Result<(), Box<dyn std::error::Error>> {
         for dialect in numbered_dialects() {
             let mut options = skip();
             let mut follow = FollowOptions::default();
-            if let Some(number) = named {
-                let Some(dialect) = dialect else { continue };
-                options = options.with_dialect(dialect.with_log_number(number));
-            } else {
-                options.dialect = dialect;
-            }
-            follow.dialect = options.dialect;
+            options.dialect = dialect;
+            options.log_number = named;
+            (follow.dialect, follow.log_number) = (options.dialect, options.log_number);
             let path = folder.path().join(name);
             std::fs::write(&path, FOO_OF_123)?;
             let count = u64::from(number == 123);
             let other = (number != 123).then_some(123);
 
             let mut reader = Reader::open(&path, options.clone())?;
-            assert_eq!(reader.dialect()?.log_number(), Some(number), "{name} {options:?}");
+            assert_eq!(reader.format()?.log_number, Some(number), "{name} {options:?}");
             let (events, _) = read_all(&mut reader);
             assert_eq!(
                 events
@@ -455,7 +459,7 @@ fn one_rule_for_the_log_number() -> Result<(), Box<dyn std::error::Error>> {
             assert_eq!(
                 (
                     report.record_count,
-                    report.dialect.log_number(),
+                    report.format.log_number,
                     report.other_log_number,
                     report.is_ok()
                 ),
@@ -463,19 +467,25 @@ fn one_rule_for_the_log_number() -> Result<(), Box<dyn std::error::Error>> {
             );
             let stat = verbs::stat(&mut Reader::open(&path, options.clone())?)?;
             assert_eq!((stat.record_count, stat.other_log_number), (count, other));
-            let mut fragments = verbs::fragments_file(&path, options.dialect)?;
-            let reason = fragments
-                .next()
-                .transpose()?
-                .expect("a fragment")
-                .reason
-                .map(|reason| reason.as_str());
-            assert_eq!(reason, other.map(|_| "stale"));
+            if dialect.is_some() || named.is_none() {
+                let format = dialect.map(|dialect| match named {
+                    Some(number) => LogFormat::new(dialect).with_log_number(number),
+                    None => dialect.into(),
+                });
+                let mut fragments = verbs::fragments_file(&path, format)?;
+                let reason = fragments
+                    .next()
+                    .transpose()?
+                    .expect("a fragment")
+                    .reason
+                    .map(|reason| reason.as_str());
+                assert_eq!(reason, other.map(|_| "stale"));
+            }
             if named.is_none() {
                 let detected = detect_named(FOO_OF_123, Some(&path))
                     .expect("a log")
                     .expect("a dialect");
-                assert_eq!(detected.log_number(), Some(number));
+                assert_eq!(detected.log_number, Some(number));
             }
             let mut follower = Follower::open(&path, follow)?;
             let is_record = matches!(follower.poll()?, Poll::Record(record) if record.data == b"foo");
@@ -602,7 +612,7 @@ fn a_lost_write_is_reported_by_a_range() {
     file[2 * BLOCK..5 * BLOCK].copy_from_slice(&old[2 * BLOCK..5 * BLOCK]);
     let options = |start: usize, end: usize| {
         skip()
-            .with_dialect(Dialect::RECYCLABLE.with_log_number(7))
+            .with_format(LogFormat::new(Dialect::RECYCLABLE).with_log_number(7))
             .with_range(start as u64..end as u64)
     };
     let has_lost = |start, end| read(&file, &options(start, end)).1.contains(&"lost_write");
@@ -640,8 +650,9 @@ mod compressed {
     use cordwood_log::Encoder;
 
     fn log(number: Option<u32>, records: &[Vec<u8>]) -> Vec<u8> {
-        let dialect = number.map_or(Dialect::ROCKSDB, |number| Dialect::ROCKSDB.with_log_number(number));
-        let mut encoder = Encoder::with_dialect(0, dialect.with_zstd());
+        let mut format = LogFormat::new(Dialect::ROCKSDB).with_compression(Compression::Zstd);
+        format.log_number = number;
+        let mut encoder = Encoder::with_format(0, format).unwrap();
         let mut file = Vec::new();
         for record in records {
             encoder.encode(record, &mut file);

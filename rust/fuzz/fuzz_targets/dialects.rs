@@ -6,7 +6,8 @@ use std::num::NonZeroUsize;
 
 use arbitrary::Arbitrary;
 use cordwood::{
-    Dialect, End, Error, OnCorruption, ReadOptions, Reader, Reason, Severity, Source, StreamSource, detect, verbs,
+    Compression, Dialect, End, Error, LogFormat, OnCorruption, ReadOptions, Reader, Reason, Severity, Source,
+    StreamSource, detect, verbs,
 };
 use cordwood_fuzz::log::{Log, Script};
 use cordwood_fuzz::model::Event;
@@ -47,27 +48,30 @@ fuzz_target!(|input: Input<'_>| {
     what_was_written(&log, POLICIES[usize::from(steps.choice()) % POLICIES.len()]);
 
     let mut options = input.options.of(&log.file);
-    options.dialect = match input.named {
-        Named::Not => None,
-        Named::Right => Some(log.dialect),
+    match input.named {
+        Named::Not => {}
+        Named::Right => options = options.with_format(log.format),
         Named::Other(dialect, number, is_zstd) => {
-            let mut other = Dialect::ALL[usize::from(dialect) % Dialect::ALL.len()];
-            if let Some(number) = number {
-                other = other.with_log_number(u32::from(number % 8));
+            let other = Dialect::ALL[usize::from(dialect) % Dialect::ALL.len()];
+            options = options.with_dialect(other);
+            if let Some(number) = number.filter(|_| other.has_log_numbers()) {
+                options = options.with_log_number(u32::from(number % 8));
             }
-            Some(if is_zstd { other.with_zstd() } else { other })
+            if is_zstd && other == Dialect::ROCKSDB {
+                options = options.with_compression(Compression::Zstd);
+            }
         }
-    };
+    }
     let file = &log.file.bytes;
-    let dialect = match Reader::from_slice(file, options.clone()).dialect() {
-        Ok(dialect) => dialect,
+    let format = match Reader::from_slice(file, options.clone()).format() {
+        Ok(format) => format,
         Err(Error::Foreign { .. }) => return,
         Err(error) => panic!("{error}"),
     };
 
     // One policy in every way, and all of them in one.
     let (events, end) = read::slice(file, &options);
-    every_way(file, &options, dialect, &mut steps, &events, end);
+    every_way(file, &options, format, &mut steps, &events, end);
     let [raised, skipped, stopped, salvaged] =
         POLICIES.map(|policy| read::slice(file, &options.clone().with_on_corruption(policy)).0);
     assert_eq!(raised, skipped);
@@ -95,21 +99,23 @@ fn what_was_written(log: &Log, policy: OnCorruption) {
     let intact = &log.records[..log.intact_count];
     let detected = detect(file);
     if !intact.is_empty() {
-        assert!(matches!(detected, Ok(Some(_))), "{detected:?} is {:?}", log.dialect);
+        assert!(matches!(detected, Ok(Some(_))), "{detected:?} is {:?}", log.format);
     }
-    for dialect in [Some(log.dialect), None] {
-        if dialect.is_none() && intact.is_empty() {
+    for format in [Some(log.format), None] {
+        if format.is_none() && intact.is_empty() {
             continue;
         }
         let mut options = ReadOptions::default().with_on_corruption(policy);
-        options.dialect = dialect;
+        if let Some(format) = format {
+            options = options.with_format(format);
+        }
         let found = read::records(read::slice(file, &options).0);
         let same = (found.iter().zip(intact)).take_while(|(found, intact)| found == intact);
-        assert_eq!(same.count(), intact.len(), "{policy:?}, {dialect:?}, {:?}", log.dialect);
+        assert_eq!(same.count(), intact.len(), "{policy:?}, {format:?}, {:?}", log.format);
         assert!(
             !log.is_whole || found.len() == intact.len(),
-            "more records than were written, {policy:?}, {dialect:?}, {:?}",
-            log.dialect
+            "more records than were written, {policy:?}, {format:?}, {:?}",
+            log.format
         );
     }
 }
@@ -118,7 +124,7 @@ fn what_was_written(log: &Log, policy: OnCorruption) {
 fn every_way(
     file: &[u8],
     options: &ReadOptions,
-    dialect: Dialect,
+    format: LogFormat,
     steps: &mut Steps<'_>,
     expected: &[Event],
     end: End,
@@ -134,7 +140,7 @@ fn every_way(
     let several = verbs::verify_slice(file, options, count).expect("no foreign file");
     assert_eq!(one, several, "{count} threads");
 
-    let named = options.clone().with_dialect(dialect);
+    let named = options.clone().with_format(format);
     let parts = verbs::split_ranges(&named, Some(file.len() as u64), count);
     let of = |part: &ReadOptions| Reader::from_slice(file, part.clone());
     let joined: Vec<Event> = parts.iter().flat_map(|part| read::slice(file, part).0).collect();
@@ -144,11 +150,16 @@ fn every_way(
     assert_eq!(stat, stat_of_parts, "{count} parts");
 
     if (options.start, options.end) == (0, None) {
-        read::assert_tiles(file, dialect, expected);
+        read::assert_tiles(file, format.dialect, expected);
         let sum = stat.stored_len + stat.header_len + stat.trailer_len + stat.skipped_len;
         assert_eq!(sum, file.len() as u64, "{stat:?}");
         if options.on_corruption == OnCorruption::Salvage && *options == all_of(options) {
-            fragments(file, options.dialect, expected);
+            let named = options.dialect.map(|dialect| {
+                let mut named = LogFormat::new(dialect);
+                (named.log_number, named.compression) = (options.log_number, options.compression);
+                named
+            });
+            fragments(file, named, expected);
         }
         if options.on_corruption != OnCorruption::Stop {
             two_ranges(file, &named, steps, expected);
@@ -159,7 +170,7 @@ fn every_way(
 /// The options that `fragments` has.
 fn all_of(options: &ReadOptions) -> ReadOptions {
     let mut all = ReadOptions::default().with_on_corruption(OnCorruption::Salvage);
-    all.dialect = options.dialect;
+    (all.dialect, all.log_number, all.compression) = (options.dialect, options.log_number, options.compression);
     all
 }
 
@@ -184,9 +195,9 @@ fn two_ranges(file: &[u8], options: &ReadOptions, steps: &mut Steps<'_>, expecte
 }
 
 /// Each byte of the file belongs to one entry, and the records are those of `salvage`.
-fn fragments(file: &[u8], dialect: Option<Dialect>, expected: &[Event]) {
-    let mut fragments = verbs::fragments_slice(file, dialect);
-    let grid = match fragments.dialect().map(Dialect::name) {
+fn fragments(file: &[u8], format: Option<LogFormat>, expected: &[Event]) {
+    let mut fragments = verbs::fragments_slice(file, format);
+    let grid = match fragments.format().map(|format| format.dialect.name()) {
         Ok("wandb_old") => 7,
         _ => 0,
     };

@@ -35,10 +35,10 @@ fuzz_target!(|input: Input<'_>| {
     let bytes = &log.file.bytes;
     // A dialect is detected once, by what the file begins with: not where that is damaged or an older log's, and of an old run file the file header
     // does not say that it is one.
-    let is_named = input.is_named || !is_clean || input.is_recycled || log.dialect == Dialect::WANDB_OLD;
+    let is_named = input.is_named || !is_clean || input.is_recycled || log.format.dialect == Dialect::WANDB_OLD;
     let begins_with = match (
         is_clean,
-        input.is_recycled && log.dialect.log_number().is_some(),
+        input.is_recycled && log.format.log_number.is_some(),
         input.is_preallocated,
     ) {
         (true, true, _) => log.older.clone(),
@@ -58,7 +58,7 @@ fuzz_target!(|input: Input<'_>| {
         })
         .with_retry(0, Duration::ZERO);
     if is_named {
-        options = options.with_dialect(log.dialect);
+        options = options.with_format(log.format);
     }
     let mut follower = open(&path, &options);
     let mut found = Vec::new();
@@ -97,12 +97,12 @@ fuzz_target!(|input: Input<'_>| {
     let waits = poll(&mut follower, &mut found, is_clean);
 
     if is_clean {
-        assert_eq!(found.len(), log.records.len(), "of a whole log, {:?}", log.dialect);
+        assert_eq!(found.len(), log.records.len(), "of a whole log, {:?}", log.format);
         return;
     }
     let options = ReadOptions::default()
         .with_on_corruption(OnCorruption::Skip)
-        .with_dialect(log.dialect);
+        .with_format(log.format);
     let expected = read::records(read::slice(bytes, &options).0);
     assert!(
         expected.starts_with(&found),
@@ -113,12 +113,12 @@ fuzz_target!(|input: Input<'_>| {
             .take_while(|(found, expected)| found == expected)
             .count(),
         found.len(),
-        log.dialect
+        log.format
     );
     // It may wait for more after damage that looks like a write that goes on: following.md, "What cannot be told". In a log with a number all damage does.
     let may_wait = match waits {
         Some(WaitReason::Zeros | WaitReason::Incomplete) => true,
-        _ => log.dialect.has_log_numbers(),
+        _ => log.format.dialect.has_log_numbers(),
     };
     assert_ne!(waits, Some(WaitReason::Suspect), "no retries are left");
     assert!(
@@ -126,7 +126,7 @@ fuzz_target!(|input: Input<'_>| {
         "{} of {} records, {:?}",
         found.len(),
         expected.len(),
-        log.dialect
+        log.format
     );
 });
 

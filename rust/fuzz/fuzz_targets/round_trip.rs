@@ -105,7 +105,7 @@ fn decode(begin: u64, bytes: &[u8], records: &[(u64, Vec<u8>)]) {
         bytes,
         is_last: true,
     };
-    let mut decoder = Decoder::new(&ReadOptions::default().with_dialect(Dialect::LEVELDB));
+    let mut decoder = Decoder::new(&ReadOptions::default().with_dialect(Dialect::LEVELDB)).unwrap();
     decoder.seek(begin);
     for (offset, record) in records {
         let step = decoder.step(window);

@@ -168,7 +168,7 @@ fn decode(file: &[u8], options: &ReadOptions, mut steps: Steps<'_>, expected: &[
         )
     };
     let mut expected = expected.iter().filter(is_told);
-    let mut decoder = Decoder::new(options);
+    let mut decoder = Decoder::new(options).unwrap();
     let (mut from, mut to, mut is_last) = (0, 0, false);
     loop {
         let window = Window {

@@ -1,7 +1,7 @@
 //! Logs of every dialect from a fuzzer's bytes: what a writer leaves, with an older log after it, and damage.
 
 use arbitrary::{Arbitrary, Result, Unstructured};
-use cordwood::{Dialect, Encoder};
+use cordwood::{Compression, Dialect, Encoder, LogFormat};
 use crc32c::{crc32c, crc32c_append};
 
 use crate::file::{Damage, Few, File, Payload, several};
@@ -176,8 +176,8 @@ impl<'a> Arbitrary<'a> for Script<'a> {
 /// A log in a file.
 #[derive(Debug, Clone)]
 pub struct Log {
-    /// How it was written, with its number and its compression.
-    pub dialect: Dialect,
+    /// How it was written: its dialect, its number and its compression.
+    pub format: LogFormat,
     /// The file, damaged.
     pub file: File,
     /// The records as they were written: offset and data.
@@ -199,25 +199,29 @@ impl Script<'_> {
         let number = NUMBERS[usize::from(self.number) % NUMBERS.len()];
         let (prefix, grid) = layout(dialect);
         // What the form is decides whether the log has a number.
-        let (form, dialect) = match (dialect.name(), self.how % 4) {
-            ("wandb" | "wandb_old" | "swanlab", _) => (Form::Ieee, dialect),
-            ("rocksdb" | "pebble" | "recyclable", 1) => (Form::Recyclable(number), dialect.with_log_number(number)),
+        let plain = LogFormat::new(dialect);
+        let (form, format) = match (dialect.name(), self.how % 4) {
+            ("wandb" | "wandb_old" | "swanlab", _) => (Form::Ieee, plain),
+            ("rocksdb" | "pebble" | "recyclable", 1) => (Form::Recyclable(number), plain.with_log_number(number)),
             ("pebble", 2 | 3) => {
                 let synced = u64::from(self.how / 4) << 8;
-                (Form::Synced(number, synced), dialect.with_log_number(number))
+                (Form::Synced(number, synced), plain.with_log_number(number))
             }
-            ("rocksdb", 2) => (Form::Plain, dialect.with_zstd()),
-            ("rocksdb", 3) => (Form::Recyclable(number), dialect.with_zstd().with_log_number(number)),
-            _ => (Form::Plain, dialect),
+            ("rocksdb", 2) => (Form::Plain, plain.with_compression(Compression::Zstd)),
+            ("rocksdb", 3) => (
+                Form::Recyclable(number),
+                plain.with_compression(Compression::Zstd).with_log_number(number),
+            ),
+            _ => (Form::Plain, plain),
         };
 
         let mut bytes = prefix.to_vec();
         // Records that are compressed are for the crate to write, and so is all else for it to write the same.
-        let mut encoder = Encoder::with_dialect(0, dialect);
+        let mut encoder = Encoder::with_format(0, format).unwrap();
         let mut encoded = Vec::new();
         encoder.begin(&mut encoded);
         let is_encoders = !matches!(form, Form::Synced(..));
-        if dialect.is_zstd() {
+        if format.compression.is_some() {
             bytes.clone_from(&encoded);
         }
         let (mut records, mut headers, mut lens) = (Vec::new(), Vec::new(), Vec::new());
@@ -232,15 +236,15 @@ impl Script<'_> {
                     let data = payload.bytes((bytes.len() - grid + form.header_len()) as u64);
                     lens.push(data.len());
                     let begin = bytes.len();
-                    let offset = if dialect.is_zstd() {
+                    let offset = if format.compression.is_some() {
                         encoder.encode(&data, &mut bytes)
                     } else {
                         form.append(&mut bytes, grid, &data)
                     };
-                    if is_encoders && !dialect.is_zstd() && intact_len.is_none() {
+                    if is_encoders && format.compression.is_none() && intact_len.is_none() {
                         encoded.clear();
-                        assert_eq!(encoder.encode(&data, &mut encoded), offset, "{dialect:?}");
-                        assert!(encoded == bytes[begin..], "the record at {offset}, {dialect:?}");
+                        assert_eq!(encoder.encode(&data, &mut encoded), offset, "{format:?}");
+                        assert!(encoded == bytes[begin..], "the record at {offset}, {format:?}");
                     }
                     records.push((offset, bytes.len(), data));
                     continue;
@@ -268,11 +272,11 @@ impl Script<'_> {
                     bytes.resize(bytes.len() + left(bytes.len(), grid), 0);
                 }
             }
-            encoder = Encoder::with_dialect(bytes.len() as u64, dialect);
+            encoder = Encoder::with_format(bytes.len() as u64, format).unwrap();
         }
         if self.is_closed {
             encoded.clear();
-            let encoder = Encoder::with_dialect(bytes.len() as u64, dialect);
+            let encoder = Encoder::with_format(bytes.len() as u64, format).unwrap();
             encoder.finish(&mut encoded);
             bytes.extend(&encoded);
         }
@@ -280,7 +284,7 @@ impl Script<'_> {
         let (older, older_form) = self.older(number, form, grid);
         bytes.extend(older.get(own_len..).unwrap_or_default());
 
-        let is_seen = older.len() <= own_len || (older_form.is_some() && dialect.log_number().is_some());
+        let is_seen = older.len() <= own_len || (older_form.is_some() && format.log_number.is_some());
         let mut file = File::new(bytes, headers, lens);
         let before = file.bytes.clone();
         for &damage in &self.damage {
@@ -293,7 +297,7 @@ impl Script<'_> {
             .min(if is_same { usize::MAX } else { same });
         let intact_count = records.iter().take_while(|(_, end, _)| *end <= intact_len).count();
         Log {
-            dialect,
+            format,
             is_whole: intact_len == usize::MAX && is_seen,
             intact_count,
             records: records.into_iter().map(|(offset, _, data)| (offset, data)).collect(),

@@ -34,11 +34,11 @@ impl Decoder {
     /// In a log that an older one may be left behind: learns the log's number, and weighs what looks like damage. Returns whether to look again.
     pub(super) fn weigh(&mut self, found: Found, bytes: &[u8]) -> bool {
         if let Found::Fragment { form, .. } | Found::Metadata { form, .. } = found {
-            if self.dialect.log_number().is_none()
+            if self.format.log_number.is_none()
                 && !self.is_salvaged()
                 && let Some(number) = Dialect::log_number_at(bytes, form)
             {
-                self.dialect = self.dialect.with_log_number(number);
+                self.format.log_number = Some(number);
             }
             if self.doubt.is_none() {
                 if matches!(found, Found::Fragment { .. }) && !self.is_salvaged() {
@@ -103,7 +103,7 @@ impl Decoder {
                 self.offset += bytes.len() as u64;
                 if reason != Reason::ZeroFill {
                     doubt.end = self.offset;
-                    match salvage::evidence(&self.dialect, self.form, bytes) {
+                    match salvage::evidence(&self.format, self.form, bytes) {
                         Evidence::OfThisLog => doubt.verdict = Some(Verdict::Damage),
                         Evidence::OfAnother => doubt.has_stale = true,
                         Evidence::None => {}
@@ -148,7 +148,7 @@ impl Decoder {
     /// Remembers the log of the stale fragment that `bytes` begin with, if it is the first one in the file.
     fn note_other_log(&mut self, bytes: &[u8]) {
         if self.form.is_none() && self.info.other_log_number.is_none() {
-            let sound = self.dialect.sound(bytes, self.verify_checksums);
+            let sound = self.format.dialect.sound(bytes, self.verify_checksums);
             self.info.other_log_number = sound.and_then(|sound| Dialect::log_number_at(bytes, sound.form));
         }
     }
@@ -165,10 +165,10 @@ impl Decoder {
             _ => return None,
         };
         let is_ours = self.offset >= self.start && self.offset < self.end;
-        if !is_ours || self.is_live || self.dialect.log_number().is_none() {
+        if !is_ours || self.is_live || self.format.log_number.is_none() {
             return None;
         }
-        let evidence = salvage::evidence(&self.dialect, self.form, bytes);
+        let evidence = salvage::evidence(&self.format, self.form, bytes);
         (evidence != Evidence::OfThisLog || found == Found::Stale).then_some((reason, leveldb_len, evidence))
     }
 

@@ -10,8 +10,8 @@ pub use self::options::{OnCorruption, RECORD_LEN_MAX, ReadOptions};
 use self::doubt::Doubt;
 use crate::assemble::{Assembler, Fragment, Interruption, Outcome};
 use crate::checksum;
-use crate::dialect::{Dialect, Form, Metadata};
-use crate::error::{Reason, Severity, SkippedRegion};
+use crate::dialect::{Compression, Dialect, Form, LogFormat, Metadata};
+use crate::error::{Error, Reason, Severity, SkippedRegion, unsupported};
 use crate::format::{FRAGMENT_LEN_MAX, HEADER_LEN, Kind};
 use crate::fragment::{Found, FullRun, RUN_MAX, find};
 use crate::inflate::{Failed, Inflater};
@@ -136,14 +136,15 @@ pub enum Step {
 /// use cordwood_log::{Decoder, End, ReadOptions, Step, Window};
 /// let file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo";
 /// let window = Window { offset: 0, bytes: file, is_last: true };
-/// let mut decoder = Decoder::new(&ReadOptions::default());
+/// let mut decoder = Decoder::new(&ReadOptions::default())?;
 /// let Step::Record(span) = decoder.step(window) else { panic!() };
 /// assert_eq!(decoder.data(window, span), b"foo");
 /// assert_eq!(decoder.step(window), Step::End(End::Clean { offset: 10 }));
+/// # Ok::<(), cordwood_log::Error>(())
 /// ```
 #[derive(Debug)]
 pub struct Decoder {
-    dialect: Dialect,
+    format: LogFormat,
     assembler: Assembler,
     /// Whether the bytes of records are kept. If not, only [`data_len`](Self::data_len) and [`stored`](Self::stored) are asked for.
     keeps_data: bool,
@@ -247,15 +248,29 @@ impl std::fmt::Debug for Run {
 
 impl Decoder {
     /// A decoder at the start of the range that `options` name.
-    pub fn new(options: &ReadOptions) -> Self {
-        let dialect = options.dialect.unwrap_or(Dialect::LEVELDB);
+    ///
+    /// # Errors
+    ///
+    /// As [`ReadOptions::check`].
+    pub fn new(options: &ReadOptions) -> Result<Self, Error> {
+        unsupported(
+            options.named().check_in(options.dialect.unwrap_or(Dialect::LEVELDB)),
+            None,
+        )?;
+        Ok(Decoder::unchecked(options))
+    }
+
+    /// The same, where the options have been checked.
+    pub(crate) fn unchecked(options: &ReadOptions) -> Self {
+        let format = options.named().or_leveldb();
+        let dialect = format.dialect;
         Decoder {
-            dialect,
+            format,
             assembler: Assembler::new(options.record_len_max),
             keeps_data: true,
             inflater: Inflater::default(),
             record_len_max: options.record_len_max,
-            info: LogInfo::new(dialect),
+            info: LogInfo::new(format.compression),
             stored: Stored {
                 fragment_count: 0,
                 header_len: 0,
@@ -292,9 +307,17 @@ impl Decoder {
         }
     }
 
-    /// The dialect, with the log number as soon as it is known.
-    pub fn dialect(&self) -> Dialect {
-        self.dialect
+    /// Which log this is, with its number and its compression as soon as they are known.
+    pub fn format(&self) -> LogFormat {
+        LogFormat {
+            compression: self.info.has_known_compression().then_some(Compression::Zstd),
+            ..self.format
+        }
+    }
+
+    /// How the bytes are laid out.
+    pub(crate) fn dialect(&self) -> &Dialect {
+        &self.format.dialect
     }
 
     /// What the records of the engine's own, as far as they have been read, say about the log.
@@ -520,7 +543,7 @@ impl Decoder {
             if let Some(end) = self.finish {
                 return Step::End(end);
             }
-            if self.offset == 0 && !self.dialect.prefix.is_empty() {
+            if self.offset == 0 && !self.format.dialect.prefix.is_empty() {
                 match self.prefix(window) {
                     Some(step) => return step,
                     None => continue,
@@ -534,23 +557,23 @@ impl Decoder {
             {
                 return self.resolve(doubt, verdict);
             }
-            let left = self.dialect.block_left(self.offset);
+            let left = self.format.dialect.block_left(self.offset);
             let bytes = window.at(self.offset, left);
             if self.offset == 0
-                && self.dialect.log_number().is_none()
-                && let Some(number) = self.dialect.number_of_empty_log(bytes)
+                && self.format.log_number.is_none()
+                && let Some(number) = self.format.dialect.number_of_empty_log(bytes)
             {
-                self.dialect = self.dialect.with_log_number(number);
+                self.format.log_number = Some(number);
             }
             if let Some(span) = self.find_run(bytes, left) {
                 return Step::Record(span);
             }
-            let mut found = find(&self.dialect, bytes, left, window.is_last, self.verify_checksums);
+            let mut found = find(&self.format, bytes, left, window.is_last, self.verify_checksums);
             if matches!(found, Found::EndTrailer { .. }) && self.is_salvaged() {
-                let dialect = self.dialect.without_end_trailer();
-                found = find(&dialect, bytes, left, window.is_last, self.verify_checksums);
+                let format = self.format.without_end_trailer();
+                found = find(&format, bytes, left, window.is_last, self.verify_checksums);
             }
-            if self.dialect.has_log_numbers() && self.weigh(found, bytes) {
+            if self.format.dialect.has_log_numbers() && self.weigh(found, bytes) {
                 continue;
             }
             if let Found::Fragment {
@@ -578,14 +601,14 @@ impl Decoder {
     /// What a file of this dialect begins with. `None`: look again.
     #[cold]
     fn prefix(&mut self, window: Window<'_>) -> Option<Step> {
-        let prefix = self.dialect.prefix;
+        let prefix = self.format.dialect.prefix;
         let bytes = window.at(0, prefix.len());
         if bytes.len() < prefix.len() && !window.is_last {
             return Some(Step::NeedMore);
         }
         // Whether nothing else is in the first block: then it was preallocated, and else the header was destroyed.
         let written_len = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
-        let block_end = self.dialect.first_block_end();
+        let block_end = self.format.dialect.first_block_end();
         let first_block = window.at(0, block_end);
         let is_zero = written_len == 0 && first_block.iter().all(|&byte| byte == 0);
         let is_half_written = self.waits_at_faults && bytes != prefix && prefix.starts_with(&bytes[..written_len]);
@@ -622,7 +645,7 @@ impl Decoder {
                 reason: Reason::ZeroFill,
                 len,
                 leveldb_len,
-            } if len < HEADER_LEN && self.is_inside && self.offset > self.dialect.block_begin(self.offset) => {
+            } if len < HEADER_LEN && self.is_inside && self.offset > self.format.dialect.block_begin(self.offset) => {
                 Found::Fault {
                     reason: Reason::TornTail,
                     len,
@@ -847,10 +870,10 @@ impl Decoder {
             return len;
         }
         let (block, left) = (
-            self.dialect.block_begin(self.offset),
-            self.dialect.block_left(self.offset),
+            self.format.dialect.block_begin(self.offset),
+            self.format.dialect.block_left(self.offset),
         );
-        let resume = salvage::resume(&self.dialect, bytes, left, self.scanned != Some(block));
+        let resume = salvage::resume(&self.format.dialect, bytes, left, self.scanned != Some(block));
         if resume.has_scanned {
             self.scanned = Some(block);
         }
@@ -937,7 +960,7 @@ mod tests {
             bytes: file,
             is_last: true,
         };
-        let mut decoder = Decoder::new(options);
+        let mut decoder = Decoder::new(options).unwrap();
         decoder.finds_runs &= finds_runs;
         let mut steps = Vec::new();
         while !matches!(steps.last(), Some(Step::End(_))) {
@@ -1000,24 +1023,26 @@ mod tests {
     /// Whole and damaged files of every dialect, under every policy: what is asked of records whose bytes are not kept is what their bytes say.
     #[test]
     fn lengths_are_those_of_the_data() {
-        let mut dialects = vec![
-            Dialect::LEVELDB,
-            Dialect::ROCKSDB,
-            Dialect::ROCKSDB.with_log_number(7),
-            Dialect::PEBBLE.with_log_number(7),
-            Dialect::RECYCLABLE.with_log_number(7),
-            Dialect::WANDB,
-            Dialect::WANDB_OLD,
-            Dialect::SWANLAB,
+        let mut formats = vec![
+            LogFormat::new(Dialect::LEVELDB),
+            LogFormat::new(Dialect::ROCKSDB),
+            LogFormat::new(Dialect::ROCKSDB).with_log_number(7),
+            LogFormat::new(Dialect::PEBBLE).with_log_number(7),
+            LogFormat::new(Dialect::RECYCLABLE).with_log_number(7),
+            LogFormat::new(Dialect::WANDB),
+            LogFormat::new(Dialect::WANDB_OLD),
+            LogFormat::new(Dialect::SWANLAB),
         ];
         if cfg!(feature = "zstd") {
-            dialects.extend([
-                Dialect::ROCKSDB.with_zstd(),
-                Dialect::ROCKSDB.with_log_number(7).with_zstd(),
+            formats.extend([
+                LogFormat::new(Dialect::ROCKSDB).with_compression(Compression::Zstd),
+                LogFormat::new(Dialect::ROCKSDB)
+                    .with_log_number(7)
+                    .with_compression(Compression::Zstd),
             ]);
         }
         let mut joined_count = 0;
-        for dialect in dialects {
+        for format in formats {
             for seed in 0..60_u64 {
                 let mut state = seed;
                 let mut random = |max: usize| {
@@ -1025,7 +1050,7 @@ mod tests {
                     (state >> 33) as usize % max
                 };
                 let mut file = Vec::new();
-                let mut encoder = Encoder::with_dialect(0, dialect);
+                let mut encoder = Encoder::with_format(0, format).unwrap();
                 for _ in 0..random(40) {
                     let len_max = [1, 300, 40_000, 150_000][random(4)];
                     let record: Vec<u8> = (0..=random(len_max)).map(|_| random(256) as u8).collect();
@@ -1040,9 +1065,10 @@ mod tests {
                     damage(&file, &mut random)
                 };
                 let policies = [OnCorruption::Skip, OnCorruption::Stop, OnCorruption::Salvage];
-                let options = ReadOptions::default()
-                    // A compressed log is to say so itself.
-                    .with_dialect(dialect.without_zstd())
+                let mut options = ReadOptions::default().with_format(format);
+                // A compressed log is to say so itself.
+                options.compression = None;
+                let options = options
                     .with_on_corruption(policies[random(3)])
                     .with_record_len_max([1 << 30, 1 << 30, 50_000, 0][random(4)]);
                 let window = Window {
@@ -1050,17 +1076,17 @@ mod tests {
                     bytes: &file,
                     is_last: true,
                 };
-                let (mut keeping, mut counting) = (Decoder::new(&options), Decoder::new(&options));
+                let (mut keeping, mut counting) = (Decoder::new(&options).unwrap(), Decoder::new(&options).unwrap());
                 counting.set_keeps_data(false);
                 loop {
                     let step = keeping.step(window);
-                    assert_eq!(counting.step(window), step, "{dialect:?} {seed}");
+                    assert_eq!(counting.step(window), step, "{format:?} {seed}");
                     match step {
                         Step::Record(span) => {
                             let len = keeping.data(window, span).len() as u64;
                             assert_eq!(keeping.data_len(span), len);
-                            assert_eq!(counting.data_len(span), len, "{dialect:?} {seed}");
-                            assert_eq!(counting.stored(span), keeping.stored(span), "{dialect:?} {seed}");
+                            assert_eq!(counting.data_len(span), len, "{format:?} {seed}");
+                            assert_eq!(counting.stored(span), keeping.stored(span), "{format:?} {seed}");
                             joined_count += u32::from(span.is_joined);
                         }
                         Step::Skipped(_) => {}

@@ -2,7 +2,8 @@
 
 use std::ops::{Bound, RangeBounds};
 
-use crate::dialect::{Dialect, is_open};
+use crate::dialect::{Compression, Dialect, LogFormat, Named};
+use crate::error::{Error, unsupported};
 
 /// What a reader does with damage: a [`SkippedRegion`](crate::SkippedRegion) of [`Severity::Corruption`](crate::Severity::Corruption).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -49,6 +50,11 @@ pub struct ReadOptions {
     /// The dialect of the log. Default: `None`, which lets a [`Reader`](crate::Reader) find it out by [`detect`](crate::detect), and is
     /// [`Dialect::LEVELDB`] for a [`Decoder`](super::Decoder) and where it cannot be found out.
     pub dialect: Option<Dialect>,
+    /// Which log this is: see [`LogFormat::log_number`]. Fragments that carry another number are stale. Default: `None`: the number in the name of the
+    /// file, or else that of the first valid fragment of the file.
+    pub log_number: Option<u32>,
+    /// How each record is compressed. Default: `None`: the beginning of the log says so; without that, records are taken as they are.
+    pub compression: Option<Compression>,
 }
 
 /// What the records of a compressed log may have together, however few bytes they take.
@@ -66,6 +72,8 @@ impl Default for ReadOptions {
             record_len_max: RECORD_LEN_MAX,
             verify_checksums: true,
             dialect: None,
+            log_number: None,
+            compression: None,
         }
     }
 }
@@ -134,13 +142,63 @@ impl ReadOptions {
     /// log number and the compression. It must then begin there, also for a range.
     #[doc(hidden)]
     pub fn must_look(&self) -> bool {
-        self.dialect.is_none_or(is_open)
+        self.named().is_open() || self.named().check().is_err()
+    }
+
+    /// Whether the dialect that is named has what else is named. A reader whose options name none says so when the dialect has been detected.
+    ///
+    /// ```
+    /// use cordwood_log::{Dialect, Error, ReadOptions, Reader};
+    /// let options = ReadOptions::default().with_dialect(Dialect::LEVELDB).with_log_number(7);
+    /// assert!(matches!(options.check(), Err(Error::Unsupported { .. })));
+    /// assert!(matches!(Reader::from_slice(b"", options).next_record(), Err(Error::Unsupported { .. })));
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unsupported`]: logs in the dialect have no number, or are not compressed.
+    pub fn check(&self) -> Result<(), Error> {
+        unsupported(self.named().check(), None)
+    }
+
+    pub(crate) fn named(&self) -> Named {
+        Named {
+            dialect: self.dialect,
+            log_number: self.log_number,
+            compression: self.compression,
+        }
     }
 
     /// Sets [`dialect`](Self::dialect).
     #[must_use]
     pub fn with_dialect(mut self, dialect: Dialect) -> Self {
         self.dialect = Some(dialect);
+        self
+    }
+
+    /// Sets [`log_number`](Self::log_number).
+    #[must_use]
+    pub fn with_log_number(mut self, log_number: u32) -> Self {
+        self.log_number = Some(log_number);
+        self
+    }
+
+    /// Sets [`compression`](Self::compression).
+    #[must_use]
+    pub fn with_compression(mut self, compression: Compression) -> Self {
+        self.compression = Some(compression);
+        self
+    }
+
+    /// Sets the dialect, the number and the compression: those that [`detect`](crate::detect) has found, or another reader of the same log.
+    #[must_use]
+    pub fn with_format(mut self, format: impl Into<LogFormat>) -> Self {
+        let LogFormat {
+            dialect,
+            log_number,
+            compression,
+        } = format.into();
+        (self.dialect, self.log_number, self.compression) = (Some(dialect), log_number, compression);
         self
     }
 }

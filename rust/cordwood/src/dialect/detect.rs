@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use super::{Dialect, Form, Metadata, Role, Sound};
+use super::{Compression, Dialect, Form, LogFormat, Metadata, Named, Role, Sound};
 use crate::checksum::{crc32c, mask};
 use crate::format::{BLOCK_LEN, FRAGMENT_LEN_MAX, HEADER_LEN, Header, Kind};
 use crate::scanner::Scanner;
@@ -129,19 +129,19 @@ impl Foreign {
     }
 }
 
-/// Says which dialect the log is in that begins with `head`: the first [`DETECT_LEN`] bytes of a file, or all of a shorter one.
+/// Says which log begins with `head`, its dialect, its number and its compression: the first [`DETECT_LEN`] bytes of a file, or all of a shorter one.
 ///
 /// `None` if it cannot be told: `head` is empty, or holds no whole fragment with a right checksum. A [`Reader`](crate::Reader) then reads
 /// [`Dialect::LEVELDB`].
 ///
 /// The first sound fragment decides, and it is looked for where a block may begin; then behind damage in the first block, where two must follow one
 /// another. A fragment that is right by chance is met once in four billion
-/// tries. The log number is that of the fragment.
+/// tries. The log number is that of the first fragment of a record.
 ///
 /// ```
 /// use cordwood_log::{Dialect, Foreign, detect};
-/// assert_eq!(detect(b":W&B\xe1\xbe\x00"), Ok(Some(Dialect::WANDB)));
-/// assert_eq!(detect(b"\xdd\x5f\xb3\x7a\x03\x00\x01foo"), Ok(Some(Dialect::LEVELDB)));
+/// assert_eq!(detect(b":W&B\xe1\xbe\x00"), Ok(Some(Dialect::WANDB.into())));
+/// assert_eq!(detect(b"\xdd\x5f\xb3\x7a\x03\x00\x01foo"), Ok(Some(Dialect::LEVELDB.into())));
 /// assert_eq!(detect(b"\xdd\x5f\xb3\x7a\x03\x00\x01"), Ok(None));
 /// assert_eq!(detect(b"\x1f\x8b\x08\x00\0\0\0\0\0\x03"), Err(Foreign::Gzip));
 /// assert_eq!(detect(b"plain text\n"), Err(Foreign::Text));
@@ -152,7 +152,7 @@ impl Foreign {
 /// # Errors
 ///
 /// What the file is, if it is no log.
-pub fn detect(head: &[u8]) -> Result<Option<Dialect>, Foreign> {
+pub fn detect(head: &[u8]) -> Result<Option<LogFormat>, Foreign> {
     detect_named(head, None)
 }
 
@@ -160,20 +160,20 @@ pub fn detect(head: &[u8]) -> Result<Option<Dialect>, Foreign> {
 ///
 /// ```
 /// use std::path::Path;
-/// use cordwood_log::{Dialect, detect_named};
+/// use cordwood_log::{Dialect, LogFormat, detect_named};
 /// // A file that is to hold log 124, and still holds log 123.
 /// let head = b"\x45\xb7\x1d\x10\x03\x00\x05\x7b\x00\x00\x00foo";
-/// let dialect = Dialect::RECYCLABLE;
-/// assert_eq!(detect_named(head, None), Ok(Some(dialect.with_log_number(123))));
-/// assert_eq!(detect_named(head, Some(Path::new("000124.log"))), Ok(Some(dialect.with_log_number(124))));
+/// let format = LogFormat::new(Dialect::RECYCLABLE);
+/// assert_eq!(detect_named(head, None), Ok(Some(format.with_log_number(123))));
+/// assert_eq!(detect_named(head, Some(Path::new("000124.log"))), Ok(Some(format.with_log_number(124))));
 /// ```
 ///
 /// # Errors
 ///
 /// As [`detect`].
-pub fn detect_named(head: &[u8], path: Option<&Path>) -> Result<Option<Dialect>, Foreign> {
-    match identify(None, path, head, 0, true) {
-        Detection::Dialect(dialect) => Ok(Some(dialect)),
+pub fn detect_named(head: &[u8], path: Option<&Path>) -> Result<Option<LogFormat>, Foreign> {
+    match identify(Named::default(), path, head, 0, true) {
+        Detection::Log(format) => Ok(Some(format)),
         Detection::Foreign(foreign) => Err(foreign),
         Detection::Unclear | Detection::Longer(_) | Detection::NeedMore => Ok(None),
     }
@@ -181,41 +181,39 @@ pub fn detect_named(head: &[u8], path: Option<&Path>) -> Result<Option<Dialect>,
 
 /// Which log this is: its dialect, its number and whether it is compressed. This is the one place that says it, for all that read.
 ///
-/// * The dialect is `named`, or found by [`detect`].
-/// * The number is that of `named`; else it is in the name of the file, `path`; else it is that of the first valid fragment of the file, never of a
+/// * The dialect is the one that is `named`, or found by [`detect`].
+/// * The number is the one that is named; else it is in the name of the file, `path`; else it is that of the first valid fragment of the file, never of a
 ///   range of it.
 ///
-/// `bytes` are those from the file offset `offset` on; `is_last` says that the file ends where they end.
-pub(crate) fn identify(
-    named: Option<Dialect>,
-    path: Option<&Path>,
-    bytes: &[u8],
-    offset: u64,
-    is_last: bool,
-) -> Detection {
-    let number = named
-        .and_then(Dialect::log_number)
-        .or_else(|| path.and_then(log_number_of));
-    let numbered = |dialect: Dialect| number.map_or(dialect, |number| dialect.with_log_number(number));
-    match named.map(numbered) {
-        Some(dialect) if offset > 0 || !is_open(dialect) => Detection::Dialect(dialect),
-        Some(dialect) if number.is_some() => match complete(dialect, bytes, is_last) {
-            Detection::Dialect(found) => Detection::Dialect(numbered(found)),
-            detection => detection,
-        },
-        Some(dialect) => complete(dialect, bytes, is_last),
-        None => match detect_at(bytes, offset, is_last) {
-            Detection::Dialect(dialect) if offset == 0 && number.is_none() && dialect.has_log_numbers() => {
-                complete(dialect, bytes, is_last)
-            }
-            Detection::Dialect(dialect) => Detection::Dialect(numbered(dialect)),
-            // The name says that an engine wrote a log there, so rather it is damaged.
-            Detection::Foreign(Foreign::Unknown) if path.is_some_and(is_named_by_engine) => Detection::Unclear,
-            Detection::Longer(Some(Foreign::Unknown)) if path.is_some_and(is_named_by_engine) => {
-                Detection::Longer(None)
-            }
-            detection => detection,
-        },
+/// `bytes` are those from the file offset `offset` on; `is_last` says that the file ends where they end. What is named must be checked:
+/// [`Named::check`] before, or [`Named::check_in`] for a dialect that was detected.
+pub(crate) fn identify(named: Named, path: Option<&Path>, bytes: &[u8], offset: u64, is_last: bool) -> Detection {
+    let number = named.log_number.or_else(|| path.and_then(log_number_of));
+    let with_named = |format: LogFormat| LogFormat {
+        compression: named.compression.or(format.compression),
+        ..format.numbered(number)
+    };
+    let completed = |known: LogFormat| {
+        if offset == 0 && Named::from(known).is_open() {
+            complete(known, bytes, is_last)
+        } else {
+            Detection::Log(known)
+        }
+    };
+    if let Some(dialect) = named.dialect {
+        return completed(with_named(dialect.into()));
+    }
+    match detect_at(bytes, offset, is_last) {
+        // Its number may be that of an older log in a later block.
+        Detection::Log(format) if offset == 0 => completed(with_named(LogFormat {
+            log_number: None,
+            ..format
+        })),
+        Detection::Log(format) => completed(with_named(format)),
+        // The name says that an engine wrote a log there, so rather it is damaged.
+        Detection::Foreign(Foreign::Unknown) if path.is_some_and(is_named_by_engine) => Detection::Unclear,
+        Detection::Longer(Some(Foreign::Unknown)) if path.is_some_and(is_named_by_engine) => Detection::Longer(None),
+        detection => detection,
     }
 }
 
@@ -224,12 +222,6 @@ fn is_named_by_engine(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let is_manifest = |number: &str| number.len() >= 6 && is_digits(number);
     log_number_of(path).is_some() || name.strip_prefix("MANIFEST-").is_some_and(is_manifest)
-}
-
-/// Whether the file may say more about a log of this dialect than its name does: its number, or that it is compressed.
-pub(crate) fn is_open(dialect: Dialect) -> bool {
-    let may_be_compressed = dialect.with_zstd() != dialect;
-    dialect.has_log_numbers() && (dialect.log_number().is_none() || may_be_compressed)
 }
 
 /// The log number in the name of a file, as the engines name their logs: `000123.log`, or `000123-001.log` after a failover of Pebble.
@@ -252,14 +244,18 @@ fn is_digits(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// `dialect` with what the beginning of the file says: up to the first valid fragment of a record at the beginning of a block, in three blocks.
-fn complete(dialect: Dialect, bytes: &[u8], is_last: bool) -> Detection {
+/// The log that is `known`, with what the beginning of the file says: up to the first valid fragment of a record at the beginning of a block, in
+/// three blocks.
+fn complete(known: LogFormat, bytes: &[u8], is_last: bool) -> Detection {
+    let dialect = known.dialect;
     let head = &bytes[..bytes.len().min(DETECT_LEN)];
     let is_all = is_last || head.len() == DETECT_LEN;
-    if let Some(number) = dialect.number_of_empty_log(head) {
-        return Detection::Dialect(dialect.with_log_number(number));
+    if known.log_number.is_none()
+        && let Some(number) = dialect.number_of_empty_log(head)
+    {
+        return Detection::Log(known.with_log_number(number));
     }
-    let mut found = dialect;
+    let mut found = known;
     let (mut number, mut number_after_damage) = (None, None);
     let mut begin = 0;
     let mut is_found = false;
@@ -271,7 +267,7 @@ fn complete(dialect: Dialect, bytes: &[u8], is_last: bool) -> Detection {
             if block.len() < left && !is_all {
                 return Detection::NeedMore;
             }
-            let after_damage = behind_damage(block).and_then(|(_, dialect)| dialect.log_number());
+            let after_damage = behind_damage(block).and_then(|(_, format)| format.log_number);
             number_after_damage = number_after_damage.or(after_damage);
             begin += left;
             continue;
@@ -280,7 +276,7 @@ fn complete(dialect: Dialect, bytes: &[u8], is_last: bool) -> Detection {
         if sound.role == Role::Metadata(Metadata::SetCompression)
             && block[HEADER_LEN..sound.end] == super::rocksdb::ZSTD
         {
-            found = found.with_zstd();
+            found = found.with_compression(Compression::Zstd);
         }
         is_found = matches!(sound.role, Role::Fragment(_));
         begin += sound.end;
@@ -291,13 +287,13 @@ fn complete(dialect: Dialect, bytes: &[u8], is_last: bool) -> Detection {
     // What follows damage may be of a log that a record holds, so the beginning of a block outranks it. But a block after the damage may be what
     // an older log left, and the numbers of logs increase.
     let is_unnumbered = is_found && number.is_none();
-    if let Some(number) = number.max(number_after_damage).filter(|_| !is_unnumbered) {
-        found = found.with_log_number(number);
+    if known.log_number.is_none() && !is_unnumbered {
+        found = found.numbered(number.max(number_after_damage));
     }
     if !is_found || dialect.sound(head, true).is_some() {
-        Detection::Dialect(found)
+        Detection::Log(found)
     } else if is_all {
-        Detection::Dialect(with_compression(found, head))
+        Detection::Log(with_compression(found, head))
     } else {
         Detection::NeedMore
     }
@@ -306,7 +302,7 @@ fn complete(dialect: Dialect, bytes: &[u8], is_last: bool) -> Detection {
 /// What is found out by a look at a part of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Detection {
-    Dialect(Dialect),
+    Log(LogFormat),
     Foreign(Foreign),
     /// It cannot be told.
     Unclear,
@@ -327,10 +323,10 @@ pub(crate) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> Detection {
             return wandb_grid(head, is_all);
         }
         if has_prefix_of(Dialect::SWANLAB) {
-            return Detection::Dialect(Dialect::SWANLAB);
+            return Detection::Log(Dialect::SWANLAB.into());
         }
         if let Some(number) = Dialect::PEBBLE.number_of_empty_log(head) {
-            return Detection::Dialect(Dialect::PEBBLE.with_log_number(number));
+            return Detection::Log(LogFormat::new(Dialect::PEBBLE).with_log_number(number));
         }
     }
     let in_block = (offset % BLOCK_LEN as u64) as usize;
@@ -340,21 +336,21 @@ pub(crate) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> Detection {
         let left = BLOCK_LEN - (in_block + begin) % BLOCK_LEN;
         let block = &head[begin..];
         let block = &block[..block.len().min(left)];
-        if let Some(dialect) = of_fragment(block, |dialect| dialect.sound(block, true)) {
-            return if offset > 0 && dialect.has_log_numbers() {
+        if let Some(format) = of_fragment(block, |dialect| dialect.sound(block, true)) {
+            return if offset > 0 && format.dialect.has_log_numbers() {
                 // The first fragment here may be one of an older log. Only the beginning of a file tells which is which.
                 Detection::Unclear
             } else if offset == 0 && begin > 0 && !is_all {
                 // The first block is damaged: whether records are compressed has to be seen by what they hold.
                 Detection::NeedMore
-            } else if offset == 0 && begin > 0 && is_compressed(dialect, head) {
-                Detection::Dialect(Dialect::ROCKSDB.with_number_of(dialect).with_zstd())
-            } else if dialect.name == Dialect::RECYCLABLE.name {
-                recyclable(dialect, head, begin, is_all)
-            } else if dialect.name == Dialect::WANDB.name && offset == 0 {
+            } else if offset == 0 && begin > 0 && is_compressed(format, head) {
+                Detection::Log(compressed(format))
+            } else if format.dialect == Dialect::RECYCLABLE {
+                recyclable(format, head, begin, is_all)
+            } else if format.dialect == Dialect::WANDB && offset == 0 {
                 run_file(head, is_all)
             } else {
-                Detection::Dialect(dialect)
+                Detection::Log(format)
             };
         }
         if block.len() < left && !is_all {
@@ -364,10 +360,10 @@ pub(crate) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> Detection {
     if offset > 0 {
         return Detection::Unclear;
     }
-    match behind_damage(&head[..head.len().min(BLOCK_LEN)]).map(|(_, dialect)| dialect) {
-        Some(Dialect { name, .. }) if name == Dialect::WANDB.name => run_file(head, is_all),
-        None if is_cut_recyclable(head) => Detection::Dialect(Dialect::RECYCLABLE),
-        Some(dialect) => Detection::Dialect(with_compression(dialect, head)),
+    match behind_damage(&head[..head.len().min(BLOCK_LEN)]).map(|(_, format)| format) {
+        Some(format) if format.dialect == Dialect::WANDB => run_file(head, is_all),
+        None if is_cut_recyclable(head) => Detection::Log(Dialect::RECYCLABLE.into()),
+        Some(format) => Detection::Log(with_compression(format, head)),
         None => no_log(head),
     }
 }
@@ -557,12 +553,21 @@ fn is_text(head: &[u8]) -> bool {
     is_utf8 && !head.iter().any(is_control)
 }
 
-/// `dialect`, or RocksDB's if the first fragment is damaged and the log is a compressed one.
-fn with_compression(dialect: Dialect, head: &[u8]) -> Dialect {
-    if is_compressed(dialect, head) {
-        Dialect::ROCKSDB.with_number_of(dialect).with_zstd()
+/// `format`, or that of a compressed log of RocksDB if the first fragment is damaged and the log is one.
+fn with_compression(format: LogFormat, head: &[u8]) -> LogFormat {
+    if is_compressed(format, head) {
+        compressed(format)
     } else {
-        dialect
+        format
+    }
+}
+
+/// A compressed log of RocksDB with the number of another one.
+fn compressed(format: LogFormat) -> LogFormat {
+    LogFormat {
+        dialect: Dialect::ROCKSDB,
+        compression: Some(Compression::Zstd),
+        ..format
     }
 }
 
@@ -571,9 +576,9 @@ fn with_compression(dialect: Dialect, head: &[u8]) -> Dialect {
 ///
 /// * At most eight bits of these bytes are damaged; or
 /// * what is damaged is not plainly another fragment, which the next one follows, and the first records that can be read are zstd frames.
-fn is_compressed(dialect: Dialect, head: &[u8]) -> bool {
+fn is_compressed(format: LogFormat, head: &[u8]) -> bool {
     const DAMAGED_BITS_MAX: u32 = 8;
-    let may_be = [Dialect::LEVELDB.name, Dialect::RECYCLABLE.name, Dialect::ROCKSDB.name].contains(&dialect.name);
+    let may_be = [Dialect::LEVELDB, Dialect::RECYCLABLE, Dialect::ROCKSDB].contains(&format.dialect);
     if !may_be || Dialect::ROCKSDB.sound(head, true).is_some() {
         return false;
     }
@@ -588,33 +593,34 @@ fn is_compressed(dialect: Dialect, head: &[u8]) -> bool {
     if damaged_bits <= DAMAGED_BITS_MAX {
         return true;
     }
-    let dialect = Dialect::ROCKSDB.with_number_of(dialect);
+    let dialect = Dialect::ROCKSDB;
     let header = Header::decode(first.first_chunk().unwrap_or(&[0; HEADER_LEN]));
     let end = dialect.meaning(header.kind).form.header_len() + usize::from(header.len);
     let rest = head[..head.len().min(BLOCK_LEN)].get(end..);
     let is_another = end != FIRST_COMPRESSED.len() && rest.is_some_and(|rest| dialect.sound(rest, true).is_some());
-    !is_another && begins_with_frames(dialect, head)
+    !is_another && begins_with_frames(LogFormat { dialect, ..format }, head)
 }
 
 /// Whether the records that begin in `head`, as far as they can be found at the beginnings of blocks and after them, are zstd frames.
-fn begins_with_frames(dialect: Dialect, head: &[u8]) -> bool {
+fn begins_with_frames(format: LogFormat, head: &[u8]) -> bool {
     let first_block = &head[..head.len().min(BLOCK_LEN)];
-    are_frames(dialect, head, BLOCK_LEN)
-        .or_else(|| are_frames(dialect, first_block, FIRST_COMPRESSED.len()))
-        .or_else(|| are_frames(dialect, first_block, behind_damage(first_block)?.0))
+    are_frames(format, head, BLOCK_LEN)
+        .or_else(|| are_frames(format, first_block, FIRST_COMPRESSED.len()))
+        .or_else(|| are_frames(format, first_block, behind_damage(first_block)?.0))
         .unwrap_or(false)
 }
 
 /// Whether all records in `head` that begin at `begin` or after it are zstd frames; `None` if there is none.
-fn are_frames(dialect: Dialect, head: &[u8], mut begin: usize) -> Option<bool> {
+fn are_frames(format: LogFormat, head: &[u8], mut begin: usize) -> Option<bool> {
     let mut found = None;
     while begin < head.len() {
-        let left = dialect.block_left(begin as u64);
+        let left = format.dialect.block_left(begin as u64);
         let block = &head[begin..];
         let block = &block[..block.len().min(left)];
-        let Some(sound) = dialect
+        let Some(sound) = format
+            .dialect
             .sound(block, true)
-            .filter(|sound| !dialect.is_stale(block, sound.form))
+            .filter(|sound| !format.is_stale(block, sound.form))
         else {
             begin += left;
             continue;
@@ -638,8 +644,8 @@ const FIRST_COMPRESSED: [u8; 11] = *b"\xe1\x2c\x08\xf8\x04\x00\x09\x07\x00\x00\x
 /// What a zstd frame begins with.
 const ZSTD_MAGIC: &[u8; 4] = b"\x28\xb5\x2f\xfd";
 
-/// The dialect of a first block that begins with damage, and where that ends: at the first two sound fragments in it, one after the other.
-fn behind_damage(block: &[u8]) -> Option<(usize, Dialect)> {
+/// Which log a first block that begins with damage is of, and where that ends: at the first two sound fragments in it, one after the other.
+fn behind_damage(block: &[u8]) -> Option<(usize, LogFormat)> {
     // Most bytes are no type, and need no checksum.
     let is_type = |byte| {
         let roles = [Dialect::ROCKSDB, Dialect::PEBBLE].map(|dialect| dialect.meaning(byte).role);
@@ -653,26 +659,16 @@ fn behind_damage(block: &[u8]) -> Option<(usize, Dialect)> {
         if !rest.get(HEADER_LEN - 1).copied().is_some_and(is_type) {
             return None;
         }
-        let dialect = of_fragment(rest, |dialect| scanner.sound(dialect, begin))?;
-        let end = begin + scanner.sound(&dialect, begin)?.end;
-        scanner.sound(&dialect, end).map(|_| (begin, dialect))
+        let format = of_fragment(rest, |dialect| scanner.sound(dialect, begin))?;
+        let end = begin + scanner.sound(&format.dialect, begin)?.end;
+        scanner.sound(&format.dialect, end).map(|_| (begin, format))
     })
 }
 
-impl Dialect {
-    /// This dialect with the log number of another one.
-    fn with_number_of(self, other: Dialect) -> Dialect {
-        Dialect {
-            log_number: other.log_number,
-            ..self
-        }
-    }
-}
-
-/// The dialect of the sound fragment that `block` begins with, as `find` finds it in a dialect. Of a recyclable one, [`Dialect::RECYCLABLE`].
+/// The log of the sound fragment that `block` begins with, as `find` finds it in a dialect. Of a recyclable one, [`Dialect::RECYCLABLE`].
 ///
 /// Type bytes mean different things in different dialects, but no two of them compute the checksum over the same bytes.
-fn of_fragment(block: &[u8], find: impl Fn(&Dialect) -> Option<Sound>) -> Option<Dialect> {
+fn of_fragment(block: &[u8], find: impl Fn(&Dialect) -> Option<Sound>) -> Option<LogFormat> {
     let order = [
         Dialect::LEVELDB,
         Dialect::RECYCLABLE,
@@ -684,18 +680,19 @@ fn of_fragment(block: &[u8], find: impl Fn(&Dialect) -> Option<Sound>) -> Option
         let Some(sound) = find(&dialect) else {
             continue;
         };
-        let dialect = match Dialect::log_number_at(block, sound.form) {
-            Some(number) => dialect.with_log_number(number),
-            None => dialect,
-        };
+        let format = LogFormat::new(dialect).numbered(Dialect::log_number_at(block, sound.form));
         match sound.role {
-            Role::Fragment(_) => return Some(dialect),
+            Role::Fragment(_) => return Some(format),
             Role::Metadata(Metadata::SetCompression) => {
                 // Without a sound payload there is no telling it from what another dialect may mean by the type.
                 let is_zstd = block[HEADER_LEN..sound.end] == super::rocksdb::ZSTD;
-                return Some(if is_zstd { dialect.with_zstd() } else { dialect });
+                return Some(if is_zstd {
+                    format.with_compression(Compression::Zstd)
+                } else {
+                    format
+                });
             }
-            Role::Metadata(_) => return Some(dialect),
+            Role::Metadata(_) => return Some(format),
             Role::Ignorable | Role::Unknown => {}
         }
     }
@@ -703,7 +700,7 @@ fn of_fragment(block: &[u8], find: impl Fn(&Dialect) -> Option<Sound>) -> Option
 }
 
 /// Whether a log that begins with recyclable fragments, at `begin`, is Pebble's: if a trailer ends it. RocksDB's has nothing that shows it.
-fn recyclable(dialect: Dialect, head: &[u8], mut begin: usize, is_all: bool) -> Detection {
+fn recyclable(format: LogFormat, head: &[u8], mut begin: usize, is_all: bool) -> Detection {
     if !is_all {
         return Detection::NeedMore;
     }
@@ -711,16 +708,19 @@ fn recyclable(dialect: Dialect, head: &[u8], mut begin: usize, is_all: bool) -> 
         let left = BLOCK_LEN - begin % BLOCK_LEN;
         let block = &head[begin..];
         let block = &block[..block.len().min(left)];
-        begin += match dialect.sound(block, true) {
-            _ if dialect.is_end_trailer(block) => {
-                return Detection::Dialect(Dialect::PEBBLE.with_number_of(dialect));
+        begin += match format.dialect.sound(block, true) {
+            _ if format.is_end_trailer(block) => {
+                return Detection::Log(LogFormat {
+                    dialect: Dialect::PEBBLE,
+                    ..format
+                });
             }
-            Some(sound) if !dialect.is_stale(block, sound.form) => sound.end,
+            Some(sound) if !format.is_stale(block, sound.form) => sound.end,
             Some(_) => break,
             None => left,
         };
     }
-    Detection::Dialect(dialect)
+    Detection::Log(format)
 }
 
 /// Whether `head` is all of a log that was cut in the header of an empty recyclable record, in which LevelDB sees a whole fragment.
@@ -734,7 +734,7 @@ fn is_cut_recyclable(head: &[u8]) -> bool {
 fn run_file(head: &[u8], is_all: bool) -> Detection {
     let right_count = |dialect: Dialect| dialect.prefix.iter().zip(head).filter(|(a, b)| a == b).count();
     if right_count(Dialect::SWANLAB) > right_count(Dialect::WANDB) {
-        Detection::Dialect(Dialect::SWANLAB)
+        Detection::Log(Dialect::SWANLAB.into())
     } else {
         wandb_grid(head, is_all)
     }
@@ -777,7 +777,8 @@ fn wandb_grid(head: &[u8], is_all: bool) -> Detection {
     };
     let is_old =
         !has_second_block_at(BLOCK_LEN) && (has_second_block_at(BLOCK_LEN + prefix_len) || is_too_long || crosses());
-    Detection::Dialect(if is_old { Dialect::WANDB_OLD } else { Dialect::WANDB })
+    let dialect = if is_old { Dialect::WANDB_OLD } else { Dialect::WANDB };
+    Detection::Log(dialect.into())
 }
 
 /// What else the file is, by how it begins.

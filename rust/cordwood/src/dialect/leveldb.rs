@@ -11,6 +11,4 @@ pub(super) const LEVELDB: Dialect = Dialect {
     prefix: b"",
     grid_offset: 0,
     has_end_trailer: false,
-    log_number: None,
-    is_zstd: false,
 };

@@ -5,13 +5,16 @@
 
 mod detect;
 mod leveldb;
+mod log_format;
 mod name;
 mod pebble;
 mod rocksdb;
 mod wandb;
 
 pub use detect::{DETECT_LEN, Foreign, detect, detect_named};
-pub(crate) use detect::{Detection, ends_in_first_fragment, identify, is_open, log_number_of, of_rest};
+pub(crate) use detect::{Detection, ends_in_first_fragment, identify, log_number_of, of_rest};
+pub(crate) use log_format::Named;
+pub use log_format::{Compression, LogFormat, Unsupported};
 pub use name::FragmentKind;
 pub(crate) use rocksdb::{SET_ZSTD, ZSTD};
 
@@ -24,13 +27,12 @@ use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind};
 /// [`LEVELDB`](Self::LEVELDB), byte for byte. (The zeros with which the last three fill up blocks are
 /// [`Reason::ZeroFill`](crate::Reason::ZeroFill).)
 ///
+/// What one log is besides, its number and its compression, is in its [`LogFormat`]. Dialects are compared by their names.
+///
 /// ```
 /// use cordwood_log::{Dialect, ReadOptions, Reader};
-/// // A record of a recycled RocksDB log, and one that an older log, number 122, has left behind it.
-/// let file = b"\x45\xb7\x1d\x10\x03\x00\x05\x7b\x00\x00\x00foo";
-/// let options = ReadOptions::default().with_dialect(Dialect::ROCKSDB.with_log_number(123));
-/// let mut reader = Reader::from_slice(file, options);
-/// assert_eq!(reader.next_record()?.unwrap().data, b"foo");
+/// let mut reader = Reader::from_slice(b"\xdd\x5f\xb3\x7a\x03\x00\x01foo", ReadOptions::default());
+/// assert_eq!(reader.format()?.dialect, Dialect::LEVELDB);
 /// # Ok::<(), cordwood_log::Error>(())
 /// ```
 #[derive(Clone, Copy)]
@@ -44,10 +46,6 @@ pub struct Dialect {
     grid_offset: u64,
     /// Whether a closed log ends with a header that has no checksum.
     has_end_trailer: bool,
-    /// The number of this log, if it is known: fragments of another one are stale.
-    log_number: Option<u32>,
-    /// Whether each record is a zstd frame.
-    pub(crate) is_zstd: bool,
 }
 
 impl Dialect {
@@ -106,60 +104,18 @@ impl Dialect {
         Dialect::ALL.iter().copied().find(|dialect| dialect.name == name)
     }
 
-    /// The number of the log, where the dialect has one and it is known.
-    pub const fn log_number(self) -> Option<u32> {
-        self.log_number
-    }
-
-    /// Says which log this is: the number in its file's name, its low 32 bits. Fragments that carry another number are stale: left over from the log
-    /// that the file held before. Without it a reader takes
-    /// the number in the name of the file, or else that of the first valid fragment of the file.
-    ///
-    /// A writer writes the number into each fragment, in types 5 to 8; without it, in types 1 to 4.
-    ///
-    /// It means nothing in a dialect without log numbers.
-    ///
-    /// ```
-    /// use cordwood_log::Dialect;
-    /// assert_eq!(Dialect::ROCKSDB.with_log_number(10).log_number(), Some(10));
-    /// assert_eq!(Dialect::LEVELDB.with_log_number(10).log_number(), None);
-    /// ```
-    #[must_use]
-    pub const fn with_log_number(mut self, log_number: u32) -> Self {
-        if self.has_log_numbers() {
-            self.log_number = Some(log_number);
-        }
-        self
-    }
-
-    /// Says that each record is a zstd frame. A reader that begins at the beginning finds that out by itself; one that begins later has to be told.
-    ///
-    /// It means nothing but in [`ROCKSDB`](Self::ROCKSDB).
-    #[must_use]
-    pub const fn with_zstd(mut self) -> Self {
-        self.is_zstd = matches!(self.kinds.meanings[9].role, Role::Metadata(Metadata::SetCompression));
-        self
-    }
-
-    /// The same dialect with records as they are.
-    pub(crate) const fn without_zstd(self) -> Self {
-        Dialect { is_zstd: false, ..self }
-    }
-
-    /// Whether each record is a zstd frame.
-    pub const fn is_zstd(self) -> bool {
-        self.is_zstd
-    }
-
     /// Whether fragments may carry the number of their log, so that stale ones can be told. What comes before then decides where such a log ends, so it is
     /// not read in parts.
     pub const fn has_log_numbers(self) -> bool {
         self.kinds.header_len_max > HEADER_LEN
     }
 
-    /// Whether a log in this dialect is appended to by anyone: not if it has a log number, or is compressed.
-    pub(crate) const fn is_appended_to(&self) -> bool {
-        self.log_number.is_none() && !self.is_zstd
+    /// Whether records may be compressed, which is then said at the beginning of the log.
+    pub(crate) const fn has_compression(self) -> bool {
+        matches!(
+            self.kinds.meanings[SET_ZSTD.0 as usize].role,
+            Role::Metadata(Metadata::SetCompression)
+        )
     }
 
     /// Whether a FULL fragment of type 1 is what it is in LevelDB, so that the fast loop finds it.
@@ -255,26 +211,6 @@ impl Dialect {
         }
     }
 
-    /// Whether a sound fragment of this form, at the beginning of `bytes`, is left over from another log.
-    #[inline]
-    pub(crate) fn is_stale(&self, bytes: &[u8], form: Form) -> bool {
-        self.log_number
-            .zip(Dialect::log_number_at(bytes, form))
-            .is_some_and(|(own, number)| own != number)
-    }
-
-    /// The trailer of a closed log: a header without checksum and length, with the number of the log that would come next.
-    pub(crate) fn end_trailer(&self) -> Option<[u8; Form::Recyclable.header_len()]> {
-        let number = self.log_number.filter(|_| self.has_end_trailer)?;
-        let [a, b, c, d] = number.wrapping_add(1).to_le_bytes();
-        Some([0, 0, 0, 0, 0, 0, END_TRAILER_KIND, a, b, c, d])
-    }
-
-    /// Whether `bytes` begin with [`end_trailer`](Self::end_trailer). It has no checksum: without the number of the log nothing is one.
-    pub(crate) fn is_end_trailer(&self, bytes: &[u8]) -> bool {
-        self.end_trailer().is_some_and(|trailer| bytes.starts_with(&trailer))
-    }
-
     /// The number of a log that was closed without a record, if `file` begins with its end trailer.
     pub(crate) fn number_of_empty_log(&self, file: &[u8]) -> Option<u32> {
         let (zeros, next) = file.split_at_checked(END_TRAILER_KIND_AT)?;
@@ -283,38 +219,26 @@ impl Dialect {
         let is_trailer = self.has_end_trailer && kind == END_TRAILER_KIND && zeros == [0; END_TRAILER_KIND_AT];
         is_trailer.then_some(next.wrapping_sub(1))
     }
-
-    /// The dialect of a place where an end trailer is not believed.
-    pub(crate) const fn without_end_trailer(self) -> Self {
-        Dialect {
-            has_end_trailer: false,
-            ..self
-        }
-    }
 }
 
-/// By name, log number and compression: all else goes with the name.
+/// By name: all else goes with it.
 impl PartialEq for Dialect {
     fn eq(&self, other: &Self) -> bool {
-        (self.name, self.log_number, self.is_zstd) == (other.name, other.log_number, other.is_zstd)
+        self.name == other.name
     }
 }
 
 impl Eq for Dialect {}
 
+impl std::hash::Hash for Dialect {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.name.hash(state);
+    }
+}
+
 impl std::fmt::Debug for Dialect {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Dialect {
-            name,
-            log_number,
-            is_zstd,
-            ..
-        } = self;
-        f.debug_struct("Dialect")
-            .field("name", name)
-            .field("log_number", log_number)
-            .field("is_zstd", is_zstd)
-            .finish_non_exhaustive()
+        f.debug_tuple("Dialect").field(&self.name).finish()
     }
 }
 

@@ -11,8 +11,11 @@ use std::time::{Duration, Instant};
 
 use super::Record;
 use crate::decode::{Decoder, End, OnCorruption, ReadOptions, RecordSpan, Refused, Step, Window};
-use crate::dialect::{DETECT_LEN, Detection, Dialect, Role, ends_in_first_fragment, identify, is_open, log_number_of};
-use crate::error::{Error, Reason, Severity, SkippedRegion};
+use crate::dialect::{
+    Compression, DETECT_LEN, Detection, Dialect, LogFormat, Named, Role, ends_in_first_fragment, identify,
+    log_number_of,
+};
+use crate::error::{Error, Reason, Severity, SkippedRegion, unsupported};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header};
 use crate::fragment::{Found, find};
 
@@ -54,6 +57,10 @@ pub struct FollowOptions {
     /// The dialect of the log. Default: `None`: it is found out as soon as there is a file header or a whole fragment, and is
     /// [`Dialect::LEVELDB`] until then.
     pub dialect: Option<Dialect>,
+    /// Which log this is, as [`ReadOptions::log_number`]. Default: `None`.
+    pub log_number: Option<u32>,
+    /// How each record is compressed, as [`ReadOptions::compression`]. Default: `None`.
+    pub compression: Option<Compression>,
 }
 
 impl Default for FollowOptions {
@@ -66,6 +73,8 @@ impl Default for FollowOptions {
             retry_time: Duration::from_millis(100),
             record_len_max: ReadOptions::default().record_len_max,
             dialect: None,
+            log_number: None,
+            compression: None,
         }
     }
 }
@@ -114,17 +123,48 @@ impl FollowOptions {
         self
     }
 
-    fn decoder(&self) -> Decoder {
-        // Where the damage is the end is for the follower to say, since it also says when damage is told.
-        let options = ReadOptions {
+    /// Sets [`log_number`](Self::log_number).
+    #[must_use]
+    pub fn with_log_number(mut self, log_number: u32) -> Self {
+        self.log_number = Some(log_number);
+        self
+    }
+
+    /// Sets [`compression`](Self::compression).
+    #[must_use]
+    pub fn with_compression(mut self, compression: Compression) -> Self {
+        self.compression = Some(compression);
+        self
+    }
+
+    /// Sets the dialect, the number and the compression.
+    #[must_use]
+    pub fn with_format(mut self, format: impl Into<LogFormat>) -> Self {
+        let LogFormat {
+            dialect,
+            log_number,
+            compression,
+        } = format.into();
+        (self.dialect, self.log_number, self.compression) = (Some(dialect), log_number, compression);
+        self
+    }
+
+    fn named(&self) -> Named {
+        Named {
             dialect: self.dialect,
-            ..ReadOptions::default()
-        };
-        let options = options
+            log_number: self.log_number,
+            compression: self.compression,
+        }
+    }
+
+    fn decoder(&self, format: LogFormat) -> Decoder {
+        // Where the damage is the end is for the follower to say, since it also says when damage is told.
+        let options = ReadOptions::default()
+            .with_format(format)
             .with_on_corruption(OnCorruption::Skip)
             .with_range(self.start..)
             .with_record_len_max(self.record_len_max);
-        let mut decoder = Decoder::new(&options);
+        let mut decoder = Decoder::unchecked(&options);
         decoder.set_waits_at_faults(true);
         decoder
     }
@@ -286,8 +326,8 @@ struct Suspect {
 pub struct Follower {
     /// With what is known of the dialect by now.
     options: FollowOptions,
-    /// The dialect that the user named.
-    named: Option<Dialect>,
+    /// Which log it is, as far as it is known.
+    format: LogFormat,
     /// Whether the file has shown which log it is.
     is_identified: bool,
     file: LiveFile,
@@ -314,14 +354,15 @@ impl Follower {
     /// # Errors
     ///
     /// [`Error::Io`] with the path: what the operating system says, or [`io::ErrorKind::IsADirectory`], or
-    /// [`io::ErrorKind::InvalidInput`] for what is no regular file.
-    pub fn open(path: impl AsRef<Path>, mut options: FollowOptions) -> Result<Self, Error> {
+    /// [`io::ErrorKind::InvalidInput`] for what is no regular file. [`Error::Unsupported`] if the dialect that is named has not what else is named.
+    pub fn open(path: impl AsRef<Path>, options: FollowOptions) -> Result<Self, Error> {
         let path = path.as_ref();
-        let named = options.dialect;
-        if let (Some(dialect), Some(number)) = (named, log_number_of(path))
-            && dialect.log_number().is_none()
-        {
-            options.dialect = Some(dialect.with_log_number(number));
+        let named = options.named();
+        unsupported(named.check(), Some(path))?;
+        let mut format = LogFormat::new(Dialect::LEVELDB);
+        if let Some(dialect) = named.dialect {
+            let number = named.log_number.or_else(|| log_number_of(path));
+            format = named.format(dialect).numbered(number);
         }
         let file = LiveFile::open(path).map_err(|source| Error::Io {
             path: Some(path.to_owned()),
@@ -329,11 +370,11 @@ impl Follower {
         })?;
         Ok(Follower {
             file,
-            decoder: options.decoder(),
+            decoder: options.decoder(format),
             position: options.start,
             has_told: false,
-            named,
-            is_identified: !named.is_none_or(is_open),
+            format,
+            is_identified: !named.is_open(),
             options,
             passed: 0,
             probe: 0,
@@ -342,6 +383,12 @@ impl Follower {
             rest: None,
             last: None,
         })
+    }
+
+    /// Which log is followed: its dialect, with the log number and the compression as far as they are known. [`Dialect::LEVELDB`] until the file has shown
+    /// another one.
+    pub fn format(&self) -> LogFormat {
+        self.decoder.format()
     }
 
     /// The file offset behind what has been told. A follower with this as its [`start`](FollowOptions::start) goes on from here.
@@ -518,6 +565,7 @@ impl Follower {
     /// # Errors
     ///
     /// [`Error::Foreign`] if a signature shows that it is no log. What has none may be a log of which the first record is not yet there.
+    /// [`Error::Unsupported`] if its dialect has not what the options name.
     fn identify(&mut self) -> Result<(), Error> {
         let mut head = vec![0; DETECT_LEN];
         let len = self.file.read_at(0, &mut head).map_err(|source| Error::Io {
@@ -528,12 +576,13 @@ impl Follower {
             return Ok(());
         }
         // Nothing but a whole fragment decides, and for that all of the block need not be there.
-        let is_last = self.named.is_none();
-        match identify(self.named, Some(&self.file.path), &head[..len], 0, is_last) {
-            Detection::Dialect(dialect) => {
+        let is_last = self.options.dialect.is_none();
+        match identify(self.options.named(), Some(&self.file.path), &head[..len], 0, is_last) {
+            Detection::Log(format) => {
+                unsupported(self.options.named().check_in(format.dialect), Some(&self.file.path))?;
                 self.is_identified = true;
-                if self.options.dialect != Some(dialect) {
-                    self.options.dialect = Some(dialect);
+                if self.format != format {
+                    self.format = format;
                     self.restart();
                 }
             }
@@ -553,11 +602,11 @@ impl Follower {
         if self.condemned == Some(at) {
             return Ok(Verdict::Final);
         }
-        let dialect = self.decoder.dialect();
-        let left = dialect.block_left(at);
+        let format = self.decoder.format();
+        let left = format.dialect.block_left(at);
         let block_end = at + left as u64;
         let bytes = self.file.window().at(at, left);
-        if find(&dialect, bytes, left, false, true) == Found::Stale {
+        if find(&format, bytes, left, false, true) == Found::Stale {
             // This log will be written over the older one.
             return Ok(Verdict::Wait(WaitReason::Idle));
         }
@@ -570,15 +619,15 @@ impl Follower {
             });
         }
         let bytes = self.file.window().at(at, left);
-        let mut reason = reason_to_wait(&dialect, bytes, left, self.decoder.has_parts());
-        let is_undetected = self.named.is_none() && !self.is_identified && !self.has_told;
+        let mut reason = reason_to_wait(&format.dialect, bytes, left, self.decoder.has_parts());
+        let is_undetected = self.options.dialect.is_none() && !self.is_identified && !self.has_told;
         let is_incomplete_in =
             |dialect: &Dialect| reason_to_wait(dialect, bytes, left, false) == WaitReason::Incomplete;
         if is_undetected && [Dialect::ROCKSDB, Dialect::PEBBLE].iter().any(is_incomplete_in) {
             // The first fragment decides on the dialect. Its header may be a longer one, of which a part is there.
             reason = WaitReason::Incomplete;
         }
-        if reason == WaitReason::Suspect && dialect.log_number().is_some() {
+        if reason == WaitReason::Suspect && format.log_number.is_some() {
             // It may be the middle of an older log. Only what this one has behind it shows that it is not.
             reason = WaitReason::Idle;
         }
@@ -621,13 +670,13 @@ impl Follower {
             }
             // Most are zeros, and to read all of a gigabyte of them would put it into the page cache.
             let mut len = self.file.read_at(probe, &mut block[..HEADER_LEN])?;
-            let dialect = self.decoder.dialect();
-            if matches!(dialect.meaning(block[HEADER_LEN - 1]).role, Role::Fragment(_)) {
+            let format = self.decoder.format();
+            if matches!(format.dialect.meaning(block[HEADER_LEN - 1]).role, Role::Fragment(_)) {
                 len = self.file.read_at(probe, &mut block)?;
             }
             // A log with a number has fragments of one form: those of another one are left over from an older log.
-            let is_own = |form| dialect.log_number().is_none() || self.decoder.form().is_none_or(|own| own == form);
-            if let Found::Fragment { form, .. } = find(&dialect, &block[..len], BLOCK_LEN, false, true)
+            let is_own = |form| format.log_number.is_none() || self.decoder.form().is_none_or(|own| own == form);
+            if let Found::Fragment { form, .. } = find(&format, &block[..len], BLOCK_LEN, false, true)
                 && is_own(form)
             {
                 self.passed = probe;
@@ -739,7 +788,7 @@ impl Follower {
         if self.has_told {
             self.decoder.seek(self.position);
         } else {
-            self.decoder = self.options.decoder();
+            self.decoder = self.options.decoder(self.format);
         }
         self.rest = None;
         self.file.len = 0;

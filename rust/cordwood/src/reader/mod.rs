@@ -14,8 +14,8 @@ pub use records::{OwnedRecord, Records};
 pub use source::{FileReader, SeekSource, SliceSource, Source, StreamSource};
 
 use crate::decode::{Decoder, End, OnCorruption, ReadOptions, RecordSpan, Refused, Step, Stored};
-use crate::dialect::{Detection, Dialect, identify, of_rest};
-use crate::error::{Error, Reason, Severity, SkippedRegion};
+use crate::dialect::{Detection, Dialect, LogFormat, identify, of_rest};
+use crate::error::{Error, Reason, Severity, SkippedRegion, unsupported};
 use crate::flip::{BitFlip, locate_bit_flip};
 use crate::log_info::LogInfo;
 
@@ -102,9 +102,10 @@ impl Reader<StreamSource<FileReader>> {
     ///
     /// # Errors
     ///
-    /// [`Error::Io`] with the path, if it cannot be opened.
+    /// [`Error::Io`] with the path, if it cannot be opened; [`Error::Unsupported`] if the dialect that is named has not what else is named.
     pub fn open(path: impl AsRef<Path>, options: ReadOptions) -> Result<Self, Error> {
         let path = path.as_ref();
+        unsupported(options.named().check(), Some(path))?;
         let at_path = |source| Error::Io {
             path: Some(path.to_owned()),
             source,
@@ -117,7 +118,7 @@ impl Reader<StreamSource<FileReader>> {
         reader.path = Some(path.to_owned());
         if !is_known && options.start > 0 {
             // Found out at the beginning of the file, and then not all of it is read up to the range.
-            let begin = begin(reader.dialect()?);
+            let begin = begin(reader.format()?.dialect);
             if let Some(len) = reader.source.file_len() {
                 reader.source.seek(begin.min(len)).map_err(at_path)?;
             }
@@ -160,7 +161,7 @@ impl<S: SeekSource> Reader<S> {
     /// * [`Error::Io`] if the source cannot be read or go there.
     /// * [`Error::Foreign`] if it is no log.
     pub fn seek(&mut self, offset: u64) -> Result<(), Error> {
-        self.dialect()?;
+        self.format()?;
         let moved = self.source.seek(offset);
         moved.map_err(|source| Error::Io {
             path: self.path.clone(),
@@ -207,7 +208,8 @@ impl<S: Source> Reader<S> {
     pub fn with_source(source: S, options: ReadOptions) -> Self {
         Reader {
             source,
-            decoder: Decoder::new(&options),
+            // What is wrong with the options is said when it is known which log this is.
+            decoder: Decoder::unchecked(&options),
             fails: options.on_corruption == OnCorruption::Fail,
             range_end: options.end,
             end: None,
@@ -249,14 +251,14 @@ impl<S: Source> Reader<S> {
         self
     }
 
-    /// The dialect that is read, with the log number if one is known. If it was not named, it is found out by a look at what the source holds; see
-    /// [`detect`](crate::detect).
+    /// Which log is read: its dialect, with the log number and the compression as far as they are known. What was not named is found out by a look at
+    /// what the source holds; see [`detect`](crate::detect).
     ///
     /// ```
     /// use cordwood_log::{Dialect, ReadOptions, Reader};
     /// let file = b":W&B\xe1\xbe\x00\x4a\x04\xca\xea\x03\x00\x01foo";
     /// let mut reader = Reader::from_slice(file, ReadOptions::default());
-    /// assert_eq!(reader.dialect()?, Dialect::WANDB);
+    /// assert_eq!(reader.format()?.dialect, Dialect::WANDB);
     /// assert_eq!(reader.next_record()?.unwrap().data, b"foo");
     /// # Ok::<(), cordwood_log::Error>(())
     /// ```
@@ -265,11 +267,12 @@ impl<S: Source> Reader<S> {
     ///
     /// * [`Error::Io`] if the source cannot be read; a further call tries again.
     /// * [`Error::Foreign`] if it is no log.
-    pub fn dialect(&mut self) -> Result<Dialect, Error> {
+    /// * [`Error::Unsupported`] if its dialect has not what the options name.
+    pub fn format(&mut self) -> Result<LogFormat, Error> {
         while !self.is_detected()? {
             self.fill()?;
         }
-        Ok(self.decoder.dialect())
+        Ok(self.decoder.format())
     }
 
     /// What the records of the engine's own, as far as they have been read, say about the log.
@@ -277,28 +280,30 @@ impl<S: Source> Reader<S> {
         self.decoder.info()
     }
 
-    /// The dialect that the file is in, as far as its bytes show it; `None` for a file that is read as LevelDB's since they show none.
+    /// Which log the file is, as far as its bytes show it; `None` for a file that is read as LevelDB's since they show none.
     ///
     /// # Errors
     ///
-    /// As [`dialect`](Self::dialect).
-    pub fn detect(&mut self) -> Result<Option<Dialect>, Error> {
-        let dialect = self.dialect()?;
-        Ok((!self.is_unclear).then_some(dialect))
+    /// As [`format`](Self::format).
+    pub fn detect(&mut self) -> Result<Option<LogFormat>, Error> {
+        let format = self.format()?;
+        Ok((!self.is_unclear).then_some(format))
     }
 
-    /// Finds out the dialect, if it is not known. `false`: more of the file is needed for it.
+    /// Finds out which log it is, if that is not known. `false`: more of the file is needed for it.
     fn is_detected(&mut self) -> Result<bool, Error> {
         let Some(options) = &self.undetected else {
             return Ok(true);
         };
         let window = self.source.window();
         let path = self.path.as_deref();
+        let named = options.named();
+        unsupported(named.check(), path)?;
         let no_log = |foreign| Error::Foreign {
             path: self.path.clone(),
             foreign,
         };
-        let detected = match identify(options.dialect, path, window.bytes, window.offset, window.is_last) {
+        let detected = match identify(named, path, window.bytes, window.offset, window.is_last) {
             Detection::NeedMore => return Ok(false),
             Detection::Foreign(foreign) => return Err(no_log(foreign)),
             Detection::Longer(weak) => {
@@ -313,11 +318,12 @@ impl<S: Source> Reader<S> {
                 }
                 None
             }
-            Detection::Dialect(dialect) => Some(dialect),
+            Detection::Log(format) => Some(format),
             Detection::Unclear => None,
         };
-        let dialect = detected.unwrap_or(Dialect::LEVELDB);
-        let mut decoder = Decoder::new(&options.clone().with_dialect(dialect));
+        let format = detected.unwrap_or(Dialect::LEVELDB.into());
+        unsupported(named.check_in(format.dialect), path)?;
+        let mut decoder = Decoder::unchecked(&options.clone().with_format(format));
         decoder.set_keeps_data(self.decoder.keeps_data());
         if window.offset > decoder.offset() {
             return Err(Error::Io {
@@ -538,9 +544,9 @@ impl<S: Source> Reader<S> {
         self.decoder.stored(span)
     }
 
-    /// The dialect as far as it is known by now.
-    pub(crate) fn known_dialect(&self) -> Dialect {
-        self.decoder.dialect()
+    /// Which log it is, as far as that is known by now.
+    pub(crate) fn known_format(&self) -> LogFormat {
+        self.decoder.format()
     }
 
     /// The bytes of `region`, which must be the one that was returned last, as far as they are in memory: at least those of its last block.
@@ -579,7 +585,7 @@ impl<S: Source> Reader<S> {
         let dialect = self.decoder.dialect();
         let rest = self.source.window().at(region.begin, dialect.block_left(region.begin));
         if can_be {
-            locate_bit_flip(rest, region.begin, dialect)
+            locate_bit_flip(rest, region.begin, *dialect)
         } else {
             None
         }

@@ -440,14 +440,14 @@ mod tests {
         for record in &records {
             encoder.encode(record, &mut file);
         }
-        let recyclable = Dialect::RECYCLABLE.with_log_number(7);
+        let recyclable = crate::LogFormat::new(Dialect::RECYCLABLE).with_log_number(7);
         let mut numbered = Vec::new();
-        let mut encoder = Encoder::with_dialect(0, recyclable);
+        let mut encoder = Encoder::with_format(0, recyclable).unwrap();
         for record in &records {
             encoder.encode(record, &mut numbered);
         }
-        for (file, dialect) in [(file, Dialect::LEVELDB), (numbered, recyclable)] {
-            let options = ReadOptions::default().with_dialect(dialect);
+        for (file, dialect) in [(file, Dialect::LEVELDB.into()), (numbered, recyclable)] {
+            let options = ReadOptions::default().with_format(dialect);
             let mut reader = Reader::with_source(StreamSource::new(file.as_slice(), 0), options);
             let mut found = Vec::new();
             while found.len() < records.len() {

@@ -8,7 +8,7 @@ use std::io;
 use std::path::Path;
 
 use crate::decode::{OnCorruption, ReadOptions, Step};
-use crate::dialect::{Dialect, FragmentKind};
+use crate::dialect::{Dialect, FragmentKind, LogFormat};
 use crate::error::{Error, Reason};
 use crate::format::{HEADER_LEN, Header};
 use crate::reader::{FileReader, Reader, SliceSource, Source, StreamSource};
@@ -119,7 +119,7 @@ pub fn fragments<S: Source>(reader: Reader<S>, source: S) -> Fragments<S> {
     }
 }
 
-/// [`fragments`] of bytes in memory. Without a dialect, it is found out.
+/// [`fragments`] of bytes in memory. Without a format, it is found out which log it is.
 ///
 /// ```
 /// use cordwood_log::verbs;
@@ -128,11 +128,11 @@ pub fn fragments<S: Source>(reader: Reader<S>, source: S) -> Fragments<S> {
 /// assert_eq!((fragment.kind.as_str(), fragment.payload_len, fragment.computed_crc), ("full", Some(3), Some(0x3a82_ec18)));
 /// # Ok::<(), cordwood_log::Error>(())
 /// ```
-pub fn fragments_slice(file: &[u8], dialect: Option<Dialect>) -> Fragments<SliceSource<'_>> {
-    fragments(Reader::from_slice(file, options(dialect)), SliceSource::new(file))
+pub fn fragments_slice(file: &[u8], format: Option<LogFormat>) -> Fragments<SliceSource<'_>> {
+    fragments(Reader::from_slice(file, options(format)), SliceSource::new(file))
 }
 
-/// [`fragments`] of a regular file. Without a dialect, it is found out.
+/// [`fragments`] of a regular file. Without a format, it is found out which log it is.
 ///
 /// ```
 /// use cordwood_log::verbs;
@@ -149,10 +149,10 @@ pub fn fragments_slice(file: &[u8], dialect: Option<Dialect>) -> Fragments<Slice
 /// [`Error::Io`] if the file cannot be opened, or is a pipe or a device.
 pub fn fragments_file(
     path: impl AsRef<Path>,
-    dialect: Option<Dialect>,
+    format: Option<LogFormat>,
 ) -> Result<Fragments<StreamSource<FileReader>>, Error> {
     let path = path.as_ref();
-    let reader = Reader::open(path, options(dialect))?;
+    let reader = Reader::open(path, options(format))?;
     let source = match reader.file_len() {
         Some(_) => StreamSource::with_file(reader.get_ref().get_ref().clone(), 0),
         None => Err(io::Error::new(
@@ -167,10 +167,12 @@ pub fn fragments_file(
     Ok(fragments(reader, source))
 }
 
-fn options(dialect: Option<Dialect>) -> ReadOptions {
-    let mut options = ReadOptions::default().with_on_corruption(OnCorruption::Salvage);
-    options.dialect = dialect;
-    options
+fn options(format: Option<LogFormat>) -> ReadOptions {
+    let options = ReadOptions::default().with_on_corruption(OnCorruption::Salvage);
+    match format {
+        Some(format) => options.with_format(format),
+        None => options,
+    }
 }
 
 /// An item is an error if
@@ -186,13 +188,13 @@ impl<S: Source> Iterator for Fragments<S> {
 }
 
 impl<S: Source> Fragments<S> {
-    /// The dialect that is read: see [`Reader::dialect`].
+    /// Which log is read: see [`Reader::format`].
     ///
     /// # Errors
     ///
     /// As there.
-    pub fn dialect(&mut self) -> Result<Dialect, Error> {
-        self.ahead.dialect()
+    pub fn format(&mut self) -> Result<LogFormat, Error> {
+        self.ahead.format()
     }
 
     /// The next one, or `None` at the end.
@@ -203,7 +205,7 @@ impl<S: Source> Fragments<S> {
                 None => return Ok(None),
             }
         }
-        let dialect = self.ahead.dialect()?;
+        let dialect = self.ahead.format()?.dialect;
         let left = dialect.block_left(self.offset);
         while {
             let window = self.source.window();

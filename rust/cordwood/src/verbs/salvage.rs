@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::verify::{Report, report};
 use crate::decode::{OnCorruption, ReadOptions, Step};
-use crate::dialect::{Dialect, Form, Metadata, Role, log_number_of};
+use crate::dialect::{Dialect, Form, LogFormat, Metadata, Role, log_number_of};
 use crate::encode::Encoder;
 use crate::error::{Error, Reason, SkippedRegion};
 use crate::format::HEADER_LEN;
@@ -86,7 +86,7 @@ fn write_records<S: Source>(reader: &mut Reader<S>, destination: &Path) -> Resul
     // Looked at first, so that nothing is read in vain; what decides is that `publish` replaces nothing.
     refuse_existing(destination).map_err(failed)?;
     let destination_number = log_number_of(destination);
-    let mut copy = Copy::new(reader.dialect()?);
+    let mut copy = Copy::new(reader.format()?);
     let (temporary, mut file) = Temporary::beside(destination).map_err(failed)?;
     let mut write = |out: &mut Vec<u8>, len_min: usize| {
         if out.len() > len_min {
@@ -98,7 +98,7 @@ fn write_records<S: Source>(reader: &mut Reader<S>, destination: &Path) -> Resul
     let mut report = report(reader, |reader, step| {
         match step {
             Step::Record(span) => {
-                let number = reader.known_dialect().log_number();
+                let number = reader.known_format().log_number;
                 copy.record(reader.data(span), usize::from(span.header_len), number);
             }
             Step::Skipped(region) => copy.region(region, reader.bytes(region)),
@@ -114,7 +114,7 @@ fn write_records<S: Source>(reader: &mut Reader<S>, destination: &Path) -> Resul
         }
         write(&mut copy.out, WRITE_LEN)
     })?;
-    if let (Some(other_log_number), Some(log_number)) = (report.other_log_number, report.dialect.log_number()) {
+    if let (Some(other_log_number), Some(log_number)) = (report.other_log_number, report.format.log_number) {
         return Err(Error::OtherLog {
             path: reader.path().map(Path::to_owned),
             log_number,
@@ -160,7 +160,7 @@ impl NotKept {
 /// The new log, as far as it has been made.
 struct Copy {
     encoder: Encoder,
-    dialect: Dialect,
+    format: LogFormat,
     /// What has not been written yet.
     out: Vec<u8>,
     /// The number of the log, if a fragment carries it.
@@ -170,16 +170,15 @@ struct Copy {
 }
 
 impl Copy {
-    fn new(dialect: Dialect) -> Self {
+    fn new(mut format: LogFormat) -> Self {
         let mut not_kept = Vec::new();
-        let mut written = dialect;
-        if dialect.is_zstd && !cfg!(feature = "zstd") {
-            written = dialect.without_zstd();
+        if format.is_zstd() && !cfg!(feature = "zstd") {
+            format.compression = None;
             not_kept.push(NotKept::Compression);
         }
         Copy {
-            encoder: Encoder::with_dialect(0, written),
-            dialect: written,
+            encoder: Encoder::unchecked(0, format),
+            format,
             out: Vec::new(),
             number: None,
             has_end_trailer: false,
@@ -204,9 +203,9 @@ impl Copy {
         match region.reason {
             // The encoder writes it, since it is what compresses.
             Reason::Metadata { kind }
-                if self.dialect.meaning(kind).role == Role::Metadata(Metadata::SetCompression) => {}
+                if self.format.dialect.meaning(kind).role == Role::Metadata(Metadata::SetCompression) => {}
             Reason::Metadata { kind } => {
-                self.number = Dialect::log_number_at(bytes, self.dialect.meaning(kind).form).or(self.number);
+                self.number = Dialect::log_number_at(bytes, self.format.dialect.meaning(kind).form).or(self.number);
                 self.encoder.copy_fragment(bytes, &mut self.out);
             }
             Reason::BadMetadata { .. } => self.lose(NotKept::BadMetadata),
@@ -226,7 +225,7 @@ impl Copy {
     fn finish(&mut self) -> Vec<NotKept> {
         self.encoder.begin(&mut self.out);
         if self.has_end_trailer {
-            self.encoder.set_number(self.dialect.log_number().or(self.number));
+            self.encoder.set_number(self.format.log_number.or(self.number));
             self.encoder.end(&mut self.out);
         }
         std::mem::take(&mut self.not_kept)

@@ -2,7 +2,7 @@
 
 use super::ranges::{Events, joined_end, on_threads};
 use crate::decode::{End, RecordSpan, Step};
-use crate::dialect::Dialect;
+use crate::dialect::{Dialect, LogFormat};
 use crate::error::{Error, Severity};
 use crate::format::BLOCK_LEN;
 use crate::reader::{Reader, Source};
@@ -13,8 +13,8 @@ use crate::reader::{Reader, Source};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stat {
-    /// How the log is laid out, with its log number if it has one.
-    pub dialect: Dialect,
+    /// Which log it is: its dialect, its log number and its compression.
+    pub format: LogFormat,
     /// Records that were returned.
     pub record_count: u64,
     /// Bytes of data in the records.
@@ -54,7 +54,7 @@ pub struct Stat {
 impl Stat {
     fn new() -> Self {
         Stat {
-            dialect: Dialect::LEVELDB,
+            format: Dialect::LEVELDB.into(),
             record_count: 0,
             payload_len: 0,
             stored_len: 0,
@@ -78,7 +78,7 @@ impl Stat {
     /// What is in this range and the one behind it.
     fn joined(self, next: Stat) -> Self {
         Stat {
-            dialect: self.dialect,
+            format: self.format,
             record_count: self.record_count + next.record_count,
             payload_len: self.payload_len + next.payload_len,
             stored_len: self.stored_len + next.stored_len,
@@ -184,14 +184,14 @@ fn count<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
             }
             Ok(Step::NeedMore) => continue,
             Ok(Step::End(end)) => {
-                stat.dialect = reader.dialect()?;
+                stat.format = reader.format()?;
                 stat.trailer_len += match (end, position) {
                     (End::Clean { offset }, Some(position)) => offset - position,
                     // A torn record whose first fragment is the last of its block, and empty.
                     (End::TornTail { .. }, Some(position)) => {
-                        let left = stat.dialect.block_left(position);
+                        let left = stat.format.dialect.block_left(position);
                         let rest = reader.file_len().map_or(0, |file_len| file_len - position);
-                        if left <= stat.dialect.trailer_len_max() {
+                        if left <= stat.format.dialect.trailer_len_max() {
                             rest.min(left as u64)
                         } else {
                             0

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::NotKept;
 use super::ranges::{Events, joined_end, on_threads, split_ranges};
 use crate::decode::{End, ReadOptions, RecordSpan, Step};
-use crate::dialect::Dialect;
+use crate::dialect::{Dialect, LogFormat};
 use crate::error::{Error, Severity};
 use crate::findings::{Finding, Findings};
 use crate::reader::{Reader, SliceSource, Source};
@@ -15,8 +15,8 @@ use crate::reader::{Reader, SliceSource, Source};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Report {
-    /// How the log is laid out, with its log number if it has one.
-    pub dialect: Dialect,
+    /// Which log it is: its dialect, its log number and its compression.
+    pub format: LogFormat,
     /// Records that were returned.
     pub record_count: u64,
     /// How many of these begin behind damage in the same block: only under [`OnCorruption::Salvage`](crate::OnCorruption::Salvage).
@@ -38,7 +38,7 @@ pub struct Report {
 impl Report {
     fn new() -> Self {
         Report {
-            dialect: Dialect::LEVELDB,
+            format: Dialect::LEVELDB.into(),
             record_count: 0,
             salvaged_count: 0,
             payload_len: 0,
@@ -136,7 +136,7 @@ pub(super) fn report<S: Source>(
             }
             Ok(Step::NeedMore) => {}
             Ok(Step::End(end)) => {
-                report.dialect = reader.dialect()?;
+                report.format = reader.format()?;
                 report.end = end;
                 report.other_log_number = reader.info().other_log_number.filter(|_| report.record_count == 0);
                 report.file_len = reader.file_len();
@@ -170,7 +170,7 @@ pub(super) fn report<S: Source>(
 pub fn verify_file(path: impl AsRef<Path>, options: &ReadOptions, threads: NonZeroUsize) -> Result<Report, Error> {
     let path = path.as_ref();
     let mut whole = Reader::open(path, options.clone())?;
-    let options = options.clone().with_dialect(whole.dialect()?);
+    let options = options.clone().with_format(whole.format()?);
     let ranges = split_ranges(&options, whole.file_len(), threads);
     if ranges.len() == 1 {
         return verify(&mut whole);
@@ -186,7 +186,7 @@ pub fn verify_file(path: impl AsRef<Path>, options: &ReadOptions, threads: NonZe
 /// use cordwood_log::{ReadOptions, verbs};
 /// let file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo";
 /// let report = verbs::verify_slice(file, &ReadOptions::default(), NonZeroUsize::MIN)?;
-/// assert_eq!((report.record_count, report.dialect), (1, cordwood_log::Dialect::LEVELDB));
+/// assert_eq!((report.record_count, report.format.dialect), (1, cordwood_log::Dialect::LEVELDB));
 /// # Ok::<(), cordwood_log::Error>(())
 /// ```
 ///
@@ -194,8 +194,8 @@ pub fn verify_file(path: impl AsRef<Path>, options: &ReadOptions, threads: NonZe
 ///
 /// [`Error::Io`] if a thread cannot be started, [`Error::Foreign`] if this is a file of another format.
 pub fn verify_slice(file: &[u8], options: &ReadOptions, threads: NonZeroUsize) -> Result<Report, Error> {
-    let dialect = Reader::from_slice(file, options.clone()).dialect()?;
-    let options = options.clone().with_dialect(dialect);
+    let format = Reader::from_slice(file, options.clone()).format()?;
+    let options = options.clone().with_format(format);
     let ranges = split_ranges(&options, Some(file.len() as u64), threads).into_iter();
     verify_ranges(
         ranges

@@ -21,9 +21,9 @@ use super::process::Process;
 use super::recover::{Recovered, cut, recover};
 use super::storage::{DiskFile, Storage, copy_of, write_all};
 use super::unsynced;
-use crate::dialect::Dialect;
+use crate::dialect::LogFormat;
 use crate::encode::{Encoder, NotEncoded};
-use crate::error::{Error, SkippedRegion};
+use crate::error::{Error, SkippedRegion, unsupported};
 use crate::format::{BLOCK_LEN, encoded_len};
 
 /// A log file on disk, to write records to.
@@ -82,7 +82,7 @@ use crate::format::{BLOCK_LEN, encoded_len};
 pub struct LogFile {
     options: LogFileOptions,
     path: Option<PathBuf>,
-    dialect: Dialect,
+    format: LogFormat,
     discarded_tail: Option<SkippedRegion>,
     process: Process,
     /// The process that opened the log.
@@ -201,6 +201,25 @@ fn after_panic(mut state: MutexGuard<'_, State>) -> MutexGuard<'_, State> {
     state
 }
 
+/// Refuses what the dialect does not have, or this build cannot write.
+fn check(format: LogFormat, path: Option<&Path>) -> Result<(), Error> {
+    let checked = format.check_to_write();
+    unsupported(checked.map_err(|what| (format.dialect, what)), path)
+}
+
+/// Refuses what the dialect does not have, and a log that nobody appends to.
+fn check_appended_to(format: LogFormat, path: Option<&Path>) -> Result<(), Error> {
+    let checked = format.check();
+    unsupported(checked.map_err(|what| (format.dialect, what)), path)?;
+    if format.is_appended_to() {
+        return Ok(());
+    }
+    Err(Error::NeverAppended {
+        path: path.map(Path::to_owned),
+        format: Box::new(format),
+    })
+}
+
 impl LogFile {
     /// Makes a new log, in place of any file that is there.
     ///
@@ -208,6 +227,7 @@ impl LogFile {
     ///
     /// * [`Error::Io`] if the file cannot be opened or emptied.
     /// * [`Error::Locked`] if another writer has it open; it stays as it is.
+    /// * [`Error::Unsupported`] if logs in the dialect have no number or are not compressed, or this build cannot compress; nothing is changed.
     pub fn create(path: impl AsRef<Path>, options: LogFileOptions) -> Result<Self, Error> {
         // Not emptied by opening: another writer may have it.
         Self::create_with(
@@ -221,14 +241,16 @@ impl LogFile {
     ///
     /// # Errors
     ///
-    /// [`Error::Io`] if there is a file already ([`io::ErrorKind::AlreadyExists`]), or none can be made.
+    /// * [`Error::Io`] if there is a file already ([`io::ErrorKind::AlreadyExists`]), or none can be made.
+    /// * [`Error::Unsupported`] as [`create`](Self::create).
     pub fn create_new(path: impl AsRef<Path>, options: LogFileOptions) -> Result<Self, Error> {
         Self::create_with(path.as_ref(), OpenOptions::new().write(true).create_new(true), options)
     }
 
     fn create_with(path: &Path, open: &OpenOptions, options: LogFileOptions) -> Result<Self, Error> {
+        check(options.format(), Some(path))?;
         let file = DiskFile::open(path, open)?;
-        let mut log = Self::create_in(Box::new(file), options).map_err(|source| Error::Io {
+        let mut log = Self::create_checked(Box::new(file), options).map_err(|source| Error::Io {
             path: Some(path.to_owned()),
             source,
         })?;
@@ -247,7 +269,8 @@ impl LogFile {
     ///   ([`io::ErrorKind::InvalidInput`]).
     /// * [`Error::Locked`] if another writer has it open.
     /// * [`Error::WrongDialect`] if the fragments of the file are not of the dialect that the options name.
-    /// * [`Error::NeverAppended`] for a dialect with a log number, or with compression: RocksDB and Pebble create a new log instead.
+    /// * [`Error::NeverAppended`] for a log with a log number, or with compression: RocksDB and Pebble create a new log instead.
+    /// * [`Error::Unsupported`] as [`create`](Self::create).
     /// * [`Error::Foreign`] if the file is no log.
     /// * [`Error::TornTail`] if it ends in an incomplete record or in zeros, and the choice is to refuse.
     /// * [`Error::Corruption`] if it is damaged, unless the choice is to pad.
@@ -284,13 +307,8 @@ impl LogFile {
         interrupted: &dyn Fn() -> io::Result<()>,
     ) -> Result<Self, Error> {
         let path = path.as_ref();
-        if let Some(dialect) = options.dialect.filter(|dialect| !dialect.is_appended_to()) {
-            // Before the file is opened, which would make a new one.
-            return Err(Error::NeverAppended {
-                path: Some(path.to_owned()),
-                dialect: Box::new(dialect),
-            });
-        }
+        // Before the file is opened, which would make a new one.
+        check_appended_to(options.format(), Some(path))?;
         let mut open = OpenOptions::new();
         let file = DiskFile::open(path, open.read(true).write(true).create(true).truncate(false))?;
         if !file.is_regular() {
@@ -309,32 +327,34 @@ impl LogFile {
     /// [`create`](Self::create), for tests.
     #[doc(hidden)]
     pub fn create_in(storage: Box<dyn Storage>, options: LogFileOptions) -> io::Result<Self> {
+        check(options.format(), None)?;
+        Self::create_checked(storage, options)
+    }
+
+    fn create_checked(storage: Box<dyn Storage>, options: LogFileOptions) -> io::Result<Self> {
         if storage.file_len()? > 0 {
             cut(&*storage, 0, 0)?;
         }
         // What a sync of the old content has failed to do does not concern the new one.
         unsynced::forget(storage.identity());
-        let dialect = options.dialect.unwrap_or(Dialect::LEVELDB);
-        Ok(Self::new(storage, options, Recovered::empty(dialect)))
+        let format = options.format();
+        Ok(Self::new(storage, options, Recovered::empty(format)))
     }
 
     /// [`append_to`](Self::append_to), for tests.
     #[doc(hidden)]
     pub fn append_in(storage: Box<dyn Storage>, options: LogFileOptions) -> Result<Self, Error> {
+        check_appended_to(options.format(), None)?;
         let recovered = recover(&*storage, &options, None, &|| Ok(()))?;
         Ok(Self::new(storage, options, recovered))
     }
 
     fn new(storage: Box<dyn Storage>, options: LogFileOptions, recovered: Recovered) -> Self {
-        let Recovered {
-            dialect,
-            file_len,
-            tail,
-        } = recovered;
+        let Recovered { format, file_len, tail } = recovered;
         let process = storage.process();
         let state = State {
             storage: Some(Arc::from(storage)),
-            encoder: Encoder::with_dialect(file_len, dialect),
+            encoder: Encoder::unchecked(file_len, format),
             buffer: Vec::new(),
             written: file_len,
             // Whoever wrote what is there may not have synced it, or not with success.
@@ -351,7 +371,7 @@ impl LogFile {
         LogFile {
             options,
             path: None,
-            dialect,
+            format,
             discarded_tail: tail,
             owner: process.number(),
             process,
@@ -360,9 +380,9 @@ impl LogFile {
         }
     }
 
-    /// The dialect in which the log is written: that of the options, or the one that was detected.
-    pub fn dialect(&self) -> Dialect {
-        self.dialect
+    /// Which log is written: as the options say, in the dialect that was detected if they name none.
+    pub fn format(&self) -> LogFormat {
+        self.format
     }
 
     /// What followed the last whole record when the log was opened: cut off or left there, as the

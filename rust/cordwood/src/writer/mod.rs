@@ -10,7 +10,7 @@ mod unsynced;
 use std::io::{self, Write};
 
 use crate::decode::RECORD_LEN_MAX;
-use crate::dialect::Dialect;
+use crate::dialect::{Dialect, LogFormat};
 use crate::encode::{Encoder, NotEncoded};
 use crate::error::Error;
 use crate::format::BLOCK_LEN;
@@ -66,23 +66,26 @@ impl<W: Write> Writer<W> {
     /// A writer that appends to a file of `file_len` bytes, at whose end `sink` writes. The last record of the file must be whole:
     /// records that follow a torn one are lost to every reader until the next block.
     pub fn with_len(sink: W, file_len: u64) -> Self {
-        Writer::with_dialect(sink, file_len, Dialect::LEVELDB)
+        Writer::with_encoder(sink, Encoder::unchecked(file_len, Dialect::LEVELDB.into()))
     }
 
-    /// A writer in another dialect: see [`Encoder::with_dialect`]. `file_len` is 0 for a new file.
+    /// A writer in another dialect, with a log number or with compression: see [`Encoder::with_format`]. `file_len` is 0 for a new file.
     ///
     /// ```
     /// use cordwood_log::{Dialect, Writer};
-    /// let writer = Writer::with_dialect(Vec::new(), 0, Dialect::WANDB);
+    /// let writer = Writer::with_format(Vec::new(), 0, Dialect::WANDB)?;
     /// assert_eq!(writer.into_inner()?, b":W&B\xe1\xbe\x00");
     /// # Ok::<(), std::io::Error>(())
     /// ```
     ///
-    /// # Panics
+    /// # Errors
     ///
-    /// As [`Encoder::with_dialect`].
-    pub fn with_dialect(sink: W, file_len: u64, dialect: Dialect) -> Self {
-        let mut encoder = Encoder::with_dialect(file_len, dialect);
+    /// As [`Encoder::with_format`].
+    pub fn with_format(sink: W, file_len: u64, format: impl Into<LogFormat>) -> Result<Self, Error> {
+        Ok(Writer::with_encoder(sink, Encoder::with_format(file_len, format)?))
+    }
+
+    fn with_encoder(sink: W, mut encoder: Encoder) -> Self {
         let mut buffer = Vec::new();
         encoder.begin(&mut buffer);
         Writer {
@@ -233,8 +236,8 @@ impl<W: Write> Writer<W> {
     /// to be appended to later needs [`into_inner`](Self::into_inner), which writes no trailer.
     ///
     /// ```
-    /// use cordwood_log::{Dialect, Writer};
-    /// let writer = Writer::with_dialect(Vec::new(), 0, Dialect::PEBBLE.with_log_number(1));
+    /// use cordwood_log::{Dialect, LogFormat, Writer};
+    /// let writer = Writer::with_format(Vec::new(), 0, LogFormat::new(Dialect::PEBBLE).with_log_number(1))?;
     /// assert_eq!(writer.finish()?, b"\x00\x00\x00\x00\x00\x00\x05\x02\x00\x00\x00");
     /// # Ok::<(), std::io::Error>(())
     /// ```

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::decode::RECORD_LEN_MAX;
-use crate::dialect::Dialect;
+use crate::dialect::{Compression, Dialect, LogFormat, Named};
 
 /// When a [`LogFile`](crate::LogFile) waits until its records are on the disk.
 ///
@@ -85,10 +85,14 @@ pub struct LogFileOptions {
     /// again before a sync may cover it: a sync of the process that wrote it may have failed. Default: `None`, the beginning of the
     /// file, and nothing is written again unless a sync has failed in this process.
     pub checkpoint: Option<u64>,
-    /// In which dialect to write, as [`Encoder::with_dialect`](crate::Encoder::with_dialect) does. Closing writes the trailer that closes a log of
+    /// In which dialect to write, as [`Encoder::with_format`](crate::Encoder::with_format) does. Closing writes the trailer that closes a log of
     /// Pebble. Default: `None`, that of the file that is appended to, as a [`Reader`](crate::Reader) detects it; for a new log
     /// [`Dialect::LEVELDB`].
     pub dialect: Option<Dialect>,
+    /// The number of the log, which goes into each fragment: see [`LogFormat::log_number`]. Default: `None`. Such a log is never appended to.
+    pub log_number: Option<u32>,
+    /// How each record is compressed. Default: `None`, not at all. Such a log is never appended to.
+    pub compression: Option<Compression>,
     /// Refuse to write a record with more bytes than this: [`Error::RecordTooLarge`](crate::Error::RecordTooLarge). Default: [`RECORD_LEN_MAX`], 1 GiB, as
     /// for readers. What is longer can be read only with the option of the same name.
     pub record_len_max: u64,
@@ -103,6 +107,8 @@ impl Default for LogFileOptions {
             preallocate_len: 0,
             checkpoint: None,
             dialect: None,
+            log_number: None,
+            compression: None,
             record_len_max: RECORD_LEN_MAX,
         }
     }
@@ -142,6 +148,45 @@ impl LogFileOptions {
     pub fn with_dialect(mut self, dialect: impl Into<Option<Dialect>>) -> Self {
         self.dialect = dialect.into();
         self
+    }
+
+    /// Sets [`log_number`](Self::log_number).
+    #[must_use]
+    pub fn with_log_number(mut self, log_number: impl Into<Option<u32>>) -> Self {
+        self.log_number = log_number.into();
+        self
+    }
+
+    /// Sets [`compression`](Self::compression).
+    #[must_use]
+    pub fn with_compression(mut self, compression: impl Into<Option<Compression>>) -> Self {
+        self.compression = compression.into();
+        self
+    }
+
+    /// Sets the dialect, the number and the compression.
+    #[must_use]
+    pub fn with_format(mut self, format: impl Into<LogFormat>) -> Self {
+        let LogFormat {
+            dialect,
+            log_number,
+            compression,
+        } = format.into();
+        (self.dialect, self.log_number, self.compression) = (Some(dialect), log_number, compression);
+        self
+    }
+
+    /// The log that is named; one in [`Dialect::LEVELDB`] if no dialect is.
+    pub(super) fn format(&self) -> LogFormat {
+        self.named().or_leveldb()
+    }
+
+    fn named(&self) -> Named {
+        Named {
+            dialect: self.dialect,
+            log_number: self.log_number,
+            compression: self.compression,
+        }
     }
 
     /// Sets [`record_len_max`](Self::record_len_max), in bytes.

@@ -8,7 +8,7 @@ use super::options::{LogFileOptions, OnTornTail};
 use super::storage::{Storage, StorageReader, write_all};
 use super::unsynced;
 use crate::decode::{OnCorruption, ReadOptions, Step};
-use crate::dialect::{DETECT_LEN, Detection, Dialect, Foreign, Role, identify, of_rest};
+use crate::dialect::{DETECT_LEN, Detection, Dialect, Foreign, LogFormat, Named, Role, identify, of_rest};
 use crate::error::{Error, Reason, Severity, SkippedRegion};
 use crate::flip::locate_bit_flip;
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind};
@@ -21,16 +21,16 @@ const SECTOR_LEN: u64 = 512;
 /// Where the next record goes, and what followed the last whole one.
 #[derive(Debug)]
 pub(super) struct Recovered {
-    pub(super) dialect: Dialect,
+    pub(super) format: LogFormat,
     pub(super) file_len: u64,
     pub(super) tail: Option<SkippedRegion>,
 }
 
 impl Recovered {
     /// Nothing: the file is new.
-    pub(super) fn empty(dialect: Dialect) -> Self {
+    pub(super) fn empty(format: LogFormat) -> Self {
         Recovered {
-            dialect,
+            format,
             file_len: 0,
             tail: None,
         }
@@ -92,7 +92,7 @@ pub(super) fn recover(
         None => {}
     }
     Ok(Recovered {
-        dialect: file.dialect,
+        format: file.dialect.into(),
         file_len: new_len,
         tail: tail.map(|(_, region)| region),
     })
@@ -116,8 +116,8 @@ fn dialect_of(
         buffer[..bytes.len()].copy_from_slice(&bytes);
         Ok(bytes.len())
     };
-    let found = match identify(None, file, &head, 0, true) {
-        Detection::Dialect(found) => Ok(found),
+    let found = match identify(Named::default(), file, &head, 0, true) {
+        Detection::Log(found) => Ok(found),
         Detection::Foreign(foreign) => Err(Some(foreign)),
         Detection::Longer(weak) if named.is_none() => {
             Err(of_rest(weak, file_len, read_at).map_err(|source| Error::Io { path: path(), source })?)
@@ -129,23 +129,23 @@ fn dialect_of(
     }
     let found = found.ok();
     if let (Some(named), Some(found)) = (named, found)
-        && !reads(named, found, file_len)
+        && !reads(named, found.dialect, file_len)
     {
         return Err(Error::WrongDialect {
             path: path(),
             named: named.name(),
-            found: found.name(),
+            found: found.dialect.name(),
         });
     }
     // RocksDB and Pebble begin a new log each time they open a database. Of a log with log numbers, what follows its end is taken for the
     // rest of an older log.
-    let has_numbers = found.filter(|dialect| dialect.has_log_numbers());
-    if let Some(dialect) = has_numbers.or(named.filter(|dialect| !dialect.is_appended_to())) {
+    if let Some(format) = found.filter(|found| found.dialect.has_log_numbers()) {
         return Err(Error::NeverAppended {
             path: path(),
-            dialect: Box::new(dialect),
+            format: Box::new(format),
         });
     }
+    let found = found.map(|found| found.dialect);
     Ok(named.or(found).unwrap_or(Dialect::LEVELDB))
 }
 
@@ -324,7 +324,7 @@ impl LogBefore<'_> {
                 Some(region) => Error::Corruption { path, region },
                 None if self.is_torn_first(Dialect::RECYCLABLE, tail.begin)? => Error::NeverAppended {
                     path,
-                    dialect: Box::new(Dialect::RECYCLABLE),
+                    format: Box::new(Dialect::RECYCLABLE.into()),
                 },
                 None => Error::Foreign {
                     path,
@@ -533,7 +533,7 @@ fn has_zero_sector(bytes: &[u8], begin: u64) -> bool {
 fn hides_record(dialect: Dialect, bytes: &[u8]) -> bool {
     let scanner = Scanner::new(bytes);
     (0..bytes.len()).any(|at| {
-        let role = scanner.own_fragment(&dialect, at).map(|sound| sound.role);
+        let role = scanner.own_fragment(&dialect.into(), at).map(|sound| sound.role);
         matches!(role, Some(Role::Fragment(Kind::Full | Kind::First)))
     })
 }

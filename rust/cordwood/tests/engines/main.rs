@@ -11,7 +11,7 @@ mod wandb;
 #[path = "../common/wire.rs"]
 mod wire;
 
-use cordwood_log::{Dialect, Encoder, End, Event, OnCorruption, ReadOptions, Reader};
+use cordwood_log::{Encoder, End, Event, LogFormat, OnCorruption, ReadOptions, Reader};
 
 /// A block, in bytes.
 const B: usize = 32_768;
@@ -56,8 +56,8 @@ impl Reading {
 
 const NONE: &[&str] = &[];
 
-fn read(dialect: Dialect, file: &[u8]) -> Reading {
-    read_with(ReadOptions::default().with_dialect(dialect), file)
+fn read(dialect: impl Into<LogFormat>, file: &[u8]) -> Reading {
+    read_with(ReadOptions::default().with_format(dialect), file)
 }
 
 fn read_with(options: ReadOptions, file: &[u8]) -> Reading {
@@ -80,9 +80,9 @@ fn read_with(options: ReadOptions, file: &[u8]) -> Reading {
     }
 }
 
-fn write<D: AsRef<[u8]>>(dialect: Dialect, records: &[D]) -> Vec<u8> {
+fn write<D: AsRef<[u8]>>(dialect: impl Into<LogFormat>, records: &[D]) -> Vec<u8> {
     let mut file = Vec::new();
-    let mut encoder = Encoder::with_dialect(0, dialect);
+    let mut encoder = Encoder::with_format(0, dialect).unwrap();
     for record in records {
         encoder.encode(record.as_ref(), &mut file);
     }

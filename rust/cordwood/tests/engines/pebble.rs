@@ -1,16 +1,16 @@
 //! Pebble `record/record_test.go`, `record/log_writer_test.go`, `record/testdata/walSync`.
 
-use cordwood_log::{Dialect, Encoder, ReadOptions, Reader, Writer};
+use cordwood_log::{Dialect, Encoder, LogFormat, ReadOptions, Reader, Writer};
 
 use super::wire::Wire;
 use super::{B, NONE, big, noise, read, write};
 
-const LOG: Dialect = Dialect::PEBBLE.with_log_number(1);
+const LOG: LogFormat = LogFormat::new(Dialect::PEBBLE).with_log_number(1);
 
 /// Through the writer for LevelDB's fragments and the one for recyclable ones, and as WAL-sync fragments, which only Pebble writes.
 #[track_caller]
 fn round_trip(records: &[Vec<u8>]) {
-    for dialect in [Dialect::PEBBLE, LOG] {
+    for dialect in [LogFormat::new(Dialect::PEBBLE), LOG] {
         read(dialect, &write(dialect, records))
             .records(records)
             .skipped(&[])
@@ -81,18 +81,18 @@ fn size_reader_offset_and_last_record_offset() {
         encoder.encode(record, &mut file);
         assert_eq!(encoder.offset(), file.len() as u64);
     }
-    let reading = read(Dialect::PEBBLE, &file);
+    let reading = read(LogFormat::new(Dialect::PEBBLE), &file);
     assert_eq!(reading.offsets, [0, 98_332, 131_072, 163_840, 196_608]);
 }
 
 #[test]
 fn corrupt_block() {
-    let mut file = write(Dialect::PEBBLE, &[big("0", 3 * B)]);
+    let mut file = write(LogFormat::new(Dialect::PEBBLE), &[big("0", 3 * B)]);
     file[3 * B] ^= 0xff;
     let (block, end) = (3 * B as u64, file.len() as u64);
     let skipped = [(0, block, "interrupted_record"), (block, end, "checksum_mismatch")];
     // Exception: damage. Pebble says ErrUnexpectedEOF, as it cannot vouch for legacy fragments.
-    read(Dialect::PEBBLE, &file)
+    read(LogFormat::new(Dialect::PEBBLE), &file)
         .records(NONE)
         .skipped(&skipped)
         .ends_clean();
@@ -106,7 +106,7 @@ fn offsets_from(file: &[u8], start: u64) -> Vec<u64> {
 
 #[test]
 fn seek_record_invalid_chunk() {
-    let file = write(Dialect::PEBBLE, &[big("0", 3 * B), big("1", 100)]);
+    let file = write(LogFormat::new(Dialect::PEBBLE), &[big("0", 3 * B), big("1", 100)]);
     let second = 3 * B as u64 + 28;
     assert_eq!(offsets_from(&file, B as u64), [second]);
     // Exception: any offset will do for a range. Pebble fails for one in the middle of a block.
@@ -115,7 +115,10 @@ fn seek_record_invalid_chunk() {
 
 #[test]
 fn seek_record_end_of_file() {
-    let file = write(Dialect::PEBBLE, &[big("0", 3 * B), big("1", B), big("2", 10)]);
+    let file = write(
+        LogFormat::new(Dialect::PEBBLE),
+        &[big("0", 3 * B), big("1", B), big("2", 10)],
+    );
     assert_eq!(offsets_from(&file, 3 * B as u64).len(), 2);
     assert_eq!(offsets_from(&file, 4 * B as u64).len(), 1);
     // Exception: an empty range. Pebble says ErrUnexpectedEOF.
@@ -128,7 +131,7 @@ fn invalid_log_num() {
     assert_eq!(read(LOG, &file).records.len(), 10);
     // Exception: the end, told as `stale`. Pebble says ErrUnexpectedEOF.
     let skipped = [(0, file.len() as u64, "stale")];
-    read(Dialect::PEBBLE.with_log_number(2), &file)
+    read(LogFormat::new(Dialect::PEBBLE).with_log_number(2), &file)
         .records(NONE)
         .skipped(&skipped)
         .ends_clean();
@@ -148,14 +151,14 @@ fn truncated_log() {
 fn recycle_log() {
     let mut buffer = vec![0; 1 << 20];
     for number in 1..40_u32 {
-        let dialect = Dialect::PEBBLE.with_log_number(number);
+        let dialect = LogFormat::new(Dialect::PEBBLE).with_log_number(number);
         let records: Vec<_> = (0..number % 7 + 1)
             .map(|seed| noise((number * 7_919 * (seed + 1)) as usize % 60_000, number ^ seed << 8))
             .collect();
         let mut log = write(dialect, &records);
         let is_closed = number % 3 > 0;
         if is_closed {
-            let encoder = Encoder::with_dialect(log.len() as u64, dialect);
+            let encoder = Encoder::with_format(log.len() as u64, dialect).unwrap();
             encoder.finish(&mut log);
         }
         buffer[..log.len()].copy_from_slice(&log);
@@ -172,10 +175,13 @@ fn recycle_log() {
 }
 
 fn recycled_short(number: u32) {
-    let old = write(Dialect::PEBBLE.with_log_number(number.wrapping_sub(1)), &["aaaaa"]);
-    let dialect = Dialect::PEBBLE.with_log_number(number);
+    let old = write(
+        LogFormat::new(Dialect::PEBBLE).with_log_number(number.wrapping_sub(1)),
+        &["aaaaa"],
+    );
+    let dialect = LogFormat::new(Dialect::PEBBLE).with_log_number(number);
     let mut file = write(dialect, &["a"]);
-    Encoder::with_dialect(12, dialect).finish(&mut file);
+    Encoder::with_format(12, dialect).unwrap().finish(&mut file);
     let len = file.len() as u64;
     let file = [&file[..], &[0; 4]].concat();
     assert!(old.len() < file.len());
@@ -198,7 +204,7 @@ fn recycle_log_number_overflow() {
 #[test]
 fn recycle_log_with_partial_record() {
     let old = write(LOG, &[noise(B + 100, 1)]);
-    let dialect = Dialect::PEBBLE.with_log_number(2);
+    let dialect = LogFormat::new(Dialect::PEBBLE).with_log_number(2);
     let new = write(dialect, &[noise(B + 100, 2)]);
     let file = [&new[..B], &old[B..]].concat();
     let (block, end) = (B as u64, file.len() as u64);
@@ -212,7 +218,7 @@ fn recycle_log_with_partial_record() {
 #[test]
 fn a_lost_write() {
     let old = write(LOG, &vec![noise(500, 1); 300]);
-    let dialect = Dialect::PEBBLE.with_log_number(2);
+    let dialect = LogFormat::new(Dialect::PEBBLE).with_log_number(2);
     let new = write(dialect, &vec![noise(500, 2); 300]);
     let file = [&new[..B], &old[B..2 * B], &new[2 * B..]].concat();
     let reading = read(dialect, &file);
@@ -226,7 +232,7 @@ fn a_lost_write() {
 #[test]
 fn a_fragment_inside_a_later_block_is_proof() {
     let old = write(LOG, &vec![noise(500, 1); 300]);
-    let dialect = Dialect::PEBBLE.with_log_number(2);
+    let dialect = LogFormat::new(Dialect::PEBBLE).with_log_number(2);
     let new = write(dialect, &vec![noise(500, 2); 300]);
     let mut file = [&new[..2 * B], &old[2 * B..]].concat();
     // From the middle of the first block to a little into the second.
@@ -434,7 +440,7 @@ fn doubts_do_not_depend_on_windows() {
         for behind in [good(B as u64, 30), bad_chunk(bad, 20, 0), Vec::new()] {
             let (file, _) = sync_log(bad, &[], &behind);
             let options = ReadOptions::default()
-                .with_dialect(LOG)
+                .with_format(LOG)
                 .with_on_corruption(cordwood_log::OnCorruption::Skip);
             let mut reader = Reader::new(Slow(&file), options);
             let mut events = Vec::new();

@@ -4,19 +4,22 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::time::Duration;
 
-use cordwood_log::{Dialect, Error, FollowOptions, Follower, Poll, ReadOptions, Reader};
+use cordwood_log::{Compression, Dialect, Error, FollowOptions, Follower, LogFormat, Poll, ReadOptions, Reader};
 
 use super::wire::Wire;
 use super::{B, NONE, big, noise, read, write};
 
 /// Types 1 to 4, and types 5 to 8 of log 123.
-const MODES: [(Dialect, Wire); 2] = [
-    (Dialect::ROCKSDB, Wire::Plain),
-    (Dialect::ROCKSDB.with_log_number(123), Wire::Recyclable(123)),
+const MODES: [(LogFormat, Wire); 2] = [
+    (LogFormat::new(Dialect::ROCKSDB), Wire::Plain),
+    (
+        LogFormat::new(Dialect::ROCKSDB).with_log_number(123),
+        Wire::Recyclable(123),
+    ),
 ];
 
 #[track_caller]
-fn round_trip(dialect: Dialect, records: &[Vec<u8>]) -> Vec<u8> {
+fn round_trip(dialect: LogFormat, records: &[Vec<u8>]) -> Vec<u8> {
     let file = write(dialect, records);
     read(dialect, &file).records(records).skipped(&[]).ends_clean();
     file
@@ -124,7 +127,7 @@ impl Read for Broken {
 #[test]
 fn read_error() {
     for (dialect, _) in MODES {
-        let mut reader = Reader::new(Broken, ReadOptions::default().with_dialect(dialect));
+        let mut reader = Reader::new(Broken, ReadOptions::default().with_format(dialect));
         // Exception: an error, and a further call tries again. RocksDB reports a block as dropped and ends.
         for _ in 0..2 {
             assert!(matches!(reader.next_record(), Err(Error::Io { .. })));
@@ -326,7 +329,7 @@ fn read_write_with_timestamp_size() {
             wire.full(b"bar"),
         ]
         .concat();
-        let mut reader = Reader::from_slice(&file, ReadOptions::default().with_dialect(dialect));
+        let mut reader = Reader::from_slice(&file, ReadOptions::default().with_format(dialect));
         let sizes =
             |reader: &Reader<cordwood_log::SliceSource<'_>>| Vec::from_iter(reader.info().timestamp_lens.clone());
         assert_eq!(reader.next_record().unwrap().unwrap().data, b"foo");
@@ -375,9 +378,12 @@ fn timestamp_size_record_padding() {
 
 #[test]
 fn recycle() {
-    let old = write(Dialect::ROCKSDB.with_log_number(122), &vec!["xxxxxxxxxxxxxxxx"; 3_000]);
+    let old = write(
+        LogFormat::new(Dialect::ROCKSDB).with_log_number(122),
+        &vec!["xxxxxxxxxxxxxxxx"; 3_000],
+    );
     assert!(old.len() >= 2 * B);
-    let dialect = Dialect::ROCKSDB.with_log_number(123);
+    let dialect = LogFormat::new(Dialect::ROCKSDB).with_log_number(123);
     let new = write(dialect, &["foooo", "bar"]);
     let file = [&new[..], &old[new.len()..]].concat();
     // Exception: what is left of the older log is told as `stale`, no damage. RocksDB is silent.
@@ -387,7 +393,7 @@ fn recycle() {
         .skipped(&skipped)
         .ends_clean();
     // Also where the number is not given.
-    read(Dialect::ROCKSDB, &file)
+    read(LogFormat::new(Dialect::ROCKSDB), &file)
         .records(&["foooo", "bar"])
         .skipped(&skipped);
 }
@@ -397,7 +403,7 @@ fn recycle_with_timestamp_size() {
     let sizes = |number, family| timestamp_sizes(Wire::Recyclable(number), &[(family, 8)]);
     let old = [
         sizes(122, 1),
-        write(Dialect::ROCKSDB.with_log_number(122), &vec!["x"; 8_000]),
+        write(LogFormat::new(Dialect::ROCKSDB).with_log_number(122), &vec!["x"; 8_000]),
     ]
     .concat();
     let new = [sizes(123, 2), Wire::Recyclable(123).full(b"foooo")].concat();
@@ -417,7 +423,7 @@ fn follow(first_len: impl Fn(Wire) -> usize, record: &[u8]) {
         let bytes = write(dialect, &[record, b"xxx"]);
         let (first, rest) = bytes.split_at(first_len(wire));
         file.write_all(first).unwrap();
-        let options = FollowOptions::default().with_dialect(dialect);
+        let options = FollowOptions::default().with_format(dialect);
         let mut follower = Follower::open(&path, options).unwrap();
         assert!(matches!(follower.poll().unwrap(), Poll::NotYet(_)));
         file.write_all(rest).unwrap();
@@ -461,13 +467,16 @@ fn clear_eof_multi_block() {
 fn a_recycled_log_that_is_being_written() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("000123.log");
-    let old = write(Dialect::ROCKSDB.with_log_number(122), &vec!["xxxxxxxxxxxxxxxx"; 3_000]);
-    let dialect = Dialect::ROCKSDB.with_log_number(123);
+    let old = write(
+        LogFormat::new(Dialect::ROCKSDB).with_log_number(122),
+        &vec!["xxxxxxxxxxxxxxxx"; 3_000],
+    );
+    let dialect = LogFormat::new(Dialect::ROCKSDB).with_log_number(123);
     let mut follower = None;
     for count in 1..40 {
         let new = write(dialect, &vec!["foo"; count]);
         std::fs::write(&path, [&new[..], &old[new.len()..]].concat()).unwrap();
-        let options = FollowOptions::default().with_dialect(dialect);
+        let options = FollowOptions::default().with_format(dialect);
         let follower = follower.get_or_insert_with(|| Follower::open(&path, options).unwrap());
         let Poll::Record(record) = follower.poll().unwrap() else {
             panic!("record {count}")
@@ -484,7 +493,7 @@ fn type_1_flipped_to_5() {
     for at in [0, 1] {
         let mut file = good.repeat(3);
         file[at * good.len() + 6] ^= 4;
-        let reading = read(Dialect::ROCKSDB, &file);
+        let reading = read(LogFormat::new(Dialect::ROCKSDB), &file);
         assert_eq!(reading.skipped[0].2, "checksum_mismatch");
         assert_eq!(reading.records.len(), at);
         assert!(matches!(reading.end, cordwood_log::End::Clean { .. }));
@@ -498,7 +507,7 @@ fn zeros_for_a_long_header_inside_a_record() {
     for zeros in 0..11 {
         let first = wire.part(2, &vec![1; B - 11 - zeros]);
         let file = [first, vec![0; zeros], wire.part(4, b"end")].concat();
-        let reading = read(Dialect::ROCKSDB, &file);
+        let reading = read(LogFormat::new(Dialect::ROCKSDB), &file);
         assert_eq!(reading.records.len(), 1, "{zeros}");
         reading.skipped(&[]).ends_clean();
     }
@@ -508,15 +517,23 @@ fn zeros_for_a_long_header_inside_a_record() {
 mod compression {
     use super::*;
 
-    const ZSTD: [(Dialect, Wire); 2] = [
-        (Dialect::ROCKSDB.with_zstd(), Wire::Plain),
-        (Dialect::ROCKSDB.with_log_number(123).with_zstd(), Wire::Recyclable(123)),
+    const ZSTD: [(LogFormat, Wire); 2] = [
+        (
+            LogFormat::new(Dialect::ROCKSDB).with_compression(Compression::Zstd),
+            Wire::Plain,
+        ),
+        (
+            LogFormat::new(Dialect::ROCKSDB)
+                .with_log_number(123)
+                .with_compression(Compression::Zstd),
+            Wire::Recyclable(123),
+        ),
     ];
 
     fn check(records: &[Vec<u8>]) {
         for (dialect, _) in ZSTD {
             let file = write(dialect, records);
-            for dialect in [dialect, Dialect::ROCKSDB] {
+            for dialect in [dialect, LogFormat::new(Dialect::ROCKSDB)] {
                 read(dialect, &file)
                     .records(records)
                     .skipped(&[(0, 11, "metadata")])
@@ -529,7 +546,7 @@ mod compression {
     fn empty() {
         for (dialect, _) in ZSTD {
             let mut file = Vec::new();
-            cordwood_log::Encoder::with_dialect(0, dialect).begin(&mut file);
+            cordwood_log::Encoder::with_format(0, dialect).unwrap().begin(&mut file);
             assert_eq!(file.len(), 11);
             read(dialect, &file)
                 .records(NONE)
@@ -596,7 +613,11 @@ mod compression {
     /// FIRST and MIDDLE may end in the middle of a block there.
     #[test]
     fn fragments_that_end_in_mid_block() {
-        let frame = write(Dialect::ROCKSDB.with_zstd(), &["foo"])[11 + 7..].to_vec();
+        let frame = write(
+            LogFormat::new(Dialect::ROCKSDB).with_compression(Compression::Zstd),
+            &["foo"],
+        )[11 + 7..]
+            .to_vec();
         let (a, rest) = frame.split_at(3);
         let (b, c) = rest.split_at(4);
         let set = b"\xe1\x2c\x08\xf8\x04\x00\x09\x07\x00\x00\x00";
@@ -607,12 +628,17 @@ mod compression {
             &Wire::Plain.part(4, c),
         ]
         .concat();
-        read(Dialect::ROCKSDB, &file).records(&["foo"]).ends_clean();
+        read(LogFormat::new(Dialect::ROCKSDB), &file)
+            .records(&["foo"])
+            .ends_clean();
     }
 
     #[test]
     fn what_is_no_frame_is_told_and_costs_itself() {
-        let file = write(Dialect::ROCKSDB.with_zstd(), &["foo", "bar"]);
+        let file = write(
+            LogFormat::new(Dialect::ROCKSDB).with_compression(Compression::Zstd),
+            &["foo", "bar"],
+        );
         let set = &file[..11];
         // A frame that states a length of 1 GiB and has five bytes: nothing is allocated for it.
         let bomb = b"\x28\xb5\x2f\xfd\xa0\x00\x00\x00\x40\x01\x00\x00";
@@ -620,7 +646,7 @@ mod compression {
             let bad = Wire::Plain.full(junk);
             let file = [set, &bad, &file[11..]].concat();
             let skipped = [(0, 11, "metadata"), (11, 11 + bad.len() as u64, "bad_compression")];
-            read(Dialect::ROCKSDB, &file)
+            read(LogFormat::new(Dialect::ROCKSDB), &file)
                 .records(&["foo", "bar"])
                 .skipped(&skipped)
                 .ends_clean();
@@ -653,15 +679,15 @@ fn without_the_feature_compressed_records_are_told() {
 fn set_compression_as_it_is_not_written() {
     let set = |number: u32| Wire::Plain.fragment(9, &number.to_le_bytes());
     let none = [set(0), set(0), Wire::Plain.full(b"foo")].concat();
-    read(Dialect::ROCKSDB, &none)
+    read(LogFormat::new(Dialect::ROCKSDB), &none)
         .records(&["foo"])
         .skipped(&[(0, 11, "metadata"), (11, 22, "bad_metadata")]);
     let snappy = [set(1), Wire::Plain.full(b"foo")].concat();
-    read(Dialect::ROCKSDB, &snappy)
+    read(LogFormat::new(Dialect::ROCKSDB), &snappy)
         .records(NONE)
         .skipped(&[(0, 11, "metadata"), (11, 21, "unsupported_compression")]);
     let late = [Wire::Plain.full(b"foo"), set(0), Wire::Plain.full(b"bar")].concat();
-    read(Dialect::ROCKSDB, &late)
+    read(LogFormat::new(Dialect::ROCKSDB), &late)
         .records(&["foo", "bar"])
         .skipped(&[(10, 21, "bad_metadata")]);
 }

@@ -53,7 +53,7 @@ fn boundary() {
 
 #[test]
 fn flush() {
-    let mut encoder = Encoder::with_dialect(0, LOG);
+    let mut encoder = Encoder::with_format(0, LOG).unwrap();
     let mut file = Vec::new();
     let lens = [1, 2, 10_000, 40_000].map(|len| {
         encoder.encode(&vec![0; len], &mut file);
@@ -130,7 +130,7 @@ fn seek_record() {
 fn zero_blocks() {
     for blocks in 0..3 {
         let mut file = write(LOG, NONE);
-        Encoder::with_dialect(0, LOG).begin(&mut file);
+        Encoder::with_format(0, LOG).unwrap().begin(&mut file);
         file.resize(7 + blocks * B, 0);
         read(LOG, &file).records(NONE).ends_clean();
     }

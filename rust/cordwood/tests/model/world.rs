@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use cordwood_log::{
-    Dialect, Error, Event, FlushPolicy, LogFile, LogFileOptions, OnCorruption, OnTornTail, ReadOptions, Reader,
-    SyncPolicy,
+    Dialect, Error, Event, FlushPolicy, LogFile, LogFileOptions, LogFormat, OnCorruption, OnTornTail, ReadOptions,
+    Reader, SyncPolicy,
 };
 
 use crate::disk::{Byte, Fault, File, Loss, Port};
@@ -225,7 +225,9 @@ impl Setup {
 
     fn create_options(&self) -> LogFileOptions {
         match self.pebble {
-            Some(number) => self.options().with_dialect(Dialect::PEBBLE.with_log_number(number)),
+            Some(number) => self
+                .options()
+                .with_format(LogFormat::new(Dialect::PEBBLE).with_log_number(number)),
             None => self.options(),
         }
     }

@@ -1,0 +1,220 @@
+//! Which log this is: its dialect, its number and its compression.
+
+use super::{Dialect, END_TRAILER_KIND, Form};
+
+/// How the records of a log are compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Compression {
+    /// Each record is a Zstandard frame, as with RocksDB's `wal_compression`.
+    Zstd,
+}
+
+impl Compression {
+    /// A stable name, such as `"zstd"`: part of the interface, the same in Python and on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Compression::Zstd => "zstd",
+        }
+    }
+
+    /// The compression with this [`name`](Self::name).
+    ///
+    /// ```
+    /// use cordwood_log::Compression;
+    /// assert_eq!(Compression::from_name("zstd"), Some(Compression::Zstd));
+    /// assert_eq!(Compression::from_name("gzip"), None);
+    /// ```
+    pub fn from_name(name: &str) -> Option<Compression> {
+        (name == Compression::Zstd.name()).then_some(Compression::Zstd)
+    }
+}
+
+/// Which log this is: how its bytes are laid out, its number, and how its records are compressed. What [`detect`](crate::detect) finds, and what an
+/// [`Encoder`](crate::Encoder) and a [`Writer`](crate::Writer) write.
+///
+/// ```
+/// use cordwood_log::{Dialect, LogFormat, ReadOptions, Reader, detect};
+/// // A record of a recycled RocksDB log, and one that an older log, number 122, has left after it.
+/// let file = b"\x45\xb7\x1d\x10\x03\x00\x05\x7b\x00\x00\x00foo";
+/// let format = LogFormat::new(Dialect::RECYCLABLE).with_log_number(123);
+/// assert_eq!(detect(file), Ok(Some(format)));
+/// let mut reader = Reader::from_slice(file, ReadOptions::default().with_format(format));
+/// assert_eq!(reader.next_record()?.unwrap().data, b"foo");
+/// # Ok::<(), cordwood_log::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct LogFormat {
+    /// How the bytes are laid out.
+    pub dialect: Dialect,
+    /// The number in the name of the log's file, its low 32 bits. Fragments that carry another number are stale: left over from the log that the file held
+    /// before. `None` where the dialect has none or it is not known.
+    ///
+    /// A writer writes the number into each fragment, in types 5 to 8; without it, in types 1 to 4.
+    pub log_number: Option<u32>,
+    /// How each record is compressed. `None`: it is not, or it is not known.
+    pub compression: Option<Compression>,
+}
+
+/// A log of which no more is known, or that has no number and is not compressed.
+impl From<Dialect> for LogFormat {
+    fn from(dialect: Dialect) -> Self {
+        LogFormat::new(dialect)
+    }
+}
+
+impl LogFormat {
+    /// A log in this dialect, without a number and not compressed; or one of which no more is known.
+    pub const fn new(dialect: Dialect) -> Self {
+        LogFormat {
+            dialect,
+            log_number: None,
+            compression: None,
+        }
+    }
+
+    /// Sets [`log_number`](Self::log_number). In a dialect without log numbers it is an error to use it.
+    #[must_use]
+    pub const fn with_log_number(mut self, log_number: u32) -> Self {
+        self.log_number = Some(log_number);
+        self
+    }
+
+    /// Sets [`compression`](Self::compression). It is an error to use it in another dialect than [`Dialect::ROCKSDB`].
+    #[must_use]
+    pub const fn with_compression(mut self, compression: Compression) -> Self {
+        self.compression = Some(compression);
+        self
+    }
+
+    /// The same with this number, where there is one and the dialect has numbers.
+    pub(crate) const fn numbered(mut self, log_number: Option<u32>) -> Self {
+        if log_number.is_some() && self.dialect.has_log_numbers() {
+            self.log_number = log_number;
+        }
+        self
+    }
+
+    /// Whether each record is a zstd frame.
+    pub(crate) const fn is_zstd(&self) -> bool {
+        matches!(self.compression, Some(Compression::Zstd))
+    }
+
+    /// Whether such a log is appended to by anyone: not if it has a log number, or is compressed.
+    pub(crate) const fn is_appended_to(&self) -> bool {
+        self.log_number.is_none() && self.compression.is_none()
+    }
+
+    /// What the dialect does not have.
+    pub(crate) const fn check(&self) -> Result<(), Unsupported> {
+        if self.log_number.is_some() && !self.dialect.has_log_numbers() {
+            return Err(Unsupported::LogNumber);
+        }
+        if self.compression.is_some() && !self.dialect.has_compression() {
+            return Err(Unsupported::Compression);
+        }
+        Ok(())
+    }
+
+    /// What the dialect does not have, or this build cannot write.
+    pub(crate) const fn check_to_write(&self) -> Result<(), Unsupported> {
+        match self.check() {
+            Ok(()) if self.is_zstd() && !cfg!(feature = "zstd") => Err(Unsupported::ZstdFeature),
+            checked => checked,
+        }
+    }
+
+    /// Whether a sound fragment of this form, at the beginning of `bytes`, is left over from another log.
+    #[inline]
+    pub(crate) fn is_stale(&self, bytes: &[u8], form: Form) -> bool {
+        self.log_number
+            .zip(Dialect::log_number_at(bytes, form))
+            .is_some_and(|(own, number)| own != number)
+    }
+
+    /// The trailer of a closed log: a header without checksum and length, with the number of the log that would come next.
+    pub(crate) fn end_trailer(&self) -> Option<[u8; Form::Recyclable.header_len()]> {
+        let number = self.log_number.filter(|_| self.dialect.has_end_trailer)?;
+        let [a, b, c, d] = number.wrapping_add(1).to_le_bytes();
+        Some([0, 0, 0, 0, 0, 0, END_TRAILER_KIND, a, b, c, d])
+    }
+
+    /// Whether `bytes` begin with [`end_trailer`](Self::end_trailer). It has no checksum: without the number of the log nothing is one.
+    pub(crate) fn is_end_trailer(&self, bytes: &[u8]) -> bool {
+        self.end_trailer().is_some_and(|trailer| bytes.starts_with(&trailer))
+    }
+
+    /// The format of a place where an end trailer is not believed.
+    pub(crate) const fn without_end_trailer(mut self) -> Self {
+        self.dialect.has_end_trailer = false;
+        self
+    }
+}
+
+/// What options say of a log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Named {
+    pub(crate) dialect: Option<Dialect>,
+    pub(crate) log_number: Option<u32>,
+    pub(crate) compression: Option<Compression>,
+}
+
+/// All that is known of a log.
+impl From<LogFormat> for Named {
+    fn from(format: LogFormat) -> Self {
+        Named {
+            dialect: Some(format.dialect),
+            log_number: format.log_number,
+            compression: format.compression,
+        }
+    }
+}
+
+impl Named {
+    /// What is said of a log in this dialect.
+    pub(crate) const fn format(self, dialect: Dialect) -> LogFormat {
+        LogFormat {
+            dialect,
+            log_number: self.log_number,
+            compression: self.compression,
+        }
+    }
+
+    /// What is said, of a log in [`Dialect::LEVELDB`] if no dialect is named.
+    pub(crate) fn or_leveldb(self) -> LogFormat {
+        self.format(self.dialect.unwrap_or(Dialect::LEVELDB))
+    }
+
+    /// Whether the dialect that is named has what else is named. If none is, the one that is detected decides.
+    pub(crate) fn check(self) -> Result<(), (Dialect, Unsupported)> {
+        self.dialect.map_or(Ok(()), |dialect| self.check_in(dialect))
+    }
+
+    /// Whether this dialect has what is named.
+    pub(crate) fn check_in(self, dialect: Dialect) -> Result<(), (Dialect, Unsupported)> {
+        self.format(dialect)
+            .check()
+            .map_err(|unsupported| (dialect, unsupported))
+    }
+
+    /// Whether the file may say more about the log than is named: its dialect, its number, or that it is compressed.
+    pub(crate) fn is_open(self) -> bool {
+        self.dialect.is_none_or(|dialect| {
+            let may_be_compressed = dialect.has_compression() && self.compression.is_none();
+            dialect.has_log_numbers() && (self.log_number.is_none() || may_be_compressed)
+        })
+    }
+}
+
+/// What was asked of a log that its dialect does not have, or that this build cannot do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Unsupported {
+    /// Logs in the dialect have no log number.
+    LogNumber,
+    /// Records in the dialect are not compressed.
+    Compression,
+    /// Records compressed with zstd are written only by a build with the feature `zstd`.
+    ZstdFeature,
+}
