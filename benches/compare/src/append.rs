@@ -10,7 +10,8 @@ use std::hint::black_box;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use cordwood::{Encoder, FlushPolicy, LogFile, LogFileOptions};
+use cordwood::codec::Encoder;
+use cordwood::{FlushPolicy, LogFile, LogFileOptions};
 use cordwood_bench::{SIZES, noise, records};
 
 use crate::rusty_leveldb::log::LogWriter;

@@ -9,7 +9,7 @@ use crate::turns::{Contender, take_turns};
 type Checksum = fn(&[u8]) -> u32;
 
 const CONTENDERS: [(&str, Checksum); 3] = [
-    ("cordwood", cordwood::crc32c),
+    ("cordwood", cordwood::crc32c::crc32c),
     ("crc32c", crc32c::crc32c),
     ("crc-fast", |data| {
         crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32Iscsi, data) as u32

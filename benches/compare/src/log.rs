@@ -2,7 +2,8 @@
 
 use std::hint::black_box;
 
-use cordwood::{Encoder, ReadOptions, Reader};
+use cordwood::codec::Encoder;
+use cordwood::{ReadOptions, Reader};
 use cordwood_bench::{SIZES, noise, records};
 
 use crate::rusty_leveldb::log::{LogReader, LogWriter};

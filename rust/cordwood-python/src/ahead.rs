@@ -5,7 +5,9 @@ use std::io;
 use std::num::NonZeroUsize;
 use std::thread;
 
-use cordwood::{BLOCK_LEN, Dialect, ReadOptions, Severity, verbs};
+use cordwood::damage::Severity;
+use cordwood::format::BLOCK_LEN;
+use cordwood::{Dialect, ReadOptions, verbs};
 use pyo3::prelude::*;
 
 use crate::arguments::range_of;
@@ -17,8 +19,8 @@ const RANGE_LEN: u64 = 512 * BLOCK_LEN as u64;
 
 /// What stands in a file, in order.
 pub(crate) enum Found {
-    RecordBatch(cordwood::RecordBatch),
-    Skipped(cordwood::SkippedRegion),
+    RecordBatch(cordwood::read::RecordBatch),
+    Skipped(cordwood::damage::SkippedRegion),
     Failed(cordwood::Error),
 }
 
@@ -152,27 +154,27 @@ impl Ahead {
 fn read_part(part: &mut SourceReader, pool: &Pool, len_max: usize) -> (Vec<Found>, bool) {
     let mut found = Vec::new();
     let mut pack = pool.take();
-    let take = |pack: &mut cordwood::RecordBatch, found: &mut Vec<Found>| {
+    let take = |pack: &mut cordwood::read::RecordBatch, found: &mut Vec<Found>| {
         if !pack.is_empty() {
             found.push(Found::RecordBatch(std::mem::replace(pack, pool.take())));
         }
     };
     loop {
         let step = match part.record_batch_buffered(&mut pack, len_max) {
-            Ok(cordwood::Step::NeedMore) => part.fill().map(|()| cordwood::Step::NeedMore),
+            Ok(cordwood::codec::Step::NeedMore) => part.fill().map(|()| cordwood::codec::Step::NeedMore),
             step => step,
         };
         match step {
-            Ok(cordwood::Step::NeedMore) => {}
-            Ok(cordwood::Step::Record(_)) => take(&mut pack, &mut found),
-            Ok(cordwood::Step::Skipped(region)) => {
+            Ok(cordwood::codec::Step::NeedMore) => {}
+            Ok(cordwood::codec::Step::Record(_)) => take(&mut pack, &mut found),
+            Ok(cordwood::codec::Step::Skipped(region)) => {
                 take(&mut pack, &mut found);
                 if region.reason.severity() == Severity::TornTail {
                     return (found, true);
                 }
                 found.push(Found::Skipped(region));
             }
-            Ok(cordwood::Step::End(_)) => {
+            Ok(cordwood::codec::Step::End(_)) => {
                 take(&mut pack, &mut found);
                 return (found, false);
             }

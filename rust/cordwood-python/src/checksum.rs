@@ -33,10 +33,10 @@ pub(crate) fn crc32c(data: &Bound<'_, PyAny>, crc: u32) -> PyResult<u32> {
     match data.cast_exact::<PyBytes>() {
         Ok(bytes) if bytes.as_bytes().len() >= DETACH_LEN => {
             let bytes = bytes.as_bytes();
-            Ok(data.py().detach(|| cordwood::extend(crc, bytes)))
+            Ok(data.py().detach(|| cordwood::crc32c::extend(crc, bytes)))
         }
-        Ok(bytes) => Ok(cordwood::extend(crc, bytes.as_bytes())),
-        Err(_) => Ok(cordwood::extend(crc, &bytes_of("data", data)?)),
+        Ok(bytes) => Ok(cordwood::crc32c::extend(crc, bytes.as_bytes())),
+        Err(_) => Ok(cordwood::crc32c::extend(crc, &bytes_of("data", data)?)),
     }
 }
 
@@ -56,7 +56,7 @@ pub(crate) fn crc32c(data: &Bound<'_, PyAny>, crc: u32) -> PyResult<u32> {
 #[pyfunction]
 #[pyo3(signature = (crc, /))]
 pub(crate) fn mask_crc(crc: u32) -> u32 {
-    cordwood::mask(crc)
+    cordwood::crc32c::mask(crc)
 }
 
 /// Undoes `mask_crc`.
@@ -75,5 +75,5 @@ pub(crate) fn mask_crc(crc: u32) -> u32 {
 #[pyfunction]
 #[pyo3(signature = (masked, /))]
 pub(crate) fn unmask_crc(masked: u32) -> u32 {
-    cordwood::unmask(masked)
+    cordwood::crc32c::unmask(masked)
 }

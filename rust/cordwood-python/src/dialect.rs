@@ -2,7 +2,8 @@
 
 use std::io::Read;
 
-use cordwood::{Compression, DETECT_LEN, LogFormat, ReadOptions};
+use cordwood::verbs::DETECT_LEN;
+use cordwood::{Compression, LogFormat, ReadOptions};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;

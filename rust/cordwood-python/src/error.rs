@@ -32,7 +32,7 @@ pub(crate) fn to_python(py: Python<'_>, error: cordwood::Error, path: Option<&Pa
         cordwood::Error::Io { source, .. } => os_error(source, path),
         cordwood::Error::Corruption { region, .. } => {
             let class = match region.reason {
-                cordwood::Reason::RecordTooLarge => classes::RecordTooLargeError::type_object(py),
+                cordwood::damage::Reason::RecordTooLarge => classes::RecordTooLargeError::type_object(py),
                 _ => classes::CorruptionError::type_object(py),
             };
             about_region(&class, message, region, path)
@@ -172,7 +172,7 @@ fn record_too_large(py: Python<'_>, message: String, offset: u64, len: u64, path
         attributes.set_item("path", path.map(Path::as_os_str))?;
         attributes.set_item("offset", offset)?;
         attributes.set_item("length", len)?;
-        let reason = cordwood::Reason::RecordTooLarge.as_str();
+        let reason = cordwood::damage::Reason::RecordTooLarge.as_str();
         attributes.set_item("reason", reason_object(py, reason)?)?;
         classes::RecordTooLargeError::type_object(py).call((with_path(message, path),), Some(&attributes))
     };
@@ -182,7 +182,7 @@ fn record_too_large(py: Python<'_>, message: String, offset: u64, len: u64, path
 fn about_region(
     class: &Bound<'_, PyType>,
     message: String,
-    region: cordwood::SkippedRegion,
+    region: cordwood::damage::SkippedRegion,
     path: Option<&Path>,
 ) -> PyErr {
     let attributes = attributes(class.py(), region, path);
@@ -192,7 +192,7 @@ fn about_region(
 
 fn attributes<'py>(
     py: Python<'py>,
-    region: cordwood::SkippedRegion,
+    region: cordwood::damage::SkippedRegion,
     path: Option<&Path>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let attributes = PyDict::new(py);
@@ -200,7 +200,7 @@ fn attributes<'py>(
     attributes.set_item("offset", region.begin)?;
     attributes.set_item("length", region.len())?;
     attributes.set_item("reason", reason_object(py, region.reason.as_str())?)?;
-    if let cordwood::Reason::ChecksumMismatch { stored, computed } = region.reason {
+    if let cordwood::damage::Reason::ChecksumMismatch { stored, computed } = region.reason {
         attributes.set_item("stored_crc", stored)?;
         attributes.set_item("computed_crc", computed)?;
     }

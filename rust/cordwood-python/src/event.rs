@@ -1,6 +1,6 @@
 //! The classes `Record`, `SkippedRegion` and `Outcome`.
 
-use cordwood::{Finding, Findings};
+use cordwood::damage::{Finding, Findings};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -107,18 +107,18 @@ impl Record {
 pub(crate) struct SkippedRegion {
     offset: u64,
     end_offset: u64,
-    pub(crate) reason: cordwood::Reason,
+    pub(crate) reason: cordwood::damage::Reason,
     bit_flip: Option<BitFlip>,
 }
 
-impl From<cordwood::SkippedRegion> for SkippedRegion {
-    fn from(region: cordwood::SkippedRegion) -> Self {
-        cordwood::Finding::new(region).into()
+impl From<cordwood::damage::SkippedRegion> for SkippedRegion {
+    fn from(region: cordwood::damage::SkippedRegion) -> Self {
+        cordwood::damage::Finding::new(region).into()
     }
 }
 
-impl From<cordwood::Finding> for SkippedRegion {
-    fn from(finding: cordwood::Finding) -> Self {
+impl From<cordwood::damage::Finding> for SkippedRegion {
+    fn from(finding: cordwood::damage::Finding) -> Self {
         SkippedRegion {
             offset: finding.region.begin,
             end_offset: finding.region.end,
@@ -235,7 +235,7 @@ impl SkippedRegion {
     #[getter]
     fn stored_crc(&self) -> Option<u32> {
         match self.reason {
-            cordwood::Reason::ChecksumMismatch { stored, .. } => Some(stored),
+            cordwood::damage::Reason::ChecksumMismatch { stored, .. } => Some(stored),
             _ => None,
         }
     }
@@ -244,7 +244,7 @@ impl SkippedRegion {
     #[getter]
     fn computed_crc(&self) -> Option<u32> {
         match self.reason {
-            cordwood::Reason::ChecksumMismatch { computed, .. } => Some(computed),
+            cordwood::damage::Reason::ChecksumMismatch { computed, .. } => Some(computed),
             _ => None,
         }
     }
@@ -253,7 +253,7 @@ impl SkippedRegion {
     #[getter]
     fn stated_len(&self) -> Option<u16> {
         match self.reason {
-            cordwood::Reason::BadLength { len } => Some(len),
+            cordwood::damage::Reason::BadLength { len } => Some(len),
             _ => None,
         }
     }
@@ -264,10 +264,10 @@ impl SkippedRegion {
     #[getter]
     fn type_byte(&self) -> Option<u8> {
         match self.reason {
-            cordwood::Reason::UnknownKind { kind }
-            | cordwood::Reason::IgnoredKind { kind }
-            | cordwood::Reason::Metadata { kind }
-            | cordwood::Reason::BadMetadata { kind } => Some(kind),
+            cordwood::damage::Reason::UnknownKind { kind }
+            | cordwood::damage::Reason::IgnoredKind { kind }
+            | cordwood::damage::Reason::Metadata { kind }
+            | cordwood::damage::Reason::BadMetadata { kind } => Some(kind),
             _ => None,
         }
     }
@@ -382,7 +382,7 @@ impl Outcome {
 }
 
 /// The member of `cordwood.types.Severity`.
-pub(crate) fn severity_object(py: Python<'_>, severity: cordwood::Severity) -> PyResult<Bound<'_, PyAny>> {
+pub(crate) fn severity_object(py: Python<'_>, severity: cordwood::damage::Severity) -> PyResult<Bound<'_, PyAny>> {
     static SEVERITY: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     SEVERITY
         .import(py, "cordwood.types", "Severity")?
@@ -396,8 +396,8 @@ pub(crate) fn reason_object<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<
 }
 
 /// The reason with this name, and those of the details that it has.
-fn reason_with(name: &str, stored: u32, computed: u32, len: u16, kind: u8) -> PyResult<cordwood::Reason> {
-    use cordwood::Reason::*;
+fn reason_with(name: &str, stored: u32, computed: u32, len: u16, kind: u8) -> PyResult<cordwood::damage::Reason> {
+    use cordwood::damage::Reason::*;
     let reasons = [
         BadLength { len },
         ChecksumMismatch { stored, computed },
@@ -429,7 +429,7 @@ fn reason_with(name: &str, stored: u32, computed: u32, len: u16, kind: u8) -> Py
 }
 
 /// The reason with this name, for what knows no details of it.
-pub(crate) fn reason_named(name: &str) -> PyResult<cordwood::Reason> {
+pub(crate) fn reason_named(name: &str) -> PyResult<cordwood::damage::Reason> {
     reason_with(name, 0, 0, 0, 0)
 }
 
@@ -451,7 +451,7 @@ pub(crate) struct Listed {
 }
 
 impl Listed {
-    pub(crate) fn add(&mut self, region: cordwood::SkippedRegion) {
+    pub(crate) fn add(&mut self, region: cordwood::damage::SkippedRegion) {
         self.findings.add(Finding::new(region));
         self.changed();
     }

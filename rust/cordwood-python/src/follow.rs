@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cordwood::{FollowOptions, OnCorruption, Poll, Severity};
+use cordwood::damage::Severity;
+use cordwood::follow::Poll;
+use cordwood::{FollowOptions, OnCorruption};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
@@ -56,7 +58,7 @@ struct Open {
 enum Taken {
     Record(Record),
     Skipped {
-        region: cordwood::SkippedRegion,
+        region: cordwood::damage::SkippedRegion,
         is_told: bool,
     },
     /// Nothing; how long to wait.
@@ -211,7 +213,7 @@ impl Open {
         }
     }
 
-    fn skip(&mut self, region: cordwood::SkippedRegion) {
+    fn skip(&mut self, region: cordwood::damage::SkippedRegion) {
         self.skipped.add(region);
     }
 }
@@ -741,8 +743,8 @@ pub(crate) struct NotYet {
     file_len: u64,
 }
 
-impl From<cordwood::NotYet> for NotYet {
-    fn from(not_yet: cordwood::NotYet) -> Self {
+impl From<cordwood::follow::NotYet> for NotYet {
+    fn from(not_yet: cordwood::follow::NotYet) -> Self {
         NotYet {
             reason: not_yet.reason.as_str(),
             offset: not_yet.offset,

@@ -4,7 +4,10 @@ use std::io::{self, Read, SeekFrom};
 use std::path::PathBuf;
 use std::vec;
 
-use cordwood::{BLOCK_LEN, OnCorruption, ReadOptions, Reader, Severity, StreamSource, verbs};
+use cordwood::damage::Severity;
+use cordwood::format::BLOCK_LEN;
+use cordwood::read::StreamSource;
+use cordwood::{OnCorruption, ReadOptions, Reader, verbs};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
@@ -70,7 +73,7 @@ impl From<verbs::Fragment> for Fragment {
     }
 }
 
-fn name_and_severity(reason: cordwood::Reason) -> (&'static str, Severity) {
+fn name_and_severity(reason: cordwood::damage::Reason) -> (&'static str, Severity) {
     (reason.as_str(), reason.severity())
 }
 
@@ -413,10 +416,10 @@ impl Runs {
                 None => return Ok(None),
             },
         };
-        let reason = first.reason.map(cordwood::Reason::as_str);
+        let reason = first.reason.map(cordwood::damage::Reason::as_str);
         let (mut end, mut count) = (first.end_offset, 1);
         while let Some(next) = batches.next(py)? {
-            let next_reason = next.reason.map(cordwood::Reason::as_str);
+            let next_reason = next.reason.map(cordwood::damage::Reason::as_str);
             if (next.block, next.kind, next_reason) != (first.block, first.kind, reason) {
                 *met = Some(next);
                 break;

@@ -6,7 +6,9 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cordwood::{OnCorruption, ReadOptions, RecordSpan, Severity, Step};
+use cordwood::codec::{RecordSpan, Step};
+use cordwood::damage::Severity;
+use cordwood::{OnCorruption, ReadOptions};
 use pyo3::exceptions::{PyException, PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
@@ -83,7 +85,7 @@ impl Logged {
     const COUNT_MAX: u64 = 10;
 
     /// Counts a region of damage, and says whether it is to be told.
-    pub(crate) fn add(&mut self, region: cordwood::SkippedRegion) -> bool {
+    pub(crate) fn add(&mut self, region: cordwood::damage::SkippedRegion) -> bool {
         self.count += 1;
         let is_told = self.count <= Self::COUNT_MAX;
         if !is_told {
@@ -93,7 +95,7 @@ impl Logged {
     }
 
     /// Counts a region of which the logger is not told. `false`: it is to be told, and is not counted.
-    fn only_counts(&mut self, region: cordwood::SkippedRegion) -> bool {
+    fn only_counts(&mut self, region: cordwood::damage::SkippedRegion) -> bool {
         let is_damage = region.reason.severity() == Severity::Corruption;
         if is_damage && self.count < Self::COUNT_MAX {
             return false;
@@ -116,7 +118,7 @@ type Made = VecDeque<Record>;
 
 /// The same of a pack.
 struct Held {
-    pack: cordwood::RecordBatch,
+    pack: cordwood::read::RecordBatch,
     /// The number of the next one.
     index: usize,
 }
@@ -139,7 +141,7 @@ enum Next {
     Held(Held),
     /// At least one, and what came after them.
     Made(Made, Option<Box<Next>>),
-    Skipped(cordwood::SkippedRegion),
+    Skipped(cordwood::damage::SkippedRegion),
     Failed(cordwood::Error),
     /// A signal's handler has raised this.
     Raised(PyErr),
@@ -178,7 +180,7 @@ impl Open {
     }
 
     /// The same for a record batch that could not be handed out.
-    fn hold(&mut self, records: cordwood::RecordBatch) {
+    fn hold(&mut self, records: cordwood::read::RecordBatch) {
         if let Some(&offset) = records.record_offsets().first() {
             self.position = offset;
             self.met = Some(Next::Held(Held {
@@ -248,7 +250,12 @@ impl Open {
     }
 
     /// [`fill`](Self::fill) for `record_batches`, with what threads have read ahead where they can.
-    fn fill_for(&mut self, py: Python<'_>, pack: &mut cordwood::RecordBatch, batches: &RecordBatches) -> Option<Next> {
+    fn fill_for(
+        &mut self,
+        py: Python<'_>,
+        pack: &mut cordwood::read::RecordBatch,
+        batches: &RecordBatches,
+    ) -> Option<Next> {
         if batches.threads == NonZeroUsize::MIN {
             return self.fill(py, pack, batches.target_len);
         }
@@ -300,7 +307,7 @@ impl Open {
 
     /// Adds the next records to `pack`, with the interpreter released, until it holds `len_max` bytes or something else comes, which is
     /// returned if there is no record before it.
-    fn fill(&mut self, py: Python<'_>, pack: &mut cordwood::RecordBatch, len_max: usize) -> Option<Next> {
+    fn fill(&mut self, py: Python<'_>, pack: &mut cordwood::read::RecordBatch, len_max: usize) -> Option<Next> {
         let stopped_by = loop {
             match self.met.take() {
                 // What `batches` has left.
@@ -452,7 +459,7 @@ impl Open {
         }
     }
 
-    fn skip(&mut self, region: cordwood::SkippedRegion) {
+    fn skip(&mut self, region: cordwood::damage::SkippedRegion) {
         if region.reason.severity() != Severity::TornTail {
             self.position = region.end;
         }
@@ -1164,7 +1171,11 @@ pub(crate) fn on_corruption_of(name: &str) -> PyResult<OnCorruption> {
 }
 
 /// Tells the logger of damage.
-pub(crate) fn log_skipped(py: Python<'_>, region: cordwood::SkippedRegion, path: Option<&Path>) -> PyResult<()> {
+pub(crate) fn log_skipped(
+    py: Python<'_>,
+    region: cordwood::damage::SkippedRegion,
+    path: Option<&Path>,
+) -> PyResult<()> {
     static LOG_SKIPPED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     LOG_SKIPPED
         .import(py, "cordwood._log", "log_skipped")?

@@ -30,16 +30,16 @@ use crate::value::not_pickled;
 /// (b'onetwo', [0, 3, 6], [0, 10], b'two')
 #[pyclass(frozen, weakref, module = "cordwood")]
 pub(crate) struct RecordBatch {
-    records: cordwood::RecordBatch,
+    records: cordwood::read::RecordBatch,
     pool: Arc<Pool>,
 }
 
 impl RecordBatch {
-    pub(crate) fn new(records: cordwood::RecordBatch, pool: Arc<Pool>) -> Self {
+    pub(crate) fn new(records: cordwood::read::RecordBatch, pool: Arc<Pool>) -> Self {
         RecordBatch { records, pool }
     }
 
-    pub(crate) fn records(&self) -> &cordwood::RecordBatch {
+    pub(crate) fn records(&self) -> &cordwood::read::RecordBatch {
         &self.records
     }
 
@@ -150,7 +150,7 @@ impl RecordBatch {
 
 /// Memory of record batches that Python is done with. New memory costs more than what is read into it: the system zeroes each page of it first.
 pub(crate) struct Pool {
-    batches: Mutex<Vec<cordwood::RecordBatch>>,
+    batches: Mutex<Vec<cordwood::read::RecordBatch>>,
     count_max: usize,
 }
 
@@ -169,12 +169,12 @@ impl Pool {
         }
     }
 
-    pub(crate) fn take(&self) -> cordwood::RecordBatch {
+    pub(crate) fn take(&self) -> cordwood::read::RecordBatch {
         let batch = self.batches.lock().unwrap_or_else(PoisonError::into_inner).pop();
         batch.unwrap_or_default()
     }
 
-    fn put(&self, mut batch: cordwood::RecordBatch) {
+    fn put(&self, mut batch: cordwood::read::RecordBatch) {
         batch.clear();
         let mut batches = self.batches.lock().unwrap_or_else(PoisonError::into_inner);
         if batches.len() < self.count_max && batch.capacity() <= Self::CAPACITY_MAX {

@@ -4,7 +4,8 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use cordwood::{Dialect, FileReader, ReadOptions, StreamSource};
+use cordwood::read::{FileReader, StreamSource};
+use cordwood::{Dialect, ReadOptions};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyBlockingIOError, PyTypeError, PyValueError};
 use pyo3::intern;

@@ -12,7 +12,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use cordwood::{BLOCK_LEN, OnCorruption, ReadOptions, Severity, StreamSource, verbs};
+use cordwood::damage::Severity;
+use cordwood::format::BLOCK_LEN;
+use cordwood::read::StreamSource;
+use cordwood::{OnCorruption, ReadOptions, verbs};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -475,7 +478,7 @@ impl Report {
     ) -> PyResult<Self> {
         let skipped = skipped.unwrap_or_default();
         let mut lens = BTreeMap::new();
-        let mut add = |reason: cordwood::Reason, len: u64| {
+        let mut add = |reason: cordwood::damage::Reason, len: u64| {
             let (_, sum): &mut (_, u64) = lens.entry(reason.as_str()).or_insert((reason.severity(), 0));
             *sum = sum.saturating_add(len);
         };
@@ -953,8 +956,8 @@ pub(crate) struct BitFlip {
     part: &'static str,
 }
 
-impl From<cordwood::BitFlip> for BitFlip {
-    fn from(flip: cordwood::BitFlip) -> Self {
+impl From<cordwood::damage::BitFlip> for BitFlip {
+    fn from(flip: cordwood::damage::BitFlip) -> Self {
         BitFlip {
             offset: flip.offset,
             bit: flip.bit,

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::MutexGuard;
 use std::time::Duration;
 
-use cordwood::{
-    BLOCK_LEN, FlushPolicy, LogFile, LogFileOptions, LogFormat, LogStatus, OnTornTail, Process, SyncPolicy,
-};
+use cordwood::format::BLOCK_LEN;
+use cordwood::write::{LogStatus, OnTornTail, Process};
+use cordwood::{FlushPolicy, LogFile, LogFileOptions, LogFormat, SyncPolicy};
 use pyo3::exceptions::{PyResourceWarning, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -171,7 +171,7 @@ impl Object {
 pub(crate) struct Writer {
     sink: Sink,
     path: Option<PathBuf>,
-    discarded_tail: Option<cordwood::SkippedRegion>,
+    discarded_tail: Option<cordwood::damage::SkippedRegion>,
     format: LogFormat,
     /// The process that opened it.
     owner: u64,

@@ -8,7 +8,8 @@
 
 use std::time::Duration;
 
-use cordwood_log::{Error, FollowOptions, Follower, Poll};
+use cordwood_log::follow::Poll;
+use cordwood_log::{Error, FollowOptions, Follower};
 
 fn main() -> Result<(), Error> {
     let path = std::env::args().nth(1).unwrap_or_else(|| "orders.log".to_owned());

@@ -8,7 +8,8 @@
 
 use std::error::Error;
 
-use cordwood_log::{Decoder, ReadOptions, Step, Window};
+use cordwood_log::ReadOptions;
+use cordwood_log::codec::{Decoder, Step, Window};
 use tokio::fs::File;
 use tokio::io::AsyncReadExt;
 

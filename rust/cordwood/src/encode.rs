@@ -14,7 +14,7 @@ use crate::format::{BLOCK_LEN, FRAGMENT_LEN_MAX, HEADER_LEN, Header, Kind, block
 /// The bytes are those that LevelDB writes, or another engine: [`with_format`](Encoder::with_format). Source: LevelDB `db/log_writer.cc`.
 ///
 /// ```
-/// use cordwood_log::Encoder;
+/// use cordwood_log::codec::Encoder;
 /// let mut file = Vec::new();
 /// let mut encoder = Encoder::new(0);
 /// assert_eq!(encoder.encode(b"foo", &mut file), 0);
@@ -45,7 +45,8 @@ impl Encoder {
     /// * [`begin`](Encoder::begin) writes what a file begins with, [`finish`](Encoder::finish) what closes it.
     ///
     /// ```
-    /// use cordwood_log::{Dialect, Encoder, LogFormat};
+    /// use cordwood_log::{Dialect, LogFormat};
+    /// use cordwood_log::codec::Encoder;
     /// let mut file = Vec::new();
     /// let mut encoder = Encoder::with_format(0, LogFormat::new(Dialect::ROCKSDB).with_log_number(123))?;
     /// encoder.encode(b"foo", &mut file);
@@ -141,7 +142,8 @@ impl Encoder {
     /// the trailer.
     ///
     /// ```
-    /// use cordwood_log::{Dialect, Encoder, LogFormat};
+    /// use cordwood_log::{Dialect, LogFormat};
+    /// use cordwood_log::codec::Encoder;
     /// let mut file = Vec::new();
     /// let encoder = Encoder::with_format(0, LogFormat::new(Dialect::PEBBLE).with_log_number(1))?;
     /// let file_len = encoder.finish(&mut file);
@@ -166,7 +168,7 @@ impl Encoder {
     /// Appends the record's fragments to `out`, the trailer of the block before included, and returns the file offset of the
     /// record's first header.
     ///
-    /// In LevelDB's dialect `out` grows by [`encoded_len`](crate::encoded_len)`(self.offset(), record.len())` bytes.
+    /// In LevelDB's dialect `out` grows by [`encoded_len`](crate::format::encoded_len)`(self.offset(), record.len())` bytes.
     #[inline]
     pub fn encode(&mut self, record: &[u8], out: &mut Vec<u8>) -> u64 {
         if self.is_one_full(record) {

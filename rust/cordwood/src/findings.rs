@@ -27,7 +27,8 @@ impl Finding {
 /// A file can be made in which every second record is damaged. A list of all of it would take more memory than the file.
 ///
 /// ```
-/// use cordwood_log::{Event, Finding, Findings, ReadOptions, Reader, Severity};
+/// use cordwood_log::{Event, ReadOptions, Reader};
+/// use cordwood_log::damage::{Finding, Findings, Severity};
 /// let mut reader = Reader::from_slice(b"\xdd\x5f\xb3\x7a\x03\x00\x01foo torn", ReadOptions::default());
 /// let mut findings = Findings::default();
 /// while let Some(event) = reader.next_event()? {
@@ -108,7 +109,7 @@ impl Findings {
         lens.map(|(_, len)| len).sum()
     }
 
-    /// Bytes in all regions with this reason: the name that [`Reason::as_str`](crate::Reason::as_str) gives.
+    /// Bytes in all regions with this reason: the name that [`Reason::as_str`](crate::damage::Reason::as_str) gives.
     pub fn len_by(&self, reason: &str) -> u64 {
         self.lens.get(reason).map_or(0, |(_, len)| *len)
     }

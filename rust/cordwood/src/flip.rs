@@ -59,7 +59,8 @@ pub struct BitFlip {
 /// It takes time linear in the length of the fragment, about 0.02 ms for the longest.
 ///
 /// ```
-/// use cordwood_log::{Dialect, FragmentPart, locate_bit_flip};
+/// use cordwood_log::Dialect;
+/// use cordwood_log::damage::{FragmentPart, locate_bit_flip};
 /// let mut fragment = *b"\xdd\x5f\xb3\x7a\x03\x00\x01foo";
 /// fragment[9] ^= 0x20;
 /// let flip = locate_bit_flip(&fragment, 0, Dialect::LEVELDB).unwrap();

@@ -10,6 +10,8 @@
 //!
 //! Source: LevelDB `doc/log_format.md` and `db/log_format.h`.
 
+pub use crate::dialect::FragmentKind;
+
 /// Bytes in a block. Blocks are counted from file offset 0.
 pub const BLOCK_LEN: usize = 32_768;
 
@@ -26,12 +28,12 @@ pub const TRAILER_LEN_MAX: usize = HEADER_LEN - 1;
 /// What place a fragment has in its record: the type byte of its header.
 ///
 /// Only these four are kinds. A wire byte that is none of them stays a number
-/// ([`Reason::UnknownKind`](crate::Reason::UnknownKind)), so no byte of a file can be taken for an internal
+/// ([`Reason::UnknownKind`](crate::damage::Reason::UnknownKind)), so no byte of a file can be taken for an internal
 /// state: LevelDB encodes "end of file" and "bad record" as types 5 and 6, and a file that holds a valid type 5
 /// ends there for it.
 ///
 /// ```
-/// use cordwood_log::Kind;
+/// use cordwood_log::format::Kind;
 /// assert_eq!(Kind::from_wire(1), Some(Kind::Full));
 /// assert_eq!(Kind::from_wire(5), None);
 /// assert_eq!(Kind::Last as u8, 4);
@@ -75,14 +77,14 @@ impl Kind {
 /// A fragment's header as it stands in the file; nothing about it has been checked.
 ///
 /// ```
-/// use cordwood_log::Header;
+/// use cordwood_log::format::Header;
 /// let header = Header::decode(b"\xdd\x5f\xb3\x7a\x03\x00\x01");
 /// assert_eq!((header.len, header.kind), (3, 1));
 /// assert_eq!(&header.encode(), b"\xdd\x5f\xb3\x7a\x03\x00\x01");
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
-    /// The masked CRC-32C of the type byte and the payload. See [`mask`](crate::mask).
+    /// The masked CRC-32C of the type byte and the payload. See [`mask`](crate::crc32c::mask).
     pub masked_crc: u32,
     /// Bytes of payload that follow the header.
     pub len: u16,
@@ -137,7 +139,7 @@ pub const fn trailer_len(offset: u64) -> usize {
 /// Saturates at `u64::MAX`.
 ///
 /// ```
-/// use cordwood_log::encoded_len;
+/// use cordwood_log::format::encoded_len;
 /// assert_eq!(encoded_len(0, 3), 7 + 3);
 /// // Seven bytes left: an empty FIRST fills the block, all data follows in the next.
 /// assert_eq!(encoded_len(32_761, 3), 7 + 7 + 3);

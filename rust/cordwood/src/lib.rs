@@ -25,7 +25,7 @@
 //!
 //! # Damage
 //!
-//! A reader returns *events*: records, and the [`SkippedRegion`]s between them, each with the bytes it spans and the reason.
+//! A reader returns *events*: records, and the [`SkippedRegion`](damage::SkippedRegion)s between them, each with the bytes it spans and the reason.
 //! No byte of a file goes unaccounted for. [`OnCorruption`] says whether damage is an error (the default), is skipped (LevelDB's
 //! behaviour), is taken for the end, or is skipped with as little as possible of its block. A torn tail, the incomplete end that a crash
 //! leaves, is not damage: it ends the file, and [`Reader::end`] says so.
@@ -34,11 +34,17 @@
 //!
 //! # Layers
 //!
-//! [`Decoder`] does no I/O: it takes a [`Window`] of the file and says what stands there, or that it needs more. [`Reader`] is the
-//! loop around it over a slice, any [`std::io::Read`] or a file; [`Follower`] is the one over a file that is still being written.
-//! [`Encoder`] and [`Writer`] are the same on the way out; [`LogFile`] is the writer of a file on disk, for whoever cannot afford to lose a
-//! record. [`verbs`] are what is done with a whole log: check it, save what can be read of it, count what is in it, take it apart. What the
-//! engines keep in the records is decoded by the crate `cordwood-payload`.
+//! [`Decoder`](codec::Decoder) does no I/O: it takes a [`Window`](codec::Window) of the file and
+//! says what is there, or that it needs more. [`Reader`] is the loop around it over a slice, any
+//! [`std::io::Read`] or a file; [`Follower`] is the one over a file that is still being written.
+//! [`Encoder`](codec::Encoder) and [`Writer`] are the same on the way out; [`LogFile`] is the
+//! writer of a file on disk, for programs that cannot afford to lose a record. [`verbs`] are what
+//! is done with a whole log: check it, save what can be read of it, count what is in it, take it
+//! apart, detect its dialect. What the engines keep in the records is decoded by the crate
+//! `cordwood-payload`.
+//!
+//! The root has what most programs name. The modules have the rest: [`codec`], [`crc32c`],
+//! [`damage`], [`follow`], [`mod@format`], [`read`], [`verbs`], [`mod@write`].
 //!
 //! # What is hidden
 //!
@@ -46,7 +52,7 @@
 //! holding its interpreter (`Reader::step_buffered`, `fill`, `data` and their like), and those by
 //! which tests put a disk of their own under a [`LogFile`] (`Storage`, `create_in`). They are no
 //! part of the interface, and may change in any release: to wait for bytes in your own way, use a
-//! [`Decoder`].
+//! [`Decoder`](codec::Decoder).
 
 // The README's example runs as a test of the documentation.
 #[cfg(doctest)]
@@ -63,7 +69,7 @@ mod encode;
 mod error;
 mod findings;
 mod flip;
-mod format;
+pub mod format;
 mod fragment;
 mod inflate;
 mod log_info;
@@ -80,24 +86,49 @@ pub mod fuzzing {
     pub use crate::checksum::kernels;
 }
 
-pub use checksum::{combine, crc32c, crc32c_kernel, extend, mask, unmask};
-pub use decode::{Decoder, End, OnCorruption, RECORD_LEN_MAX, ReadOptions, RecordSpan, Refused, Step, Window};
-pub use dialect::{
-    Compression, DETECT_LEN, Dialect, Foreign, FragmentKind, LogFormat, Unsupported, detect, detect_named,
-};
-pub use encode::Encoder;
-pub use error::{Error, Reason, Severity, SkippedRegion};
-pub use findings::{Finding, Findings};
-pub use flip::{BitFlip, FragmentPart, locate_bit_flip};
-pub use format::{
-    BLOCK_LEN, FRAGMENT_LEN_MAX, HEADER_LEN, Header, Kind, TRAILER_LEN_MAX, block_begin, block_left, encoded_len,
-    trailer_len,
-};
-pub use log_info::{LogInfo, Predecessor};
-pub use reader::{
-    Event, FileReader, OwnedRecord, Reader, Record, RecordBatch, Records, SeekSource, SliceSource, Source, StreamSource,
-};
-pub use reader::{FollowOptions, Follower, NotYet, Poll, WaitReason};
-#[doc(hidden)]
-pub use writer::{FileId, Process, Storage};
-pub use writer::{FlushPolicy, LogFile, LogFileOptions, LogStatus, OnTornTail, SyncPolicy, Writer};
+pub use decode::{End, OnCorruption, ReadOptions};
+pub use dialect::{Compression, Dialect, LogFormat, Unsupported};
+pub use error::Error;
+pub use reader::{Event, FollowOptions, Follower, Reader, Record};
+pub use writer::{FlushPolicy, LogFile, LogFileOptions, SyncPolicy, Writer};
+
+/// Without I/O: the [`Decoder`](codec::Decoder), which finds the records in the bytes of a file,
+/// and the [`Encoder`](codec::Encoder), which makes the bytes of a record.
+pub mod codec {
+    pub use crate::decode::{Decoder, RECORD_LEN_MAX, RecordSpan, Refused, Step, Window};
+    pub use crate::encode::Encoder;
+}
+
+/// The checksum of fragments: CRC-32C, and the mask that LevelDB puts over it.
+pub mod crc32c {
+    pub use crate::checksum::crc32c_kernel as kernel;
+    pub use crate::checksum::{combine, crc32c, extend, mask, unmask};
+}
+
+/// What a reader does not return, and why: [`SkippedRegion`](damage::SkippedRegion)s, reasons, and
+/// the bit that was flipped.
+pub mod damage {
+    pub use crate::error::{Reason, Severity, SkippedRegion};
+    pub use crate::findings::{Finding, Findings};
+    pub use crate::flip::{BitFlip, FragmentPart, locate_bit_flip};
+}
+
+/// What a [`Follower`] answers.
+pub mod follow {
+    pub use crate::reader::{NotYet, Poll, WaitReason};
+}
+
+/// What a [`Reader`] reads, and what it gives besides [`Record`]s.
+pub mod read {
+    pub use crate::log_info::{LogInfo, Predecessor};
+    pub use crate::reader::{
+        FileReader, OwnedRecord, RecordBatch, Records, SeekSource, SliceSource, Source, StreamSource,
+    };
+}
+
+/// What [`LogFile`] and its options name.
+pub mod write {
+    #[doc(hidden)]
+    pub use crate::writer::{FileId, Process, Storage};
+    pub use crate::writer::{LogStatus, OnTornTail};
+}

@@ -253,7 +253,7 @@ mod tests {
             blocks.push([0x3f, kind].repeat(BLOCK_LEN / 2));
         }
         let mut after_a_record = Vec::new();
-        crate::Encoder::new(0).encode(b"valid", &mut after_a_record);
+        crate::codec::Encoder::new(0).encode(b"valid", &mut after_a_record);
         after_a_record.extend([1, 0x3f].repeat(BLOCK_LEN / 2));
         after_a_record.truncate(BLOCK_LEN - 1);
         blocks.push(after_a_record);
@@ -291,11 +291,11 @@ mod tests {
             }
             let file = block.repeat(3);
             assert_bounded("detect", file.len(), &|| {
-                let _ = crate::detect(&file);
+                let _ = crate::verbs::detect(&file);
             });
             let path = dir.path().join("log");
             std::fs::write(&path, &file).unwrap();
-            for on_torn_tail in [crate::OnTornTail::Refuse, crate::OnTornTail::PadToBlock] {
+            for on_torn_tail in [crate::write::OnTornTail::Refuse, crate::write::OnTornTail::PadToBlock] {
                 let options = crate::LogFileOptions::default().with_on_torn_tail(on_torn_tail);
                 assert_bounded("append_to", file.len(), &|| {
                     let _ = crate::LogFile::append_to(&path, options.clone());

@@ -7,9 +7,11 @@ mod double;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use cordwood_log::codec::Encoder;
+use cordwood_log::format::BLOCK_LEN;
+use cordwood_log::write::{FileId, OnTornTail, Process};
 use cordwood_log::{
-    BLOCK_LEN, Compression, Dialect, Encoder, Error, FileId, FlushPolicy, LogFile, LogFileOptions, LogFormat,
-    OnCorruption, OnTornTail, Process, ReadOptions, Reader,
+    Compression, Dialect, Error, FlushPolicy, LogFile, LogFileOptions, LogFormat, OnCorruption, ReadOptions, Reader,
 };
 use double::{Double, EIO, Fault, Op};
 

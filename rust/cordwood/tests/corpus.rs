@@ -7,7 +7,9 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use common::{Found, read_all};
-use cordwood_log::{DETECT_LEN, Dialect, End, LogFormat, OnCorruption, ReadOptions, Reader, Severity, detect};
+use cordwood_log::damage::Severity;
+use cordwood_log::verbs::{DETECT_LEN, detect};
+use cordwood_log::{Dialect, End, LogFormat, OnCorruption, ReadOptions, Reader};
 
 /// What is known of a file.
 struct File {

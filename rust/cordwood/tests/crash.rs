@@ -10,10 +10,10 @@ mod double;
 use std::collections::HashSet;
 
 use common::{Found, read_all};
-use cordwood_log::{
-    BLOCK_LEN, End, Error, FlushPolicy, LogFile, LogFileOptions, OnCorruption, OnTornTail, ReadOptions, Reader, Reason,
-    SyncPolicy,
-};
+use cordwood_log::damage::Reason;
+use cordwood_log::format::BLOCK_LEN;
+use cordwood_log::write::OnTornTail;
+use cordwood_log::{End, Error, FlushPolicy, LogFile, LogFileOptions, OnCorruption, ReadOptions, Reader, SyncPolicy};
 use double::{Double, ENOSPC, Fault, Op, apply};
 
 const SECTOR_LEN: usize = 512;
@@ -104,10 +104,10 @@ impl Session {
         let before = self.log.offset();
         let appended = append(&self.log, &data);
         let offset = *appended.as_ref().unwrap_or(&before);
-        let offset = offset.max(before + cordwood_log::trailer_len(before) as u64);
+        let offset = offset.max(before + cordwood_log::format::trailer_len(before) as u64);
         let record = Record {
             offset,
-            end_offset: before + cordwood_log::encoded_len(before, data.len() as u64),
+            end_offset: before + cordwood_log::format::encoded_len(before, data.len() as u64),
             data,
         };
         self.history.attempted.insert(record.clone());
@@ -486,14 +486,14 @@ fn torn_logs() -> Vec<(&'static str, Vec<u8>)> {
 }
 
 struct Encoded {
-    encoder: cordwood_log::Encoder,
+    encoder: cordwood_log::codec::Encoder,
     bytes: Vec<u8>,
 }
 
 impl Encoded {
     fn new(bytes: &[u8]) -> Self {
         Encoded {
-            encoder: cordwood_log::Encoder::new(bytes.len() as u64),
+            encoder: cordwood_log::codec::Encoder::new(bytes.len() as u64),
             bytes: bytes.to_vec(),
         }
     }

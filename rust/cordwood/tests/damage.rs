@@ -4,10 +4,10 @@ use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::thread;
 
-use cordwood_log::{
-    BLOCK_LEN, BitFlip, Dialect, Encoder, End, Error, Event, FRAGMENT_LEN_MAX, FragmentPart, HEADER_LEN, Header,
-    OnCorruption, ReadOptions, Reader, Reason, Severity, SkippedRegion, TRAILER_LEN_MAX, Writer, verbs,
-};
+use cordwood_log::codec::Encoder;
+use cordwood_log::damage::{BitFlip, FragmentPart, Reason, Severity, SkippedRegion};
+use cordwood_log::format::{BLOCK_LEN, FRAGMENT_LEN_MAX, HEADER_LEN, Header, TRAILER_LEN_MAX};
+use cordwood_log::{Dialect, End, Error, Event, OnCorruption, ReadOptions, Reader, Writer, verbs};
 
 const POLICIES: [OnCorruption; 4] = [
     OnCorruption::Fail,
@@ -295,7 +295,7 @@ fn check_flip(log: &Log, bytes: &[u8], offset: usize, bit: u8) {
         6 => FragmentPart::Kind,
         _ => FragmentPart::Payload,
     };
-    let found = cordwood_log::locate_bit_flip(rest, at as u64, Dialect::LEVELDB);
+    let found = cordwood_log::damage::locate_bit_flip(rest, at as u64, Dialect::LEVELDB);
     let found = found.map(|BitFlip { offset, bit, part, .. }| (offset, bit, part));
     assert_eq!(found, Some((offset as u64, bit, part)));
 }
@@ -396,7 +396,7 @@ fn verify_tells_of_each_flip_whatever_the_number_of_threads() -> Result<(), Box<
             let found: Vec<u64> = flips.iter().map(|flip| flip.offset).collect();
             // The policy `stop` ends at the record that the damage interrupts, which began in a block before.
             let stops_before =
-                matches!(end, End::Stopped { offset: at } if at < cordwood_log::block_begin(offset as u64));
+                matches!(end, End::Stopped { offset: at } if at < cordwood_log::format::block_begin(offset as u64));
             assert_eq!(found, if stops_before { vec![] } else { vec![offset as u64] });
             assert!(!one.is_ok());
         }
@@ -453,7 +453,7 @@ fn stat_counts_a_trailer_behind_a_torn_record() -> Result<(), Box<dyn std::error
     let mut writer = Writer::new(Vec::new());
     writer.append(&[0; BLOCK_LEN - 7 - 8])?;
     let mut bytes = writer.into_inner()?;
-    bytes.extend(cordwood_log::mask(cordwood_log::crc32c(&[2])).to_le_bytes());
+    bytes.extend(cordwood_log::crc32c::mask(cordwood_log::crc32c::crc32c(&[2])).to_le_bytes());
     bytes.extend([0, 0, 2, 0]);
     let stat = verbs::stat(&mut Reader::from_slice(&bytes, ReadOptions::default()))?;
     assert_eq!((stat.record_count, stat.skipped_len, stat.trailer_len), (1, 7, 1));

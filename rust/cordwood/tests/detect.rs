@@ -4,7 +4,8 @@
 #[allow(dead_code, reason = "not every test file needs all of it")]
 mod wire;
 
-use cordwood_log::{Compression, DETECT_LEN, Dialect, Error, Foreign, LogFormat, ReadOptions, Reader, detect};
+use cordwood_log::verbs::{DETECT_LEN, Foreign, detect};
+use cordwood_log::{Compression, Dialect, Error, LogFormat, ReadOptions, Reader};
 use wire::Wire;
 
 /// The beginnings of files, from the specifications of their formats or made by their programs.
@@ -218,7 +219,7 @@ fn a_range_of_a_recycled_log() -> Result<(), Box<dyn std::error::Error>> {
         assert_eq!(read()?, None, "stale records");
     }
     // A source that begins later cannot be asked for what is before it.
-    let source = cordwood_log::StreamSource::new(&file[4 * 32_768..], 4 * 32_768);
+    let source = cordwood_log::read::StreamSource::new(&file[4 * 32_768..], 4 * 32_768);
     assert!(matches!(
         Reader::with_source(source, options).next_record(),
         Err(Error::Corruption { .. })
@@ -268,7 +269,7 @@ fn vectors() -> Vec<Vec<u8>> {
                 continue;
             }
             let mut file = Vec::new();
-            let mut encoder = cordwood_log::Encoder::with_format(0, dialect).unwrap();
+            let mut encoder = cordwood_log::codec::Encoder::with_format(0, dialect).unwrap();
             encoder.encode(&record(len), &mut file);
             files.push(file);
         }

@@ -5,7 +5,8 @@
 #[allow(dead_code, reason = "not every test file needs all of it")]
 mod wire;
 
-use cordwood_log::{Dialect, End, Error, Event, LogFormat, OnCorruption, ReadOptions, Reader, Severity, SkippedRegion};
+use cordwood_log::damage::{Severity, SkippedRegion};
+use cordwood_log::{Dialect, End, Error, Event, LogFormat, OnCorruption, ReadOptions, Reader};
 use wire::Wire;
 
 const BLOCK: usize = 32_768;

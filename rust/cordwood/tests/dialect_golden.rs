@@ -4,7 +4,9 @@
 #[allow(dead_code, reason = "not every test file needs all of it")]
 mod wire;
 
-use cordwood_log::{Compression, Dialect, Encoder, End, Event, LogFormat, ReadOptions, Reader, detect};
+use cordwood_log::codec::Encoder;
+use cordwood_log::verbs::detect;
+use cordwood_log::{Compression, Dialect, End, Event, LogFormat, ReadOptions, Reader};
 use wire::Wire;
 
 /// File offsets and the reason.

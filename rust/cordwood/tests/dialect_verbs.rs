@@ -2,7 +2,9 @@
 
 use std::num::NonZeroUsize;
 
-use cordwood_log::{Compression, Dialect, Encoder, LogFormat, OnCorruption, ReadOptions, Reader, SliceSource, verbs};
+use cordwood_log::codec::Encoder;
+use cordwood_log::read::SliceSource;
+use cordwood_log::{Compression, Dialect, LogFormat, OnCorruption, ReadOptions, Reader, verbs};
 
 const DIALECTS: [LogFormat; 7] = [
     LogFormat::new(Dialect::LEVELDB),
@@ -178,7 +180,7 @@ fn salvage_keeps_what_the_engine_wrote_for_itself() -> Result<(), Box<dyn std::e
     let len = long.len() - 7;
     long[..7].copy_from_slice(b"\0\0\0\0\0\0\x01");
     long[4..6].copy_from_slice(&(len as u16).to_le_bytes());
-    let crc = cordwood_log::mask(cordwood_log::crc32c(&long[6..]));
+    let crc = cordwood_log::crc32c::mask(cordwood_log::crc32c::crc32c(&long[6..]));
     long[..4].copy_from_slice(&crc.to_le_bytes());
     let file = [
         timestamps.as_slice(),
@@ -267,9 +269,13 @@ fn salvages_to_one_destination_leave_one_log() -> Result<(), Box<dyn std::error:
 mod budget {
     use std::path::Path;
 
+    use cordwood_log::codec::{Encoder, RECORD_LEN_MAX};
+    use cordwood_log::crc32c::{crc32c, mask};
+    use cordwood_log::follow::Poll;
+    use cordwood_log::format::Header;
+    use cordwood_log::read::SliceSource;
     use cordwood_log::{
-        Compression, Dialect, Encoder, Error, FollowOptions, Follower, Header, LogFormat, OnCorruption, Poll,
-        RECORD_LEN_MAX, ReadOptions, Reader, SliceSource, crc32c, mask, verbs,
+        Compression, Dialect, Error, FollowOptions, Follower, LogFormat, OnCorruption, ReadOptions, Reader, verbs,
     };
 
     const MIB: u64 = 1 << 20;

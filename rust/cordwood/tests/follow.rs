@@ -12,9 +12,12 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use cordwood_log::codec::Encoder;
+use cordwood_log::damage::{Reason, SkippedRegion};
+use cordwood_log::follow::{NotYet, Poll, WaitReason};
+use cordwood_log::format::BLOCK_LEN;
 use cordwood_log::{
-    BLOCK_LEN, Dialect, Encoder, End, Error, Event, FollowOptions, Follower, LogFormat, NotYet, OnCorruption, Poll,
-    ReadOptions, Reader, Reason, SkippedRegion, WaitReason, Writer,
+    Dialect, End, Error, Event, FollowOptions, Follower, LogFormat, OnCorruption, ReadOptions, Reader, Writer,
 };
 use tempfile::TempDir;
 use wire::Wire;
@@ -122,7 +125,7 @@ impl fmt::Debug for Told {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             // A failure must be short enough to be read.
-            Told::Record(begin, end, data) => write!(f, "[{begin}, {end}) {:08x}", cordwood_log::crc32c(data)),
+            Told::Record(begin, end, data) => write!(f, "[{begin}, {end}) {:08x}", cordwood_log::crc32c::crc32c(data)),
             Told::Skipped(region) => write!(f, "{region:?}"),
         }
     }

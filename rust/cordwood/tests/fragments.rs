@@ -1,10 +1,10 @@
 //! `verbs::fragments`: its entries tile any file, and say what a reader says of it.
 
+use cordwood_log::damage::{Severity, SkippedRegion};
+use cordwood_log::format::BLOCK_LEN;
+use cordwood_log::read::StreamSource;
 use cordwood_log::verbs::{self, Fragment};
-use cordwood_log::{
-    BLOCK_LEN, Dialect, Event, LogFormat, OnCorruption, ReadOptions, Reader, Severity, SkippedRegion, StreamSource,
-    Writer,
-};
+use cordwood_log::{Dialect, Event, LogFormat, OnCorruption, ReadOptions, Reader, Writer};
 use proptest::prelude::*;
 
 fn options(policy: OnCorruption, dialect: LogFormat) -> ReadOptions {

@@ -2,7 +2,10 @@
 //!
 //! The example is that of LevelDB's `doc/log_format.md`; its bytes were made by an independent script and agree with the engines.
 
-use cordwood_log::{Encoder, HEADER_LEN, Header, ReadOptions, Reader, Writer, crc32c, encoded_len, mask, unmask};
+use cordwood_log::codec::Encoder;
+use cordwood_log::crc32c::{crc32c, mask, unmask};
+use cordwood_log::format::{HEADER_LEN, Header, encoded_len};
+use cordwood_log::{ReadOptions, Reader, Writer};
 use sha2::{Digest, Sha256};
 
 /// The bytes of `records` in a file that is `begin` bytes long before, and where each of them begins.

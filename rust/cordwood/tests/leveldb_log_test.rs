@@ -9,9 +9,10 @@ mod common;
 use std::io::{self, Read};
 
 use common::{Found, checksum, fragment, read_all};
-use cordwood_log::{
-    BLOCK_LEN, Encoder, End, Error, HEADER_LEN, Header, OnCorruption, ReadOptions, Reader, Reason, SkippedRegion,
-};
+use cordwood_log::codec::Encoder;
+use cordwood_log::damage::{Reason, SkippedRegion};
+use cordwood_log::format::{BLOCK_LEN, HEADER_LEN, Header};
+use cordwood_log::{End, Error, OnCorruption, ReadOptions, Reader};
 
 const B: u64 = BLOCK_LEN as u64;
 const FULL: u8 = 1;

@@ -10,9 +10,11 @@ use std::sync::{Arc, Barrier, Mutex};
 use std::time::Duration;
 
 use common::{Found, read_all};
+use cordwood_log::codec::{Decoder, Encoder, RECORD_LEN_MAX};
+use cordwood_log::write::{OnTornTail, Process};
 use cordwood_log::{
-    Compression, Decoder, Dialect, Encoder, Error, FlushPolicy, FollowOptions, Follower, LogFile, LogFileOptions,
-    LogFormat, OnCorruption, OnTornTail, Process, RECORD_LEN_MAX, ReadOptions, Reader, SyncPolicy, Unsupported, Writer,
+    Compression, Dialect, Error, FlushPolicy, FollowOptions, Follower, LogFile, LogFileOptions, LogFormat,
+    OnCorruption, ReadOptions, Reader, SyncPolicy, Unsupported, Writer,
 };
 use double::{Double, EINTR, EIO, ENOSPC, Fault, Op};
 

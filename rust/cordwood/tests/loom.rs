@@ -6,7 +6,8 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
-use cordwood_log::{Error, FlushPolicy, LogFile, LogFileOptions, Storage};
+use cordwood_log::write::Storage;
+use cordwood_log::{Error, FlushPolicy, LogFile, LogFileOptions};
 
 /// A file that knows how long it is, and how much of that is on the disk.
 #[derive(Debug, Default)]

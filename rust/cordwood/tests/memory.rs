@@ -5,9 +5,9 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::num::NonZeroUsize;
 
-use cordwood_log::{
-    BLOCK_LEN, FRAGMENT_LEN_MAX, Header, Kind, LogFile, LogFileOptions, ReadOptions, Reader, crc32c, mask, verbs,
-};
+use cordwood_log::crc32c::{crc32c, mask};
+use cordwood_log::format::{BLOCK_LEN, FRAGMENT_LEN_MAX, Header, Kind};
+use cordwood_log::{LogFile, LogFileOptions, ReadOptions, Reader, verbs};
 
 const MIB: u64 = 1 << 20;
 

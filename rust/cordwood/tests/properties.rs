@@ -5,10 +5,11 @@ mod common;
 use std::io::{self, ErrorKind, Read, Write};
 
 use common::{Found, checksum, fragment, read_all};
-use cordwood_log::{
-    BLOCK_LEN, Decoder, Dialect, Encoder, End, Error, HEADER_LEN, Header, OnCorruption, ReadOptions, Reader, Reason,
-    Severity, Source, Step, StreamSource, TRAILER_LEN_MAX, Window, Writer, block_left, trailer_len,
-};
+use cordwood_log::codec::{Decoder, Encoder, Step, Window};
+use cordwood_log::damage::{Reason, Severity};
+use cordwood_log::format::{BLOCK_LEN, HEADER_LEN, Header, TRAILER_LEN_MAX, block_left, trailer_len};
+use cordwood_log::read::{Source, StreamSource};
+use cordwood_log::{Dialect, End, Error, OnCorruption, ReadOptions, Reader, Writer};
 use proptest::prelude::*;
 use proptest::sample::Index;
 

@@ -8,9 +8,13 @@ mod wire;
 use std::time::Duration;
 
 use common::{Found, fragment, read_all};
+use cordwood_log::codec::{Decoder, Encoder, Step, Window};
+use cordwood_log::damage::{Severity, locate_bit_flip};
+use cordwood_log::follow::{NotYet, Poll, WaitReason};
+use cordwood_log::read::SeekSource;
+use cordwood_log::verbs::{self, detect, detect_named};
 use cordwood_log::{
-    Compression, Decoder, Dialect, Encoder, Error, FollowOptions, Follower, LogFormat, NotYet, OnCorruption, Poll,
-    ReadOptions, Reader, SeekSource, Severity, Step, WaitReason, Window, detect, detect_named, locate_bit_flip, verbs,
+    Compression, Dialect, Error, FollowOptions, Follower, LogFormat, OnCorruption, ReadOptions, Reader,
 };
 use wire::Wire;
 
@@ -647,7 +651,7 @@ fn a_range_takes_the_number_of_the_file() -> Result<(), cordwood_log::Error> {
 #[cfg(feature = "zstd")]
 mod compressed {
     use super::*;
-    use cordwood_log::Encoder;
+    use cordwood_log::codec::Encoder;
 
     fn log(number: Option<u32>, records: &[Vec<u8>]) -> Vec<u8> {
         let mut format = LogFormat::new(Dialect::ROCKSDB).with_compression(Compression::Zstd);

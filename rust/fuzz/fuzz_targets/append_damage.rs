@@ -7,7 +7,8 @@ use std::fs;
 use std::path::Path;
 
 use arbitrary::Arbitrary;
-use cordwood::{Dialect, Error, LogFile, LogFileOptions, OnCorruption, ReadOptions, Reason, Severity};
+use cordwood::damage::{Reason, Severity};
+use cordwood::{Dialect, Error, LogFile, LogFileOptions, OnCorruption, ReadOptions};
 use cordwood_fuzz::file::Script;
 use cordwood_fuzz::model::{self, Event, encode, left_in_block};
 use cordwood_fuzz::read;
@@ -86,7 +87,10 @@ impl Seen {
             Error::Corruption { region, .. } => {
                 // Where nothing says that this is a log, nothing is written to it.
                 let is_no_log = !self.has_record;
-                assert!(is_no_log || !matches!(choice, Choice::PadToBlock), "{choice:?}: {error}");
+                assert!(
+                    is_no_log || !matches!(choice, Choice::PadToBlock),
+                    "{choice:?}: {error}"
+                );
                 // An incomplete record that another length in its header would complete is damage, too.
                 let flipped = self.tail.filter(|_| self.first_damage.is_none());
                 assert_eq!(Some(region.begin), self.first_damage.or(flipped));

@@ -5,10 +5,10 @@
 use std::num::NonZeroUsize;
 
 use arbitrary::Arbitrary;
-use cordwood::{
-    Compression, Dialect, End, Error, LogFormat, OnCorruption, ReadOptions, Reader, Reason, Severity, Source,
-    StreamSource, detect, verbs,
-};
+use cordwood::damage::{Reason, Severity};
+use cordwood::read::{Source, StreamSource};
+use cordwood::verbs::{self, detect};
+use cordwood::{Compression, Dialect, End, Error, LogFormat, OnCorruption, ReadOptions, Reader};
 use cordwood_fuzz::log::{Log, Script};
 use cordwood_fuzz::model::Event;
 use cordwood_fuzz::options::Options;

@@ -9,7 +9,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use arbitrary::Arbitrary;
-use cordwood::{Dialect, Error, FollowOptions, Follower, OnCorruption, Poll, ReadOptions, WaitReason};
+use cordwood::follow::{Poll, WaitReason};
+use cordwood::{Dialect, Error, FollowOptions, Follower, OnCorruption, ReadOptions};
 use cordwood_fuzz::log::Script;
 use cordwood_fuzz::read;
 use cordwood_fuzz::steps::Steps;

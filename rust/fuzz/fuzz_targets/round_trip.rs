@@ -3,7 +3,9 @@
 #![no_main]
 
 use arbitrary::{Arbitrary, Unstructured};
-use cordwood::{Decoder, Dialect, Encoder, End, ReadOptions, Step, Window, Writer, encoded_len};
+use cordwood::codec::{Decoder, Encoder, Step, Window};
+use cordwood::format::encoded_len;
+use cordwood::{Dialect, End, ReadOptions, Writer};
 use cordwood_fuzz::file::{Payload, several};
 use cordwood_fuzz::model::{Event, encode, fragment};
 use cordwood_fuzz::read;

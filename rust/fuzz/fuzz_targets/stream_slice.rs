@@ -3,10 +3,11 @@
 #![no_main]
 
 use arbitrary::Arbitrary;
-use cordwood::{
-    Decoder, End, Error, ReadOptions, Reader, Reason, RecordBatch, Severity, Source, Step, StreamSource, Window,
-    block_begin,
-};
+use cordwood::codec::{Decoder, Step, Window};
+use cordwood::damage::{Reason, Severity};
+use cordwood::format::block_begin;
+use cordwood::read::{RecordBatch, Source, StreamSource};
+use cordwood::{End, Error, ReadOptions, Reader};
 use cordwood_fuzz::file::Script;
 use cordwood_fuzz::model::Event;
 use cordwood_fuzz::options::Options;

@@ -1,7 +1,8 @@
 //! Logs of every dialect from a fuzzer's bytes: what a writer leaves, with an older log after it, and damage.
 
 use arbitrary::{Arbitrary, Result, Unstructured};
-use cordwood::{Compression, Dialect, Encoder, LogFormat};
+use cordwood::codec::Encoder;
+use cordwood::{Compression, Dialect, LogFormat};
 use crc32c::{crc32c, crc32c_append};
 
 use crate::file::{Damage, Few, File, Payload, several};

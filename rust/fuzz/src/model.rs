@@ -5,7 +5,8 @@
 
 use std::ops::Range;
 
-use cordwood::{End, OnCorruption, ReadOptions, Reason, Severity};
+use cordwood::damage::{Reason, Severity};
+use cordwood::{End, OnCorruption, ReadOptions};
 use crc32c::{crc32c, crc32c_append};
 
 const BLOCK: usize = 32_768;

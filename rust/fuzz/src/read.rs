@@ -1,9 +1,10 @@
 //! What the crate's readers say, as the model's events.
 
-use cordwood::{
-    BLOCK_LEN, Dialect, End, Error, OnCorruption, ReadOptions, Reader, Record, RecordSpan, Severity, SkippedRegion,
-    Source,
-};
+use cordwood::codec::RecordSpan;
+use cordwood::damage::{Severity, SkippedRegion};
+use cordwood::format::BLOCK_LEN;
+use cordwood::read::Source;
+use cordwood::{Dialect, End, Error, OnCorruption, ReadOptions, Reader, Record};
 
 use crate::log::{header_len_max, layout};
 use crate::model::Event;

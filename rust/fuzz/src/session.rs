@@ -1,7 +1,7 @@
 //! What a writer does with a log, from a fuzzer's bytes.
 
 use arbitrary::{Arbitrary, Result, Unstructured};
-use cordwood::OnTornTail;
+use cordwood::write::OnTornTail;
 
 use crate::file::{Payload, several};
 

@@ -18,7 +18,7 @@ pub(crate) use polynomial::{CHUNK_LEN, back_over_word, back_over_word_of_crc32, 
 /// The CRC-32C of `data`.
 ///
 /// ```
-/// assert_eq!(cordwood_log::crc32c(b"123456789"), 0xe306_9283);
+/// assert_eq!(cordwood_log::crc32c::crc32c(b"123456789"), 0xe306_9283);
 /// ```
 #[inline]
 pub fn crc32c(data: &[u8]) -> u32 {
@@ -28,7 +28,7 @@ pub fn crc32c(data: &[u8]) -> u32 {
 /// The CRC-32C of some bytes followed by `data`, from `crc`, the CRC-32C of those bytes alone. The CRC of no bytes is 0.
 ///
 /// ```
-/// use cordwood_log::{crc32c, extend};
+/// use cordwood_log::crc32c::{crc32c, extend};
 /// assert_eq!(extend(crc32c(b"hello "), b"world"), crc32c(b"hello world"));
 /// ```
 #[inline]
@@ -68,7 +68,7 @@ pub(crate) const fn state_after(byte: u8) -> u32 {
 /// Takes time logarithmic in `second_len`.
 ///
 /// ```
-/// use cordwood_log::{combine, crc32c};
+/// use cordwood_log::crc32c::{combine, crc32c};
 /// assert_eq!(combine(crc32c(b"hello "), crc32c(b"world"), 5), crc32c(b"hello world"));
 /// ```
 pub fn combine(first: u32, second: u32, second_len: u64) -> u32 {
@@ -91,7 +91,7 @@ const MASK_DELTA: u32 = 0xa282_ead8;
 /// Source: LevelDB `util/crc32c.h`.
 ///
 /// ```
-/// use cordwood_log::{crc32c, mask, unmask};
+/// use cordwood_log::crc32c::{crc32c, mask, unmask};
 /// assert_eq!(mask(crc32c(b"foo")), 0xfebe_8a61);
 /// assert_eq!(unmask(0xfebe_8a61), crc32c(b"foo"));
 /// ```

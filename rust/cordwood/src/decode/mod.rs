@@ -133,7 +133,8 @@ pub enum Step {
 /// a good measure. Memory: the bytes of one record in pieces, at most [`ReadOptions::record_len_max`]; nothing otherwise.
 ///
 /// ```
-/// use cordwood_log::{Decoder, End, ReadOptions, Step, Window};
+/// use cordwood_log::{End, ReadOptions};
+/// use cordwood_log::codec::{Decoder, Step, Window};
 /// let file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo";
 /// let window = Window { offset: 0, bytes: file, is_last: true };
 /// let mut decoder = Decoder::new(&ReadOptions::default())?;

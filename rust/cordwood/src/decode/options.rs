@@ -5,7 +5,7 @@ use std::ops::{Bound, RangeBounds};
 use crate::dialect::{Compression, Dialect, LogFormat, Named};
 use crate::error::{Error, unsupported};
 
-/// What a reader does with damage: a [`SkippedRegion`](crate::SkippedRegion) of [`Severity::Corruption`](crate::Severity::Corruption).
+/// What a reader does with damage: a [`SkippedRegion`](crate::damage::SkippedRegion) of [`Severity::Corruption`](crate::damage::Severity::Corruption).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum OnCorruption {
@@ -39,7 +39,7 @@ pub struct ReadOptions {
     pub start: u64,
     /// Return only what begins before this file offset; its last record is finished beyond it. Default: `None`, all.
     pub end: Option<u64>,
-    /// Refuse a record with more bytes than this: [`Reason::RecordTooLarge`](crate::Reason::RecordTooLarge). It bounds what a reader holds. Default:
+    /// Refuse a record with more bytes than this: [`Reason::RecordTooLarge`](crate::damage::Reason::RecordTooLarge). It bounds what a reader holds. Default:
     /// [`RECORD_LEN_MAX`], 1 GiB.
     ///
     /// The records of a compressed log may together have 256 MiB and 200 times the bytes read since the reader began or was last sought; the one that
@@ -47,7 +47,7 @@ pub struct ReadOptions {
     pub record_len_max: u64,
     /// Check each fragment's checksum. Default: `true`. Without it damaged data is returned as good.
     pub verify_checksums: bool,
-    /// The dialect of the log. Default: `None`, which lets a [`Reader`](crate::Reader) find it out by [`detect`](crate::detect), and is
+    /// The dialect of the log. Default: `None`, which lets a [`Reader`](crate::Reader) find it out by [`detect`](crate::verbs::detect), and is
     /// [`Dialect::LEVELDB`] for a [`Decoder`](super::Decoder) and where it cannot be found out.
     pub dialect: Option<Dialect>,
     /// Which log this is: see [`LogFormat::log_number`]. Fragments that carry another number are stale. Default: `None`: the number in the name of the
@@ -190,7 +190,7 @@ impl ReadOptions {
         self
     }
 
-    /// Sets the dialect, the number and the compression: those that [`detect`](crate::detect) has found, or another reader of the same log.
+    /// Sets the dialect, the number and the compression: those that [`detect`](crate::verbs::detect) has found, or another reader of the same log.
     #[must_use]
     pub fn with_format(mut self, format: impl Into<LogFormat>) -> Self {
         let LogFormat {

@@ -139,7 +139,8 @@ impl Foreign {
 /// tries. The log number is that of the first fragment of a record.
 ///
 /// ```
-/// use cordwood_log::{Dialect, Foreign, detect};
+/// use cordwood_log::Dialect;
+/// use cordwood_log::verbs::{Foreign, detect};
 /// assert_eq!(detect(b":W&B\xe1\xbe\x00"), Ok(Some(Dialect::WANDB.into())));
 /// assert_eq!(detect(b"\xdd\x5f\xb3\x7a\x03\x00\x01foo"), Ok(Some(Dialect::LEVELDB.into())));
 /// assert_eq!(detect(b"\xdd\x5f\xb3\x7a\x03\x00\x01"), Ok(None));
@@ -160,7 +161,8 @@ pub fn detect(head: &[u8]) -> Result<Option<LogFormat>, Foreign> {
 ///
 /// ```
 /// use std::path::Path;
-/// use cordwood_log::{Dialect, LogFormat, detect_named};
+/// use cordwood_log::{Dialect, LogFormat};
+/// use cordwood_log::verbs::detect_named;
 /// // A file that is to hold log 124, and still holds log 123.
 /// let head = b"\x45\xb7\x1d\x10\x03\x00\x05\x7b\x00\x00\x00foo";
 /// let format = LogFormat::new(Dialect::RECYCLABLE);

@@ -30,11 +30,12 @@ impl Compression {
     }
 }
 
-/// Which log this is: how its bytes are laid out, its number, and how its records are compressed. What [`detect`](crate::detect) finds, and what an
-/// [`Encoder`](crate::Encoder) and a [`Writer`](crate::Writer) write.
+/// Which log this is: how its bytes are laid out, its number, and how its records are compressed. What [`detect`](crate::verbs::detect) finds, and what an
+/// [`Encoder`](crate::codec::Encoder) and a [`Writer`](crate::Writer) write.
 ///
 /// ```
-/// use cordwood_log::{Dialect, LogFormat, ReadOptions, Reader, detect};
+/// use cordwood_log::{Dialect, LogFormat, ReadOptions, Reader};
+/// use cordwood_log::verbs::detect;
 /// // A record of a recycled RocksDB log, and one that an older log, number 122, has left after it.
 /// let file = b"\x45\xb7\x1d\x10\x03\x00\x05\x7b\x00\x00\x00foo";
 /// let format = LogFormat::new(Dialect::RECYCLABLE).with_log_number(123);

@@ -25,7 +25,7 @@ use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind};
 ///
 /// A dialect says what the bytes are, not which program wrote them: RocksDB without recycling, Datastore, Firestore and App Engine write
 /// [`LEVELDB`](Self::LEVELDB), byte for byte. (The zeros with which the last three fill up blocks are
-/// [`Reason::ZeroFill`](crate::Reason::ZeroFill).)
+/// [`Reason::ZeroFill`](crate::damage::Reason::ZeroFill).)
 ///
 /// What one log is besides, its number and its compression, is in its [`LogFormat`]. Dialects are compared by their names.
 ///

@@ -68,7 +68,7 @@ impl FragmentKind {
     /// A stable name, such as `"full"` or `"recyclable_first"`: part of the interface, the same in Python and on the command line.
     ///
     /// ```
-    /// use cordwood_log::{FragmentKind, Kind};
+    /// use cordwood_log::format::{FragmentKind, Kind};
     /// assert_eq!(FragmentKind::WalSync(Kind::Last).as_str(), "wal_sync_last");
     /// ```
     pub const fn as_str(self) -> &'static str {

@@ -307,7 +307,8 @@ struct Suspect {
 /// each poll.
 ///
 /// ```
-/// use cordwood_log::{FollowOptions, Follower, NotYet, Poll, Writer};
+/// use cordwood_log::{FollowOptions, Follower, Writer};
+/// use cordwood_log::follow::{NotYet, Poll};
 ///
 /// let folder = tempfile::tempdir()?;
 /// let path = folder.path().join("live.log");

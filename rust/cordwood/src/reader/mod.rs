@@ -55,7 +55,8 @@ pub enum Event<'a> {
 /// iterator of records that own theirs. None writes to what it reads.
 ///
 /// ```
-/// use cordwood_log::{End, Event, OnCorruption, ReadOptions, Reader, Reason};
+/// use cordwood_log::{End, Event, OnCorruption, ReadOptions, Reader};
+/// use cordwood_log::damage::Reason;
 ///
 /// let mut file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo".to_vec();
 /// file[9] ^= 1;
@@ -252,7 +253,7 @@ impl<S: Source> Reader<S> {
     }
 
     /// Which log is read: its dialect, with the log number and the compression as far as they are known. What was not named is found out by a look at
-    /// what the source holds; see [`detect`](crate::detect).
+    /// what the source holds; see [`detect`](crate::verbs::detect).
     ///
     /// ```
     /// use cordwood_log::{Dialect, ReadOptions, Reader};
@@ -466,7 +467,8 @@ impl<S: Source> Reader<S> {
     /// its bytes.
     ///
     /// ```
-    /// use cordwood_log::{ReadOptions, Reader, Step};
+    /// use cordwood_log::{ReadOptions, Reader};
+    /// use cordwood_log::codec::Step;
     /// let mut reader = Reader::from_slice(b"\xdd\x5f\xb3\x7a\x03\x00\x01foo", ReadOptions::default());
     /// let Step::Record(span) = reader.step_buffered()? else { panic!() };
     /// reader.put_back(span);
@@ -565,7 +567,7 @@ impl<S: Source> Reader<S> {
     /// The one flipped bit that explains `region`, which must be the one that was returned or raised last.
     ///
     /// `None` if its reason is not one that a flipped bit can have, or if not exactly one bit explains it: see
-    /// [`locate_bit_flip`](crate::locate_bit_flip).
+    /// [`locate_bit_flip`](crate::damage::locate_bit_flip).
     ///
     /// ```
     /// use cordwood_log::{Error, ReadOptions, Reader};

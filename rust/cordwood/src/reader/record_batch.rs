@@ -85,7 +85,7 @@ impl RecordBatch {
     /// The records, in order.
     ///
     /// ```
-    /// use cordwood_log::RecordBatch;
+    /// use cordwood_log::read::RecordBatch;
     /// let mut batch = RecordBatch::default();
     /// batch.push(b"one", 0, 10)?;
     /// batch.push(b"", 10, 17)?;
@@ -171,7 +171,8 @@ impl<S: Source> Reader<S> {
     /// added. What lies before a record unreturned is passed over.
     ///
     /// ```
-    /// use cordwood_log::{RecordBatch, ReadOptions, Reader};
+    /// use cordwood_log::{ReadOptions, Reader};
+    /// use cordwood_log::read::RecordBatch;
     /// let file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo".repeat(3);
     /// let mut reader = Reader::from_slice(&file, ReadOptions::default());
     /// let mut batch = RecordBatch::default();

@@ -16,7 +16,7 @@ pub struct OwnedRecord {
     /// The bytes that were written.
     pub data: Vec<u8>,
     /// Whether it begins after damage in the same block: see
-    /// [`RecordSpan::is_salvaged`](crate::RecordSpan::is_salvaged).
+    /// [`RecordSpan::is_salvaged`](crate::codec::RecordSpan::is_salvaged).
     pub is_salvaged: bool,
 }
 

@@ -403,8 +403,9 @@ pub(super) fn begins_after(offset: u64, wanted: u64) -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::codec::Encoder;
     use crate::error::Error;
-    use crate::{Dialect, Encoder, End, ReadOptions, Reader};
+    use crate::{Dialect, End, ReadOptions, Reader};
 
     /// It was an endless loop if the file is longer than a window, and no event and a clean end if it is not.
     #[test]
@@ -451,12 +452,12 @@ mod tests {
             let mut reader = Reader::with_source(StreamSource::new(file.as_slice(), 0), options);
             let mut found = Vec::new();
             while found.len() < records.len() {
-                let crate::Step::Record(span) = reader.step()? else {
+                let crate::codec::Step::Record(span) = reader.step()? else {
                     panic!()
                 };
                 reader.put_back(span);
                 let again = reader.step()?;
-                assert_eq!(again, crate::Step::Record(span));
+                assert_eq!(again, crate::codec::Step::Record(span));
                 found.push(reader.data(span).to_vec());
             }
             assert_eq!(found, records);

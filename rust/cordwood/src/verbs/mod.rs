@@ -1,5 +1,5 @@
 //! What is done with a whole log: [`verify`], [`salvage`], [`stat`], [`fragments`]. Each is a short function over the events of a
-//! [`Reader`](crate::Reader).
+//! [`Reader`](crate::Reader). [`detect`] tells the dialect by the first bytes.
 
 mod fragments;
 mod ranges;
@@ -7,6 +7,7 @@ mod salvage;
 mod stat;
 mod verify;
 
+pub use crate::dialect::{DETECT_LEN, Foreign, detect, detect_named};
 pub use fragments::{Fragment, Fragments, fragments, fragments_file, fragments_slice};
 pub use ranges::split_ranges;
 pub use salvage::{NotKept, salvage, salvage_source};

@@ -54,7 +54,8 @@ pub fn salvage(
 /// [`salvage`] for any source of a log; `path` is that of the file, if it is one, since its name may say which log it is.
 ///
 /// ```
-/// use cordwood_log::{ReadOptions, SliceSource, verbs};
+/// use cordwood_log::{ReadOptions, verbs};
+/// use cordwood_log::read::SliceSource;
 /// # let folder = tempfile::tempdir()?;
 /// # let clean = folder.path().join("clean.log");
 /// let source = SliceSource::new(b"\xdd\x5f\xb3\x7a\x03\x00\x01foo torn");

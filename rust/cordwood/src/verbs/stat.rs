@@ -45,7 +45,7 @@ pub struct Stat {
     pub file_len: Option<u64>,
     /// How the records ended.
     pub end: End,
-    /// The number of another log, if all of this one belongs to that: see [`LogInfo::other_log_number`](crate::LogInfo::other_log_number).
+    /// The number of another log, if all of this one belongs to that: see [`LogInfo::other_log_number`](crate::read::LogInfo::other_log_number).
     pub other_log_number: Option<u32>,
     /// Bytes of `skipped_len` that are a torn tail.
     torn_len: u64,

@@ -29,7 +29,7 @@ pub struct Report {
     pub findings: Findings,
     /// How the records ended.
     pub end: End,
-    /// The number of another log, if all of this one belongs to that: see [`LogInfo::other_log_number`](crate::LogInfo::other_log_number).
+    /// The number of another log, if all of this one belongs to that: see [`LogInfo::other_log_number`](crate::read::LogInfo::other_log_number).
     pub other_log_number: Option<u32>,
     /// What [`salvage`](super::salvage) could not give the new log. Empty after [`verify`].
     pub not_kept: Vec<NotKept>,
@@ -91,7 +91,8 @@ impl Report {
 /// [`OnCorruption::Skip`](crate::OnCorruption::Skip) does.
 ///
 /// ```
-/// use cordwood_log::{FragmentPart, ReadOptions, Reader, verbs};
+/// use cordwood_log::{ReadOptions, Reader, verbs};
+/// use cordwood_log::damage::FragmentPart;
 ///
 /// let mut file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo".repeat(2);
 /// let report = verbs::verify(&mut Reader::from_slice(&file, ReadOptions::default()))?;

@@ -276,7 +276,8 @@ impl LogFile {
     /// * [`Error::Corruption`] if it is damaged, unless the choice is to pad.
     ///
     /// ```
-    /// use cordwood_log::{Error, LogFile, LogFileOptions, OnTornTail};
+    /// use cordwood_log::{Error, LogFile, LogFileOptions};
+    /// use cordwood_log::write::OnTornTail;
     /// # let folder = tempfile::tempdir()?;
     /// # let path = folder.path().join("example.log");
     /// let log = LogFile::create(&path, LogFileOptions::default())?;

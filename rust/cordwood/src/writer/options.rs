@@ -59,7 +59,8 @@ pub enum OnTornTail {
 /// How to open a [`LogFile`](crate::LogFile).
 ///
 /// ```
-/// use cordwood_log::{LogFileOptions, OnTornTail, SyncPolicy};
+/// use cordwood_log::{LogFileOptions, SyncPolicy};
+/// use cordwood_log::write::OnTornTail;
 /// let options = LogFileOptions::default()
 ///     .with_sync(SyncPolicy::EveryAppend)
 ///     .with_on_torn_tail(OnTornTail::Truncate);
@@ -85,7 +86,7 @@ pub struct LogFileOptions {
     /// again before a sync may cover it: a sync of the process that wrote it may have failed. Default: `None`, the beginning of the
     /// file, and nothing is written again unless a sync has failed in this process.
     pub checkpoint: Option<u64>,
-    /// In which dialect to write, as [`Encoder::with_format`](crate::Encoder::with_format) does. Closing writes the trailer that closes a log of
+    /// In which dialect to write, as [`Encoder::with_format`](crate::codec::Encoder::with_format) does. Closing writes the trailer that closes a log of
     /// Pebble. Default: `None`, that of the file that is appended to, as a [`Reader`](crate::Reader) detects it; for a new log
     /// [`Dialect::LEVELDB`].
     pub dialect: Option<Dialect>,

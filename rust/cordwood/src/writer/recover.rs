@@ -562,7 +562,7 @@ mod tests {
     fn a_record_behind_damage_is_seen() {
         let mut file = vec![7; 100];
         assert!(!hides_record(Dialect::LEVELDB, &file));
-        crate::Encoder::new(0).encode(b"whole", &mut file);
+        crate::codec::Encoder::new(0).encode(b"whole", &mut file);
         assert!(hides_record(Dialect::LEVELDB, &file));
         file.pop();
         assert!(!hides_record(Dialect::LEVELDB, &file));

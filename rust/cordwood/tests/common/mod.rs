@@ -1,7 +1,11 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 //! What several test files need: fragments of any type, and all events of a file as values that outlive the reader.
 
-use cordwood_log::{End, Error, Event, HEADER_LEN, Header, Reader, SkippedRegion, Source, crc32c, extend, mask};
+use cordwood_log::crc32c::{crc32c, extend, mask};
+use cordwood_log::damage::SkippedRegion;
+use cordwood_log::format::{HEADER_LEN, Header};
+use cordwood_log::read::Source;
+use cordwood_log::{End, Error, Event, Reader};
 
 /// An [`Event`] that owns its bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]

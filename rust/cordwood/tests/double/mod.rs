@@ -6,7 +6,7 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use cordwood_log::{FileId, Process, Storage};
+use cordwood_log::write::{FileId, Process, Storage};
 
 pub(crate) const EIO: i32 = 5;
 pub(crate) const EINTR: i32 = 4;

@@ -11,7 +11,8 @@ mod wandb;
 #[path = "../common/wire.rs"]
 mod wire;
 
-use cordwood_log::{Encoder, End, Event, LogFormat, OnCorruption, ReadOptions, Reader};
+use cordwood_log::codec::Encoder;
+use cordwood_log::{End, Event, LogFormat, OnCorruption, ReadOptions, Reader};
 
 /// A block, in bytes.
 const B: usize = 32_768;

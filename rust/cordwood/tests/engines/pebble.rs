@@ -1,6 +1,7 @@
 //! Pebble `record/record_test.go`, `record/log_writer_test.go`, `record/testdata/walSync`.
 
-use cordwood_log::{Dialect, Encoder, LogFormat, ReadOptions, Reader, Writer};
+use cordwood_log::codec::Encoder;
+use cordwood_log::{Dialect, LogFormat, ReadOptions, Reader, Writer};
 
 use super::wire::Wire;
 use super::{B, NONE, big, noise, read, write};

@@ -4,7 +4,8 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::time::Duration;
 
-use cordwood_log::{Compression, Dialect, Error, FollowOptions, Follower, LogFormat, Poll, ReadOptions, Reader};
+use cordwood_log::follow::Poll;
+use cordwood_log::{Compression, Dialect, Error, FollowOptions, Follower, LogFormat, ReadOptions, Reader};
 
 use super::wire::Wire;
 use super::{B, NONE, big, noise, read, write};
@@ -331,7 +332,7 @@ fn read_write_with_timestamp_size() {
         .concat();
         let mut reader = Reader::from_slice(&file, ReadOptions::default().with_format(dialect));
         let sizes =
-            |reader: &Reader<cordwood_log::SliceSource<'_>>| Vec::from_iter(reader.info().timestamp_lens.clone());
+            |reader: &Reader<cordwood_log::read::SliceSource<'_>>| Vec::from_iter(reader.info().timestamp_lens.clone());
         assert_eq!(reader.next_record().unwrap().unwrap().data, b"foo");
         assert_eq!(sizes(&reader), [(1, 8)]);
         assert_eq!(reader.next_record().unwrap().unwrap().data, b"bar");
@@ -546,7 +547,9 @@ mod compression {
     fn empty() {
         for (dialect, _) in ZSTD {
             let mut file = Vec::new();
-            cordwood_log::Encoder::with_format(0, dialect).unwrap().begin(&mut file);
+            cordwood_log::codec::Encoder::with_format(0, dialect)
+                .unwrap()
+                .begin(&mut file);
             assert_eq!(file.len(), 11);
             read(dialect, &file)
                 .records(NONE)

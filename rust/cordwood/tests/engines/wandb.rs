@@ -5,7 +5,9 @@ use std::fs::File;
 use std::io::Write;
 use std::time::Duration;
 
-use cordwood_log::{Dialect, Encoder, FollowOptions, Follower, NotYet, Poll, ReadOptions, Reader, WaitReason};
+use cordwood_log::codec::Encoder;
+use cordwood_log::follow::{NotYet, Poll, WaitReason};
+use cordwood_log::{Dialect, FollowOptions, Follower, ReadOptions, Reader};
 
 use super::wire::Wire;
 use super::{B, NONE, big, noise, read, read_with, write};

@@ -6,7 +6,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use cordwood_log::{FileId, Process, Storage};
+use cordwood_log::write::{FileId, Process, Storage};
 
 use crate::reader::{Found, Tail, read};
 

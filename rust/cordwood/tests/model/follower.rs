@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use cordwood_log::{FollowOptions, Follower, OnCorruption, Poll};
+use cordwood_log::follow::Poll;
+use cordwood_log::{FollowOptions, Follower, OnCorruption};
 use tempfile::TempDir;
 
 use crate::reader::Found;

@@ -7,7 +7,7 @@
 //!
 //! * The file ([`File`](disk::File)) is what the page cache shows and what the disk holds: a write
 //!   goes to the cache, a sync to the disk.
-//! * A process has a real `LogFile` or none, whose [`Storage`](cordwood_log::Storage) is that file. Its
+//! * A process has a real `LogFile` or none, whose [`Storage`](cordwood_log::write::Storage) is that file. Its
 //!   whole memory, as `Debug` prints it, is a part of the state.
 //! * A record is in a buffer, written or durable: that is what the calls said that were made for
 //!   it. What is in the file is for a [reader] to say that shares nothing with the crate.
