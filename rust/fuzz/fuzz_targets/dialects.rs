@@ -188,6 +188,11 @@ fn two_ranges(file: &[u8], options: &ReadOptions, steps: &mut Steps<'_>, expecte
     if expected.iter().any(is_end) {
         return;
     }
+    // With a number that no fragment carries, all that follows damage may be of another log; a range that begins later knows of no damage.
+    let is_record = |event: &Event| matches!(event, Event::Record { .. });
+    if options.log_number.is_some() && !expected.iter().any(is_record) {
+        return;
+    }
     let edge = file.len() as u64 * u64::from(steps.choice()) / 255;
     let halves = [options.clone().with_range(..edge), options.clone().with_range(edge..)]
         .map(|half| read::records(read::slice(file, &half).0));
