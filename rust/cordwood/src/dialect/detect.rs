@@ -439,7 +439,7 @@ fn first_fragments(header: Header) -> impl Iterator<Item = (Form, usize)> {
 /// Whether `head` may end within the first fragment of a log that is still being written. What is in that fragment says nothing of the log: a record
 /// may hold a log itself.
 pub(crate) fn ends_in_first_fragment(mut head: &[u8]) -> bool {
-    let has_begun = !head.is_empty();
+    let len = head.len();
     // RocksDB's metadata comes before all records, and has no log number.
     while let Some(sound) = Dialect::ROCKSDB.sound(head, true)
         && matches!(sound.role, Role::Metadata(_))
@@ -448,7 +448,8 @@ pub(crate) fn ends_in_first_fragment(mut head: &[u8]) -> bool {
     }
     match head.first_chunk().map(Header::decode) {
         Some(header) => first_fragments(header).any(|(_, end)| end > head.len()),
-        None => has_begun && head.is_empty(),
+        // Only metadata.
+        None => head.len() < len,
     }
 }
 

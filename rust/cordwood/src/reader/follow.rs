@@ -624,7 +624,9 @@ impl Follower {
         let is_undetected = self.options.dialect.is_none() && !self.is_identified && !self.has_told;
         let is_incomplete_in =
             |dialect: &Dialect| reason_to_wait(dialect, bytes, left, false) == WaitReason::Incomplete;
-        if is_undetected && [Dialect::ROCKSDB, Dialect::PEBBLE].iter().any(is_incomplete_in) {
+        let is_begun =
+            ends_in_first_fragment(bytes) || [Dialect::ROCKSDB, Dialect::PEBBLE].iter().any(is_incomplete_in);
+        if is_undetected && is_begun {
             // The first fragment decides on the dialect. Its header may be a longer one, of which a part is there.
             reason = WaitReason::Incomplete;
         }
