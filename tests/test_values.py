@@ -79,6 +79,7 @@ VALUES = {
     "GeoPoint": entity.GeoPoint(latitude=1.5, longitude=2.5),
     "InternalKey": KEY,
     "Key": entity.Key(app="s~app", path=(("Task", None),), namespace="n", database="d"),
+    "LogFormat": cordwood.types.LogFormat(dialect="rocksdb", log_number=4, compression="zstd"),
     "NewFile": version_edit.NewFile(
         level=1,
         file_number=2,
@@ -96,11 +97,13 @@ VALUES = {
     "Outcome": CLEAN,
     "Record": cordwood.Record(offset=0, end_offset=10, data=b"one", salvaged=True),
     "Report": cordwood.Report(
-        dialect=LEVELDB,
+        dialect="rocksdb",
         record_count=2,
         payload_len=6,
         file_len=40,
         outcome=CLEAN,
+        log_number=4,
+        compression="zstd",
         salvaged_count=1,
         skipped=[REGION],
         len_by_reason={"checksum_mismatch": 20, "torn_tail": 3},

@@ -389,7 +389,7 @@ class Reader:
         Raises:
             DialectError: It is no log.
             OSError: The source cannot be read.
-            ValueError: The reader is closed.
+            ClosedError: The reader is closed.
         """
     @property
     def log_number(self) -> int | None:
@@ -400,7 +400,7 @@ class Reader:
         Raises:
             DialectError: It is no log.
             OSError: The source cannot be read.
-            ValueError: The reader is closed.
+            ClosedError: The reader is closed.
         """
     @property
     def compression(self) -> CompressionName | None:

@@ -841,7 +841,7 @@ impl Reader {
     /// Raises:
     ///     DialectError: It is no log.
     ///     OSError: The source cannot be read.
-    ///     ValueError: The reader is closed.
+    ///     ClosedError: The reader is closed.
     #[getter]
     fn log_number(&self, py: Python<'_>) -> PyResult<Option<u32>> {
         Ok(self.format(py)?.log_number)
@@ -854,7 +854,7 @@ impl Reader {
     /// Raises:
     ///     DialectError: It is no log.
     ///     OSError: The source cannot be read.
-    ///     ValueError: The reader is closed.
+    ///     ClosedError: The reader is closed.
     #[getter]
     fn compression(&self, py: Python<'_>) -> PyResult<Option<&'static str>> {
         Ok(compression_name(self.format(py)?))
