@@ -585,7 +585,7 @@ class Follower:
         start: Return only what begins at or after this file offset, in bytes: `tell` of an
             earlier run. Default: 0.
         timeout: A step of the iteration waits at most this long for a record, in seconds. 0
-            takes what is there and never waits. Default: `None`, for ever.
+            takes what is there and never waits. Default: `None`, forever.
         dialect: As for `Reader`; it is detected as soon as there is a file header or a whole
             fragment. Default: `None`.
         log_number: As for `Reader`. Default: `None`.
@@ -711,7 +711,7 @@ class Follower:
         """
     @property
     def timeout(self) -> float | None:
-        """How long a step waits at most, in seconds; `None` is for ever."""
+        """How long a step waits at most, in seconds; `None` means forever."""
     @property
     def skipped(self) -> tuple[SkippedRegion, ...]:
         """What was not returned so far, in the order of the offsets: the first 100,000 regions.
@@ -934,7 +934,7 @@ class Writer:
     def flush(self) -> None:
         """Hands all records so far to the operating system, or to the sink.
 
-        They then survive the end of this process, not that of the machine.
+        They then survive the end of this process, not a crash of the machine.
 
         Raises:
             OSError: As for `append`.
@@ -965,7 +965,7 @@ class Writer:
         """
     @property
     def durable_offset(self) -> int:
-        """Everything before this file offset is on the disk, and survives the end of the machine.
+        """Everything before this file offset is on the disk, and survives a crash of the machine.
 
         0 before the first sync of this writer. It can still be read when the writer is closed.
         """
