@@ -5,8 +5,8 @@ also with --overwrite. The report about the source goes to stdout, as `cordwood 
 damage was found in it.
 
 The new log keeps the dialect of the source, its log number, and what the engine wrote for itself. What cannot be kept
-is reported. RocksDB and Pebble look for the number of a log in the name of its file, so give the new one the name of the
-old, in another folder: under the name of another log they would find no record in it.
+is reported. RocksDB and Pebble look for the number of a log in the name of its file, so give the new one the name of
+the old, in another folder: under the name of another log they would find no record in it.
 """
 
 from __future__ import annotations
