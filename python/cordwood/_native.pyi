@@ -585,7 +585,7 @@ class Follower:
         start: Return only what begins at or after this file offset, in bytes: `tell` of an
             earlier run. Default: 0.
         timeout: A step of the iteration waits at most this long for a record, in seconds. 0
-            takes what is there and never waits. Default: `None`, forever.
+            takes what is there and never waits. Default: `None`, for ever.
         dialect: As for `Reader`; it is detected as soon as there is a file header or a whole
             fragment. Default: `None`.
         log_number: As for `Reader`. Default: `None`.
@@ -711,7 +711,7 @@ class Follower:
         """
     @property
     def timeout(self) -> float | None:
-        """How long a step waits at most, in seconds; `None` means forever."""
+        """How long a step waits at most, in seconds; `None` is for ever."""
     @property
     def skipped(self) -> tuple[SkippedRegion, ...]:
         """What was not returned so far, in the order of the offsets: the first 100,000 regions.

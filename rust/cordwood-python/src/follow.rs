@@ -234,7 +234,7 @@ impl Open {
 ///     start: Return only what begins at or after this file offset, in bytes: `tell` of an
 ///         earlier run. Default: 0.
 ///     timeout: A step of the iteration waits at most this long for a record, in seconds. 0
-///         takes what is there and never waits. Default: `None`, forever.
+///         takes what is there and never waits. Default: `None`, for ever.
 ///     dialect: As for `Reader`; it is detected as soon as there is a file header or a whole
 ///         fragment. Default: `None`.
 ///     log_number: As for `Reader`. Default: `None`.
@@ -420,7 +420,7 @@ impl Follower {
         self.with_state(py, |state| state.follower.delay().as_secs_f64())
     }
 
-    /// How long a step waits at most, in seconds; `None` means forever.
+    /// How long a step waits at most, in seconds; `None` is for ever.
     #[getter]
     fn timeout(&self) -> Option<f64> {
         self.timeout.map(|timeout| timeout.as_secs_f64())
