@@ -934,7 +934,7 @@ class Writer:
     def flush(self) -> None:
         """Hands all records so far to the operating system, or to the sink.
 
-        They then survive the end of this process, not that of the machine.
+        They then survive the end of this process, not a crash of the machine.
 
         Raises:
             OSError: As for `append`.
@@ -965,7 +965,7 @@ class Writer:
         """
     @property
     def durable_offset(self) -> int:
-        """Everything before this file offset is on the disk, and survives the end of the machine.
+        """Everything before this file offset is on the disk, and survives a crash of the machine.
 
         0 before the first sync of this writer. It can still be read when the writer is closed.
         """

@@ -104,7 +104,7 @@ class Severity(StrEnum):
     """How severe it is that a region was skipped.
 
     Attributes:
-        INFO: No data is missing, or the reader was told not to look.
+        INFO: No data is missing, or the reader was not asked to look.
         TORN_TAIL: The incomplete end of a file.
         CORRUPTION: Bytes that a whole write cannot have left there, or a limit that was passed. `on_corruption`
             decides.
@@ -218,7 +218,7 @@ class FragmentKind(StrEnum):
 
 
 class PayloadReason(StrEnum):
-    """Why a record does not hold what it was taken for.
+    """Why a record does not hold what it should.
 
     Attributes:
         TRUNCATED: The record, or the field that holds it, ends inside a number or a string.

@@ -316,7 +316,7 @@ impl Writer {
 
     /// Hands all records so far to the operating system, or to the sink.
     ///
-    /// They then survive the end of this process, not that of the machine.
+    /// They then survive the end of this process, not a crash of the machine.
     ///
     /// Raises:
     ///     OSError: As for `append`.
@@ -365,7 +365,7 @@ impl Writer {
         }
     }
 
-    /// Everything before this file offset is on the disk, and survives the end of the machine.
+    /// Everything before this file offset is on the disk, and survives a crash of the machine.
     ///
     /// 0 before the first sync of this writer. It can still be read when the writer is closed.
     #[getter]
