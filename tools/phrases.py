@@ -70,24 +70,6 @@ NOT_YET = (
     "benches/",
     "docs/",
     "python/",
-    *(f"rust/cordwood/src/{name}" for name in ("checksum/",)),
-    *(
-        f"rust/cordwood/src/{name}.rs"
-        for name in (
-            "assemble",
-            "copy",
-            "deflate",
-            "encode",
-            "findings",
-            "flip",
-            "format",
-            "fragment",
-            "inflate",
-            "log_info",
-            "salvage",
-            "scanner",
-        )
-    ),
     "rust/cordwood/examples/",
     "rust/cordwood/tests/",
     "rust/cordwood/README.md",

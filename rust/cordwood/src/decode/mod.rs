@@ -272,7 +272,7 @@ impl Decoder {
         Ok(Decoder::unchecked(options))
     }
 
-    /// The same, where the options have been checked.
+    /// As [`new`](Self::new), for options that have been checked.
     pub(crate) fn unchecked(options: &ReadOptions) -> Self {
         let format = options.named().or_leveldb();
         let dialect = format.dialect;
