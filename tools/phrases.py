@@ -75,7 +75,7 @@ NOT_YET = (
     "rust/cordwood/README.md",
     "rust/cordwood-python/",
     "rust/fuzz/",
-    "rust/payload/",
+    "rust/payload/tests/",
     "tests/",
     "tools/",
 )

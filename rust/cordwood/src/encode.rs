@@ -61,8 +61,8 @@ impl Encoder {
     ///
     /// # Errors
     ///
-    /// [`Error::Unsupported`]: logs in the dialect have no number or are not compressed, or
-    /// this build does not have the feature `zstd` and records are to be compressed.
+    /// [`Error::Unsupported`]: logs in the dialect have no number or are not compressed, or this
+    /// build does not have the feature `zstd` and records are to be compressed.
     pub fn with_format(file_len: u64, format: impl Into<LogFormat>) -> Result<Self, Error> {
         let format = format.into();
         let checked = format.check_to_write();

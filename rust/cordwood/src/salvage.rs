@@ -29,9 +29,8 @@ pub(crate) fn resume(dialect: &Dialect, rest: &[u8], left: usize, may_scan: bool
     };
     let ends = Ends::new(rest, left);
     // 1. One bit of the length was flipped: then the checksum is valid for the true one. This is a
-    //    proof; the checks after it are guesses: a wrong
-    // length may lead to another fragment by chance, if all have about the same length, or to one
-    // of a log inside the payload.
+    //    proof; the checks after it are guesses: a wrong length may lead to another fragment by
+    //    chance, if all have about the same length, or to one of a log inside the payload.
     if let Some(len) = true_len(dialect, header, rest) {
         let end = dialect.meaning(header.kind).form.header_len() + len;
         if ends.is_end(end) || is_whole(dialect, rest, end) {

@@ -41,7 +41,7 @@ use crate::format::{BLOCK_LEN, encoded_len};
 ///
 /// # What survives
 ///
-/// | what happened to a record | survives the end of the process | survives the end of the machine |
+/// | what happened to a record | survives the end of the process | survives a crash of the machine |
 /// |---|---|---|
 /// | [`append`](LogFile::append) returned, [`FlushPolicy::EveryAppend`] (the default) | yes | once synced |
 /// | [`append`](LogFile::append) returned, [`FlushPolicy::OnClose`] | once flushed | once synced |
