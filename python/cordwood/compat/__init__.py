@@ -1,4 +1,4 @@
-"""Drop-ins for other readers and writers of the format: a script goes on with one import changed.
+"""Drop-ins for other readers and writers of the format: a script changes one import.
 
 * `cordwood.compat.wandb`: `DataStore` of wandb 0.29, which wandb 0.30 removed.
 * `cordwood.compat.appengine`: `RecordsReader` and `RecordsWriter` of the App Engine SDK.
@@ -7,9 +7,9 @@
 * `cordwood.compat.dfindexeddb`: `FileReader` of dfindexeddb, for logs.
 
 None needs the package that it stands in for. On an undamaged file each gives what the original gives. Where an
-original hands out damaged data, crashes, or stops without a word, its drop-in does not: each module lists all that
+original returns damaged data, crashes, or stops without a word, its drop-in does not: each module lists all that
 it does in another way. What is so in all of them is said only here:
 
-* **limit**: A record longer than 1 GiB is taken for damage, with the reason `record_too_large`.
+* **limit**: A record longer than 1 GiB counts as damage, with the reason `record_too_large`.
 * **private**: What is private in the originals is not there, but for the few names that scripts are seen to use.
 """

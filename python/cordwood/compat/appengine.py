@@ -30,12 +30,12 @@ block, and told to a logger, as theirs do. The deviations:
 * **read-ahead**: The file is read ahead: `RecordsReader.tell` says where the records are, the file's own `tell`
   does not. The file must not be moved but by `RecordsReader.seek`.
 * **torn-tail**: At the end, `tell` is where an incomplete record begins, and once it is whole, `read` returns it,
-  if the file can seek. Theirs is behind what it could read, and returns nothing more.
-* **tell**: In damage, `tell` may be elsewhere: it is behind what was skipped so far.
-* **append**: A writer on a file that is not at the beginning of a block goes on in the next one, and fills this one
+  if the file can seek. Theirs is after what it could read, and returns nothing more.
+* **tell**: In damage, `tell` may be elsewhere: it is after what was skipped so far.
+* **append**: A writer on a file that is not at the beginning of a block continues in the next one, and fills this one
   with zeros; so does one that is written to after `close`. Theirs takes the one place for the beginning of a block,
   the other for the middle of one, and readers lose what is written there.
-* **close**: Closing twice fills one block. Theirs writes as many zeros once more, behind the end of the block.
+* **close**: Closing twice fills one block. Theirs writes as many zeros once more, after the end of the block.
 * **only-read**: A file needs no `tell`. Where it stands is then offset 0; theirs raises an `AttributeError`.
 * **bytes**: Records are bytes: `str` is a `TypeError`, and so is a file that is open for text.
 """
@@ -162,13 +162,13 @@ class RecordsReader:
         yield from self.reader
 
     def _resume(self) -> None:
-        """Looks behind the end again: the file may have grown. One that cannot seek has ended."""
+        """Looks after the end again: the file may have grown. One that cannot seek has ended."""
         if self.reader.outcome.kind != "unfinished":
             with contextlib.suppress(io.UnsupportedOperation):
                 self.reader.seek(self.reader.tell())
 
     def tell(self) -> int:
-        """The file offset behind what has been returned or skipped, in bytes."""
+        """The file offset after what has been returned or skipped, in bytes."""
         return self.reader.tell()
 
     def seek(self, offset: int, whence: int = 0) -> int:

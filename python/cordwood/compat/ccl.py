@@ -20,17 +20,17 @@ to
 On an undamaged log it gives what ccl_leveldb gives, but for **offset**. That is on no package index: the tests compare
 with chromium-reader 0.1.1, a rewrite of it, where the names of states and types are in capitals. The deviations:
 
-* **checksums**: Checksums are verified. ccl_leveldb does not look at them, and hands out damaged data as good.
-* **goes-on**: Damage is passed over and told to the logger `cordwood`; `LogFile.reader.skipped` lists it. All sound
-  records are returned, also those behind damage in the same block (the policy `"salvage"`). ccl_leveldb raises a
-  `ValueError` at much of it, and what is behind is lost.
+* **checksums**: Checksums are verified. ccl_leveldb does not look at them, and returns damaged data as good.
+* **goes-on**: Damage is passed over and reported to the logger `cordwood`; `LogFile.reader.skipped` lists it. All sound
+  records are returned, also those after damage in the same block (the policy `"salvage"`). ccl_leveldb raises a
+  `ValueError` at much of it, and what follows is lost.
 * **torn-tail**: What a crash has left of a last record is not returned. ccl_leveldb returns it as if it were whole,
   or raises a `struct.error`.
 * **zeros**: Zeros up to the end of the file or of a block are passed over. ccl_leveldb raises a `ValueError`.
 * **not-a-batch**: A record that is no batch, and in a batch what is neither a put nor a delete, is passed over and
-  told to the logger, up to the next batch; RocksDB's no-operations and log data are passed over alone.
+  reported to the logger, up to the next batch; RocksDB's no-operations and log data are passed over alone.
   ccl_leveldb raises, or makes something of it.
-* **count**: All operations of a batch are given, and the logger is told if their number is not the one that the batch
+* **count**: All operations of a batch are given, and the logger reports if their number is not the one that the batch
   states. ccl_leveldb gives as many as are stated, and raises an `IndexError` if there are fewer.
 * **offset**: The offset of an operation in a batch of several fragments is that of the batch, and the bytes of the
   batch before it, without the headers between the fragments, as chromium-reader gives it. ccl_leveldb multiplies
@@ -98,7 +98,7 @@ class Record:
 
     @property
     def user_key(self) -> bytes:
-        """The key. In a table, eight bytes stand behind it; in a log, nothing."""
+        """The key. In a table, eight bytes stand after it; in a log, nothing."""
         return self.key[:-_TAG_LEN] if self.file_type == FileType.Ldb and len(self.key) >= _TAG_LEN else self.key
 
     @classmethod

@@ -20,19 +20,19 @@ to
 On an undamaged log it gives what dfindexeddb gives, but for the first of the deviations:
 
 * **empty**: A fragment of length 0 is a fragment. dfindexeddb takes it for the end of its block and loses what is
-  behind it; where a record begins with one, in the last seven bytes of a block, it gives the offset of another
+  after it; where a record begins with one, in the last seven bytes of a block, it gives the offset of another
   record.
-* **checksums**: Checksums are verified. dfindexeddb does not, and hands out damaged data as good. (One that is 0
+* **checksums**: Checksums are verified. dfindexeddb does not, and returns damaged data as good. (One that is 0
   ends the block for it.)
-* **goes-on**: Damage is passed over and told to the logger `cordwood`. All that is sound is returned, also what is
-  behind damage in the same block (the policy `"salvage"`). dfindexeddb raises a `DecoderError`, `ParserError` or
-  `ValueError` at much of it, and what is behind is lost.
+* **goes-on**: Damage is passed over and reported to the logger `cordwood`. All that is sound is returned, also what is
+  after damage in the same block (the policy `"salvage"`). dfindexeddb raises a `DecoderError`, `ParserError` or
+  `ValueError` at much of it, and what follows is lost.
 * **torn-tail**: What a crash has left of a last record ends the iteration. dfindexeddb raises a `DecoderError`.
 * **joined**: A record without its first or last fragment is not returned. dfindexeddb joins what there is.
 * **not-a-batch**: A record that is no batch, and in a batch what is neither a put nor a delete, is passed over and
-  told to the logger, up to the next batch; RocksDB's no-operations and log data are passed over alone.
+  reported to the logger, up to the next batch; RocksDB's no-operations and log data are passed over alone.
   dfindexeddb raises a `ValueError` or `DecoderError`.
-* **count**: All operations of a batch are given, and the logger is told if their number is not `WriteBatch.count`,
+* **count**: All operations of a batch are given, and the logger reports if their number is not `WriteBatch.count`,
   the one that the batch states. dfindexeddb gives as many as are stated, and raises a `DecoderError` if there are
   fewer.
 * **only-logs**: `FromDecoder`, `FromStream` and `FromBytes` of the classes are not here, nor are the modules for
@@ -104,7 +104,7 @@ class ParsedInternalKey:
 
 @dataclass
 class WriteBatch:
-    """A batch of puts and deletes. Its offset is that of its first byte, behind the fragment's header."""
+    """A batch of puts and deletes. Its offset is that of its first byte, after the fragment's header."""
 
     offset: int
     sequence_number: int

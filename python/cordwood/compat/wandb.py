@@ -28,10 +28,10 @@ protocol buffers: `wandb.proto.wandb_internal_pb2` reads them, which newer versi
 On an undamaged file, all calls return what wandb's return. The deviations:
 
 * **exception**: Damage is a `DamagedError`: an `AssertionError`, as scripts expect, and a
-  `cordwood.CorruptionError` with offset and reason. It is raised under `python -O`, too, where wandb hands out
+  `cordwood.CorruptionError` with offset and reason. It is raised under `python -O`, too, where wandb returns
   damaged data. Where wandb raises an `IndexError`, at an unknown type, it is the same error.
 * **goes-on**: After damage, `get_offset` is where it begins, and the next `scan_data` continues after it: all valid
-  records are returned, also those in the same block (the policy `"salvage"`). wandb goes on at the place that the
+  records are returned, also those in the same block (the policy `"salvage"`). wandb continues at the place that the
   length in the damaged header gives, right or wrong.
 * **torn-tail**: The incomplete end of a run that was killed or is still running ends the scan: `scan_data` returns
   `None`, and a later call returns the record once it is complete. `store.reader.outcome` tells. wandb raises an
@@ -130,7 +130,7 @@ class DataStore:
         self._write_to(fname, cordwood.Writer(os.fsdecode(fname), "x", dialect="wandb", flush="close"))
 
     def open_for_append(self, fname: _Path) -> None:
-        """Opens a file to write behind its last record, or makes a new one.
+        """Opens a file to write after its last record, or makes a new one.
 
         Raises:
             CorruptionError: The file is damaged, or no `.wandb` file.
@@ -196,7 +196,7 @@ class DataStore:
         self._index = offset
 
     def get_offset(self) -> int:
-        """The file offset behind what has been returned or written, in bytes; after damage, where that begins."""
+        """The file offset after what has been returned or written, in bytes; after damage, where that begins."""
         if self._writer is None or self._writer.closed:
             self._file()
         return self._index
@@ -209,7 +209,7 @@ class DataStore:
         """The next record, or `None` at the end.
 
         Raises:
-            DamagedError: There is damage. The next call goes on behind it.
+            DamagedError: There is damage. The next call continues after it.
         """
         scanner = self._scanner
         # A script can have opened the file itself.
@@ -256,7 +256,7 @@ class DataStore:
         """Appends a record: what `obj.SerializeToString()` returns.
 
         Returns:
-            The file offset behind the record before, that behind this one, and that up to which all is on the disk.
+            The file offset after the record before, that after this one, and that up to which all is on the disk.
         """
         return self._write_data(obj.SerializeToString())
 
