@@ -68,9 +68,7 @@ PHRASES = [
 NOT_YET = (
     "README.md",
     "benches/",
-    "docs/",
     "python/cordwood/cli/",
-    "python/cordwood/",
     "rust/cordwood/examples/",
     "rust/cordwood/tests/",
     "rust/cordwood/README.md",

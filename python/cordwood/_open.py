@@ -197,8 +197,8 @@ def follow(
         start: Return only what begins at or after this file offset, in bytes: `Follower.tell` of an earlier run.
             Default: 0.
         timeout: A step of the iteration waits at most this long for a record, in seconds; then the iteration ends, and
-            a new one over the same follower continues. 0 takes what is there and never waits. Default: `None`, for
-            ever.
+            a new one over the same follower continues. 0 takes what is there and never waits. Default: `None`,
+            forever.
         dialect: As for `Reader`; it is detected as soon as there is a file header or a whole fragment.
             Default: `None`.
         log_number: As for `Reader`. Default: `None`.
@@ -217,8 +217,8 @@ def follow(
         A `Follower`: an iterator of `bytes`, also for `async for`.
 
     Raises:
-        OSError: The file cannot be opened, or is no regular file.
-        TypeError: `path` is no path.
+        OSError: The file cannot be opened, or is not a regular file.
+        TypeError: `path` is not a path.
         ValueError: An option has no such value.
 
     >>> with cordwood.open("live.log", "w") as writer:
