@@ -21,7 +21,7 @@ from pathlib import Path
 # A regular expression, and what to say instead.
 PHRASES = [
     (r"behind(?! (a|the) (lock|trait|flag|feature))", "after"),
-    # The soundness of unsafe code, and the type `Sound`, which is in backticks or brackets.
+    # But unsafe code is sound.
     (r"sound(?! code)", "valid"),
     (r"right checksums?", "valid checksum"),
     (r"(tell|tells|told|telling) (of|about)", "report"),

@@ -157,10 +157,10 @@ mod tests {
 
     #[test]
     fn each_bit_of_a_fragment_is_found() {
-        let sound = fragment(&[b'x'; 300]);
+        let valid = fragment(&[b'x'; 300]);
         for at in 0..HEADER_LEN + 300 {
             for bit in 0..8 {
-                let mut bytes = sound.clone();
+                let mut bytes = valid.clone();
                 bytes[at] ^= 1 << bit;
                 let part = match at {
                     0..4 => FragmentPart::Checksum,
@@ -190,10 +190,10 @@ mod tests {
         ] {
             let covered = [&[kind], numbers, &[b'x'; 300][..]].concat();
             let stored = dialect.checksum.stored(&covered).to_le_bytes();
-            let sound = [&stored, &300_u16.to_le_bytes()[..], &covered, b"what follows"].concat();
+            let valid = [&stored, &300_u16.to_le_bytes()[..], &covered, b"what follows"].concat();
             for at in 0..HEADER_LEN + numbers.len() + 300 {
                 for bit in 0..8 {
-                    let mut bytes = sound.clone();
+                    let mut bytes = valid.clone();
                     bytes[at] ^= 1 << bit;
                     let part = match at {
                         0..4 => FragmentPart::Checksum,

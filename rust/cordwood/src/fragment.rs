@@ -45,16 +45,16 @@ pub(crate) enum Found {
 #[inline]
 pub(crate) fn find(format: &LogFormat, bytes: &[u8], left: usize, is_last: bool, verify_checksums: bool) -> Found {
     if left >= HEADER_LEN
-        && let Some(sound) = format.dialect.sound(bytes, verify_checksums)
-        && let Role::Fragment(kind) = sound.role
-        && !format.is_stale(bytes, sound.form)
+        && let Some(valid) = format.dialect.valid(bytes, verify_checksums)
+        && let Role::Fragment(kind) = valid.role
+        && !format.is_stale(bytes, valid.form)
         // Without its checksum, a trailer looks like an empty fragment.
-        && (sound.form == Form::Plain || !format.is_end_trailer(bytes))
+        && (valid.form == Form::Plain || !format.is_end_trailer(bytes))
     {
         return Found::Fragment {
             kind,
-            form: sound.form,
-            payload_len: sound.end - sound.form.header_len(),
+            form: valid.form,
+            payload_len: valid.end - valid.form.header_len(),
         };
     }
     if bytes.len() < left && !is_last {
@@ -79,18 +79,18 @@ fn special(format: &LogFormat, bytes: &[u8], verify_checksums: bool) -> Option<F
             len: Form::Recyclable.header_len(),
         });
     }
-    let sound = format.dialect.sound(bytes, verify_checksums)?;
-    if format.is_stale(bytes, sound.form) {
+    let valid = format.dialect.valid(bytes, verify_checksums)?;
+    if format.is_stale(bytes, valid.form) {
         return Some(Found::Stale);
     }
-    let (form, len) = (sound.form, sound.end);
+    let (form, len) = (valid.form, valid.end);
     let kind = bytes[HEADER_LEN - 1];
     let fault = |reason, leveldb_len| Found::Fault {
         len,
         reason,
         leveldb_len,
     };
-    Some(match sound.role {
+    Some(match valid.role {
         Role::Metadata(metadata) => Found::Metadata { metadata, form, len },
         Role::Ignorable => fault(Reason::IgnoredKind { kind }, None),
         Role::Unknown | Role::Fragment(_) => {

@@ -102,7 +102,7 @@ fn is_zero(header: Header) -> bool {
 
 /// Whether a fragment of any type with a valid checksum begins at `at`.
 fn is_whole(dialect: &Dialect, rest: &[u8], at: usize) -> bool {
-    header_at(rest, at).is_some_and(|header| !is_zero(header) && dialect.sound(&rest[at..], true).is_some())
+    header_at(rest, at).is_some_and(|header| !is_zero(header) && dialect.valid(&rest[at..], true).is_some())
 }
 
 /// What is found after damage in a log whose file may hold the rest of an older one.
@@ -129,7 +129,7 @@ pub(crate) fn evidence(format: &LogFormat, form: Option<Form>, rest: &[u8]) -> E
         let is_fragment = matches!(meaning.role, Role::Fragment(_));
         let is_stale = format.is_stale(&rest[at..], meaning.form);
         let counts = is_fragment && (is_stale || form.is_none_or(|form| form == meaning.form));
-        if counts && scanner.sound(&format.dialect, at).is_some() {
+        if counts && scanner.valid(&format.dialect, at).is_some() {
             if !is_stale {
                 return Evidence::OfThisLog;
             }
@@ -177,7 +177,7 @@ impl Ends {
 /// What may be at a position for a chain to continue there.
 mod place {
     /// A chain begins here, or a writer may have ended here.
-    pub(super) const SOUND: u8 = 1;
+    pub(super) const VALID: u8 = 1;
     /// The same, or one damaged fragment whose length leads to such a position, or a torn write.
     pub(super) const PASSABLE: u8 = 2;
     /// After the end of the file, where an interrupted write may have been meant to end.
@@ -193,14 +193,14 @@ mod place {
 fn scan(dialect: &Dialect, rest: &[u8], ends: &Ends) -> Option<usize> {
     let header_lens: [u8; 256] = std::array::from_fn(|kind| dialect.meaning(kind as u8).form.header_len() as u8);
     let scanner = Scanner::new(rest);
-    let is_right = |at: usize, end: usize| scanner.sound(dialect, at).is_some_and(|sound| at + sound.end == end);
+    let is_right = |at: usize, end: usize| scanner.valid(dialect, at).is_some_and(|valid| at + valid.end == end);
     // Up to the end of the longest fragment that a header can state.
     let mut places = vec![0; rest.len() + dialect.header_len_max() + usize::from(u16::MAX) + 1];
     if ends.left > rest.len() {
         places[rest.len() + 1..=ends.left].fill(place::TORN);
     }
     let first_end = ends.first();
-    places[first_end..=rest.len()].fill(place::SOUND | place::PASSABLE);
+    places[first_end..=rest.len()].fill(place::VALID | place::PASSABLE);
     // Here a header is truncated.
     let cut = (rest.len() + 1).saturating_sub(HEADER_LEN);
     places[cut.min(first_end)..first_end].fill(place::PASSABLE);
@@ -217,8 +217,8 @@ fn scan(dialect: &Dialect, rest: &[u8], ends: &Ends) -> Option<usize> {
         }
         places[at] = if next & place::PASSABLE != 0 && !is_zero(header) && is_right(at, end) {
             first = Some(at);
-            place::SOUND | place::PASSABLE
-        } else if next & (place::SOUND | place::TORN) != 0 {
+            place::VALID | place::PASSABLE
+        } else if next & (place::VALID | place::TORN) != 0 {
             place::PASSABLE
         } else {
             0
@@ -306,7 +306,7 @@ mod tests {
             };
             let end = at + dialect.meaning(header.kind).form.header_len() + usize::from(header.len);
             let (is_sound, is_passable) = places.get(end).copied().unwrap_or_default();
-            let fragment = dialect.sound(&rest[at..], true).filter(|sound| at + sound.end == end);
+            let fragment = dialect.valid(&rest[at..], true).filter(|valid| at + valid.end == end);
             if is_passable && !is_zero(header) && fragment.is_some() {
                 places[at] = (true, true);
                 first = Some(at);

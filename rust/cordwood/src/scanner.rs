@@ -4,10 +4,10 @@
 use std::cell::{Cell, OnceCell};
 
 use crate::checksum::{CHUNK_LEN, over_chunks, over_chunks_of_crc32};
-use crate::dialect::{Checksum, Dialect, LogFormat, Role, Sound};
+use crate::dialect::{Checksum, Dialect, LogFormat, Role, Valid};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header};
 
-/// Computes [`Dialect::sound`] at any position of some bytes, at a cost that does not depend on the
+/// Computes [`Dialect::valid`] at any position of some bytes, at a cost that does not depend on the
 /// lengths that headers state. Without it, a crafted file could require, at each of thousands of
 /// positions in a block, the checksum of half the block.
 pub(crate) struct Scanner<'a> {
@@ -30,25 +30,25 @@ impl<'a> Scanner<'a> {
     }
 
     /// The fragment of any type that begins at `at`, if its checksum is right: what
-    /// [`Dialect::sound`] finds in the bytes from `at` on.
+    /// [`Dialect::valid`] finds in the bytes from `at` on.
     #[inline]
-    pub(crate) fn sound(&self, dialect: &Dialect, at: usize) -> Option<Sound> {
-        dialect.sound_if(self.bytes.get(at..)?, |header, covered| {
+    pub(crate) fn valid(&self, dialect: &Dialect, at: usize) -> Option<Valid> {
+        dialect.valid_if(self.bytes.get(at..)?, |header, covered| {
             let begin = at + HEADER_LEN - 1;
             let crc = self.sums(dialect.checksum).crc(begin, begin + covered.len());
             crc == dialect.checksum.crc_of_stored(header.masked_crc)
         })
     }
 
-    /// [`sound`](Self::sound), if it is a fragment of a record of this log.
+    /// [`valid`](Self::valid), if it is a fragment of a record of this log.
     #[inline]
-    pub(crate) fn own_fragment(&self, format: &LogFormat, at: usize) -> Option<Sound> {
+    pub(crate) fn own_fragment(&self, format: &LogFormat, at: usize) -> Option<Valid> {
         let bytes = self.bytes.get(at..)?;
         let meaning = format.dialect.meaning(Header::decode(bytes.first_chunk()?).kind);
         // The checksum comes last: most bytes are not a type, and most numbers are not that of the
         // log.
         let may_be = matches!(meaning.role, Role::Fragment(_)) && !format.is_stale(bytes, meaning.form);
-        if may_be { self.sound(&format.dialect, at) } else { None }
+        if may_be { self.valid(&format.dialect, at) } else { None }
     }
 
     fn sums(&self, checksum: Checksum) -> &RangeCrc<'a> {
@@ -167,12 +167,12 @@ mod tests {
             let rest = bytes.get(at..).unwrap_or_default();
             for format in &formats {
                 let dialect = &format.dialect;
-                let sound = dialect.sound(rest, true);
-                assert_eq!(scanner.sound(dialect, at), sound, "{dialect:?} at {at}");
+                let valid = dialect.valid(rest, true);
+                assert_eq!(scanner.valid(dialect, at), valid, "{dialect:?} at {at}");
                 let own =
-                    sound.filter(|sound| matches!(sound.role, Role::Fragment(_)) && !format.is_stale(rest, sound.form));
+                    valid.filter(|valid| matches!(valid.role, Role::Fragment(_)) && !format.is_stale(rest, valid.form));
                 assert_eq!(scanner.own_fragment(format, at), own, "{format:?} at {at}");
-                count += usize::from(sound.is_some());
+                count += usize::from(valid.is_some());
             }
         }
         count
@@ -242,9 +242,9 @@ mod tests {
                 kind: covered[0],
             };
             let block = [&header.encode(), &covered[1..]].concat();
-            let sound = Scanner::new(&block).own_fragment(&dialect.into(), 0);
-            assert_eq!(sound, dialect.sound(&block, true));
-            assert_eq!(sound.map(|sound| sound.end), Some(BLOCK_LEN));
+            let valid = Scanner::new(&block).own_fragment(&dialect.into(), 0);
+            assert_eq!(valid, dialect.valid(&block, true));
+            assert_eq!(valid.map(|valid| valid.end), Some(BLOCK_LEN));
         }
     }
 

@@ -158,7 +158,7 @@ fn a_later_block_decides() {
     }
 }
 
-/// There is one block, and it begins with damage: two sound fragments one behind the other show what the log is.
+/// There is one block, and it begins with damage: two valid fragments one behind the other show what the log is.
 #[test]
 fn fragments_behind_damage_decide() {
     for (wire, dialect) in [
@@ -177,7 +177,7 @@ fn fragments_behind_damage_decide() {
     }
 }
 
-/// The first sound fragment decides, so a flipped type byte does not make another dialect of a log.
+/// The first valid fragment decides, so a flipped type byte does not make another dialect of a log.
 #[test]
 fn a_type_without_its_checksum_decides_nothing() {
     let file = Wire::Plain.full(b"foo");

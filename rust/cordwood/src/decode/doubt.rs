@@ -151,8 +151,8 @@ impl Decoder {
     /// the file.
     fn note_other_log(&mut self, bytes: &[u8]) {
         if self.form.is_none() && self.info.other_log_number.is_none() {
-            let sound = self.format.dialect.sound(bytes, self.verify_checksums);
-            self.info.other_log_number = sound.and_then(|sound| Dialect::log_number_at(bytes, sound.form));
+            let valid = self.format.dialect.valid(bytes, self.verify_checksums);
+            self.info.other_log_number = valid.and_then(|valid| Dialect::log_number_at(bytes, valid.form));
         }
     }
 

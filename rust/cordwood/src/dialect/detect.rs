@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use super::{Compression, Dialect, Form, LogFormat, Metadata, Named, Role, Sound};
+use super::{Compression, Dialect, Form, LogFormat, Metadata, Named, Role, Valid};
 use crate::checksum::{crc32c, mask};
 use crate::format::{BLOCK_LEN, FRAGMENT_LEN_MAX, HEADER_LEN, Header, Kind};
 use crate::scanner::Scanner;
@@ -271,7 +271,7 @@ fn complete(known: LogFormat, bytes: &[u8], is_last: bool) -> Detection {
         let left = dialect.block_left(begin as u64);
         let block = &head[begin..];
         let block = &block[..block.len().min(left)];
-        let Some(sound) = dialect.sound(block, true) else {
+        let Some(valid) = dialect.valid(block, true) else {
             if block.len() < left && !is_all {
                 return Detection::NeedMore;
             }
@@ -280,14 +280,14 @@ fn complete(known: LogFormat, bytes: &[u8], is_last: bool) -> Detection {
             begin += left;
             continue;
         };
-        number = number.or_else(|| Dialect::log_number_at(block, sound.form));
-        if sound.role == Role::Metadata(Metadata::SetCompression)
-            && block[HEADER_LEN..sound.end] == super::rocksdb::ZSTD
+        number = number.or_else(|| Dialect::log_number_at(block, valid.form));
+        if valid.role == Role::Metadata(Metadata::SetCompression)
+            && block[HEADER_LEN..valid.end] == super::rocksdb::ZSTD
         {
             found = found.with_compression(Compression::Zstd);
         }
-        is_found = matches!(sound.role, Role::Fragment(_));
-        begin += sound.end;
+        is_found = matches!(valid.role, Role::Fragment(_));
+        begin += valid.end;
     }
     if !is_found && !is_all {
         return Detection::NeedMore;
@@ -298,7 +298,7 @@ fn complete(known: LogFormat, bytes: &[u8], is_last: bool) -> Detection {
     if known.log_number.is_none() && !is_unnumbered {
         found = found.numbered(number.max(number_after_damage));
     }
-    if !is_found || dialect.sound(head, true).is_some() {
+    if !is_found || dialect.valid(head, true).is_some() {
         Detection::Log(found)
     } else if is_all {
         Detection::Log(with_compression(found, head))
@@ -346,7 +346,7 @@ pub(crate) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> Detection {
         let left = BLOCK_LEN - (in_block + begin) % BLOCK_LEN;
         let block = &head[begin..];
         let block = &block[..block.len().min(left)];
-        if let Some(format) = of_fragment(block, |dialect| dialect.sound(block, true)) {
+        if let Some(format) = of_fragment(block, |dialect| dialect.valid(block, true)) {
             return if offset > 0 && format.dialect.has_log_numbers() {
                 // The first fragment here may belong to an older log. Only the beginning of the
                 // file shows which is which.
@@ -454,10 +454,10 @@ fn first_fragments(header: Header) -> impl Iterator<Item = (Form, usize)> {
 pub(crate) fn ends_in_first_fragment(mut head: &[u8]) -> bool {
     let has_begun = !head.is_empty();
     // RocksDB's metadata comes before all records, and has no log number.
-    while let Some(sound) = Dialect::ROCKSDB.sound(head, true)
-        && matches!(sound.role, Role::Metadata(_))
+    while let Some(valid) = Dialect::ROCKSDB.valid(head, true)
+        && matches!(valid.role, Role::Metadata(_))
     {
-        head = &head[sound.end..];
+        head = &head[valid.end..];
     }
     match head.first_chunk().map(Header::decode) {
         Some(header) => first_fragments(header).any(|(_, end)| end > head.len()),
@@ -473,7 +473,7 @@ fn has_wrong_type(head: &[u8]) -> bool {
     let kind = block[HEADER_LEN - 1];
     let is_fragment = (0..=u8::MAX).filter(|&kind| is_written(kind)).any(|kind| {
         block[HEADER_LEN - 1] = kind;
-        of_fragment(&block, |dialect| dialect.sound(&block, true)).is_some()
+        of_fragment(&block, |dialect| dialect.valid(&block, true)).is_some()
     });
     is_fragment
         || (0..u8::BITS).any(|bit| {
@@ -488,7 +488,7 @@ fn has_fragment(head: &[u8]) -> bool {
     let first = &head[..head.len().min(BLOCK_LEN)];
     let is_of_unknown_type = [Dialect::ROCKSDB, Dialect::WANDB]
         .iter()
-        .any(|dialect| dialect.sound(first, true).is_some());
+        .any(|dialect| dialect.valid(first, true).is_some());
     // Also the blocks of a run file, which may begin after its header.
     let mut blocks = [0, Dialect::WANDB.prefix.len()]
         .into_iter()
@@ -501,7 +501,7 @@ fn has_fragment_in(block: &[u8]) -> bool {
     let scanner = Scanner::new(block);
     (0..block.len().saturating_sub(HEADER_LEN - 1)).any(|begin| {
         let rest = &block[begin..];
-        is_written(rest[HEADER_LEN - 1]) && of_fragment(rest, |dialect| scanner.sound(dialect, begin)).is_some()
+        is_written(rest[HEADER_LEN - 1]) && of_fragment(rest, |dialect| scanner.valid(dialect, begin)).is_some()
     })
 }
 
@@ -536,7 +536,7 @@ pub(crate) fn of_rest(
             let bytes = &mut bytes[..len.min(BLOCK_LEN)];
             let len = read_at(begin, bytes)?;
             let bytes = &bytes[..len];
-            if of_fragment(bytes, |dialect| dialect.sound(bytes, true)).is_some() {
+            if of_fragment(bytes, |dialect| dialect.valid(bytes, true)).is_some() {
                 return Ok(None);
             }
         }
@@ -601,7 +601,7 @@ fn compressed(format: LogFormat) -> LogFormat {
 fn is_compressed(format: LogFormat, head: &[u8]) -> bool {
     const DAMAGED_BITS_MAX: u32 = 8;
     let may_be = [Dialect::LEVELDB, Dialect::RECYCLABLE, Dialect::ROCKSDB].contains(&format.dialect);
-    if !may_be || Dialect::ROCKSDB.sound(head, true).is_some() {
+    if !may_be || Dialect::ROCKSDB.valid(head, true).is_some() {
         return false;
     }
     let Some(first) = head.first_chunk::<{ FIRST_COMPRESSED.len() }>() else {
@@ -619,7 +619,7 @@ fn is_compressed(format: LogFormat, head: &[u8]) -> bool {
     let header = Header::decode(first.first_chunk().unwrap_or(&[0; HEADER_LEN]));
     let end = dialect.meaning(header.kind).form.header_len() + usize::from(header.len);
     let rest = head[..head.len().min(BLOCK_LEN)].get(end..);
-    let is_another = end != FIRST_COMPRESSED.len() && rest.is_some_and(|rest| dialect.sound(rest, true).is_some());
+    let is_another = end != FIRST_COMPRESSED.len() && rest.is_some_and(|rest| dialect.valid(rest, true).is_some());
     !is_another && begins_with_frames(LogFormat { dialect, ..format }, head)
 }
 
@@ -641,23 +641,23 @@ fn are_frames(format: LogFormat, head: &[u8], mut begin: usize) -> Option<bool> 
         let left = format.dialect.block_left(begin as u64);
         let block = &head[begin..];
         let block = &block[..block.len().min(left)];
-        let Some(sound) = format
+        let Some(valid) = format
             .dialect
-            .sound(block, true)
-            .filter(|sound| !format.is_stale(block, sound.form))
+            .valid(block, true)
+            .filter(|valid| !format.is_stale(block, valid.form))
         else {
             begin += left;
             continue;
         };
-        let payload = &block[sound.form.header_len()..sound.end];
+        let payload = &block[valid.form.header_len()..valid.end];
         // An empty record is not a frame, and a FIRST may end within the four bytes.
-        if matches!(sound.role, Role::Fragment(Kind::Full | Kind::First)) && payload.len() >= ZSTD_MAGIC.len() {
+        if matches!(valid.role, Role::Fragment(Kind::Full | Kind::First)) && payload.len() >= ZSTD_MAGIC.len() {
             if !payload.starts_with(ZSTD_MAGIC) {
                 return Some(false);
             }
             found = Some(true);
         }
-        begin += sound.end;
+        begin += valid.end;
     }
     found
 }
@@ -684,9 +684,9 @@ fn behind_damage(block: &[u8]) -> Option<(usize, LogFormat)> {
         if !rest.get(HEADER_LEN - 1).copied().is_some_and(is_type) {
             return None;
         }
-        let format = of_fragment(rest, |dialect| scanner.sound(dialect, begin))?;
-        let end = begin + scanner.sound(&format.dialect, begin)?.end;
-        scanner.sound(&format.dialect, end).map(|_| (begin, format))
+        let format = of_fragment(rest, |dialect| scanner.valid(dialect, begin))?;
+        let end = begin + scanner.valid(&format.dialect, begin)?.end;
+        scanner.valid(&format.dialect, end).map(|_| (begin, format))
     })
 }
 
@@ -695,7 +695,7 @@ fn behind_damage(block: &[u8]) -> Option<(usize, LogFormat)> {
 ///
 /// Type bytes mean different things in different dialects, but no two of them compute the checksum
 /// over the same bytes.
-fn of_fragment(block: &[u8], find: impl Fn(&Dialect) -> Option<Sound>) -> Option<LogFormat> {
+fn of_fragment(block: &[u8], find: impl Fn(&Dialect) -> Option<Valid>) -> Option<LogFormat> {
     let order = [
         Dialect::LEVELDB,
         Dialect::RECYCLABLE,
@@ -704,16 +704,16 @@ fn of_fragment(block: &[u8], find: impl Fn(&Dialect) -> Option<Sound>) -> Option
         Dialect::WANDB,
     ];
     for dialect in order {
-        let Some(sound) = find(&dialect) else {
+        let Some(valid) = find(&dialect) else {
             continue;
         };
-        let format = LogFormat::new(dialect).numbered(Dialect::log_number_at(block, sound.form));
-        match sound.role {
+        let format = LogFormat::new(dialect).numbered(Dialect::log_number_at(block, valid.form));
+        match valid.role {
             Role::Fragment(_) => return Some(format),
             Role::Metadata(Metadata::SetCompression) => {
                 // Without a valid payload it cannot be distinguished from what other dialects may
                 // mean by the type.
-                let is_zstd = block[HEADER_LEN..sound.end] == super::rocksdb::ZSTD;
+                let is_zstd = block[HEADER_LEN..valid.end] == super::rocksdb::ZSTD;
                 return Some(if is_zstd {
                     format.with_compression(Compression::Zstd)
                 } else {
@@ -737,14 +737,14 @@ fn recyclable(format: LogFormat, head: &[u8], mut begin: usize, is_all: bool) ->
         let left = BLOCK_LEN - begin % BLOCK_LEN;
         let block = &head[begin..];
         let block = &block[..block.len().min(left)];
-        begin += match format.dialect.sound(block, true) {
+        begin += match format.dialect.valid(block, true) {
             _ if format.is_end_trailer(block) => {
                 return Detection::Log(LogFormat {
                     dialect: Dialect::PEBBLE,
                     ..format
                 });
             }
-            Some(sound) if !format.is_stale(block, sound.form) => sound.end,
+            Some(valid) if !format.is_stale(block, valid.form) => valid.end,
             Some(_) => break,
             None => left,
         };
@@ -781,10 +781,10 @@ fn wandb_grid(head: &[u8], is_all: bool) -> Detection {
         let block = head.get(begin..).unwrap_or_default();
         let block = &block[..block.len().min(BLOCK_LEN)];
         // A FIRST fragment without data occurs only at the end of a block.
-        let is_at_end = |sound: &Sound| sound.role == Role::Fragment(Kind::First) && sound.end == HEADER_LEN;
+        let is_at_end = |valid: &Valid| valid.role == Role::Fragment(Kind::First) && valid.end == HEADER_LEN;
         Dialect::WANDB
-            .sound(block, true)
-            .is_some_and(|sound| !is_at_end(&sound))
+            .valid(block, true)
+            .is_some_and(|valid| !is_at_end(&valid))
     };
     let prefix_len = Dialect::WANDB.prefix.len();
     let first = head
@@ -800,9 +800,9 @@ fn wandb_grid(head: &[u8], is_all: bool) -> Detection {
         let block = head.get(..BLOCK_LEN + prefix_len).unwrap_or(head);
         let mut at = prefix_len;
         while at < BLOCK_LEN
-            && let Some(sound) = Dialect::WANDB.sound(block.get(at..).unwrap_or_default(), true)
+            && let Some(valid) = Dialect::WANDB.valid(block.get(at..).unwrap_or_default(), true)
         {
-            at += sound.end;
+            at += valid.end;
         }
         at > BLOCK_LEN
     };

@@ -177,31 +177,31 @@ impl Dialect {
     /// The complete fragment with a valid checksum at the beginning of `bytes`. Without
     /// `verify_checksums`, any complete one.
     #[inline]
-    pub(crate) fn sound(&self, bytes: &[u8], verify_checksums: bool) -> Option<Sound> {
-        self.sound_if(bytes, |header, covered| {
+    pub(crate) fn valid(&self, bytes: &[u8], verify_checksums: bool) -> Option<Valid> {
+        self.valid_if(bytes, |header, covered| {
             !verify_checksums || header.masked_crc == self.checksum.stored(covered)
         })
     }
 
-    /// [`sound`](Self::sound), where `is_right` decides whether the header's checksum matches the
+    /// [`valid`](Self::valid), where `is_right` decides whether the header's checksum matches the
     /// bytes that it covers.
     #[inline]
-    pub(crate) fn sound_if(&self, bytes: &[u8], is_right: impl Fn(Header, &[u8]) -> bool) -> Option<Sound> {
+    pub(crate) fn valid_if(&self, bytes: &[u8], is_right: impl Fn(Header, &[u8]) -> bool) -> Option<Valid> {
         let header = Header::decode(bytes.first_chunk()?);
         let Meaning { role, form } = self.meaning(header.kind);
-        let sound_as = |form: Form| {
+        let valid_as = |form: Form| {
             let end = form.header_len() + usize::from(header.len);
             let covered = bytes.get(CHECKSUM_LEN + LENGTH_LEN..end)?;
-            is_right(header, covered).then_some(Sound { role, form, end })
+            is_right(header, covered).then_some(Valid { role, form, end })
         };
-        if let Some(sound) = sound_as(form) {
-            return Some(sound);
+        if let Some(valid) = valid_as(form) {
+            return Some(valid);
         }
         // By RocksDB's rule for future types, odd ones carry the log number. Some existing types
         // break that rule, so both are tried.
         let is_unknown = matches!(role, Role::Unknown | Role::Ignorable);
         if is_unknown && header.kind % 2 == 1 && self.has_log_numbers() {
-            return sound_as(Form::Recyclable);
+            return valid_as(Form::Recyclable);
         }
         None
     }
@@ -436,7 +436,7 @@ impl Kinds {
 
 /// A complete fragment of any type with a valid checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Sound {
+pub(crate) struct Valid {
     pub(crate) role: Role,
     pub(crate) form: Form,
     /// Where it ends, counted from its first byte.

@@ -316,7 +316,7 @@ impl Place<'_> {
             );
         }
         if self.left >= HEADER_LEN
-            && let Some(fragment) = self.sound()
+            && let Some(fragment) = self.valid()
         {
             return (fragment, false);
         }
@@ -389,8 +389,8 @@ impl Place<'_> {
     }
 
     /// The fragment with a valid checksum here, if it is inside the region.
-    fn sound(&self) -> Option<Fragment> {
-        let sound = self.dialect.sound(self.bytes, true)?;
+    fn valid(&self) -> Option<Fragment> {
+        let valid = self.dialect.valid(self.bytes, true)?;
         let header = Header::decode(self.bytes.first_chunk()?);
         if header.kind == 0 && header.len == 0 {
             // Whatever its checksum, it stands for zeros.
@@ -402,11 +402,11 @@ impl Place<'_> {
             _ => (None, false),
         };
         Some(Fragment {
-            end_offset: self.offset + sound.end as u64,
+            end_offset: self.offset + valid.end as u64,
             stored_crc: Some(crc),
             computed_crc: Some(crc),
-            log_number: Dialect::log_number_at(self.bytes, sound.form),
-            synced_offset: Dialect::synced_offset_at(self.bytes, sound.form),
+            log_number: Dialect::log_number_at(self.bytes, valid.form),
+            synced_offset: Dialect::synced_offset_at(self.bytes, valid.form),
             record_offset,
             is_salvaged,
             ..self.header(self.dialect.kind_of(header.kind))?

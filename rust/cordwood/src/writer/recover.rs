@@ -284,7 +284,7 @@ impl Tail {
             Reason::TornTail => {
                 let left = dialect.block_left(region.begin) as u64;
                 let bytes = read_at_most(storage, region.begin, region.len().min(left))?;
-                self.has_fragment |= dialect.sound(&bytes, true).is_some();
+                self.has_fragment |= dialect.valid(&bytes, true).is_some();
                 if locate_bit_flip(&bytes, region.begin, dialect).is_some() {
                     // With another length it is complete.
                     self.has_whole_record = true;
@@ -362,7 +362,7 @@ impl LogBefore<'_> {
         let begin = tail.begin.max(block_begin);
         let bytes = read_at_most(self.storage, begin, self.file_len - begin).map_err(|source| self.failed(source))?;
         let mut torn = &bytes[..];
-        while let Some(whole) = self.dialect.sound(torn, true) {
+        while let Some(whole) = self.dialect.valid(torn, true) {
             torn = &torn[whole.end..];
         }
         if bytes.len() < HEADER_LEN && !tail.has_fragment {
@@ -373,7 +373,7 @@ impl LogBefore<'_> {
         let mut completed = torn.to_vec();
         completed.push(0xff);
         completed.resize(torn.len() + self.dialect.block_left(self.file_len), 0);
-        let is_completed = self.dialect.sound(&completed, true).is_some();
+        let is_completed = self.dialect.valid(&completed, true).is_some();
         Ok(if is_completed { 0xfe } else { 0xff })
     }
 
@@ -549,7 +549,7 @@ fn has_zero_sector(bytes: &[u8], begin: u64) -> bool {
 fn hides_record(dialect: Dialect, bytes: &[u8]) -> bool {
     let scanner = Scanner::new(bytes);
     (0..bytes.len()).any(|at| {
-        let role = scanner.own_fragment(&dialect.into(), at).map(|sound| sound.role);
+        let role = scanner.own_fragment(&dialect.into(), at).map(|valid| valid.role);
         matches!(role, Some(Role::Fragment(Kind::Full | Kind::First)))
     })
 }

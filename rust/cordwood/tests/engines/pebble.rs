@@ -309,7 +309,7 @@ fn good(synced: u64, len: usize) -> Vec<u8> {
     Wire::Synced(1, synced).full(&vec![1; len])
 }
 
-/// A sound fragment, then a bad one, and `behind` in the next block.
+/// A valid fragment, then a bad one, and `behind` in the next block.
 fn sync_log(bad: Bad, in_block: &[u8], behind: &[u8]) -> (Vec<u8>, u64) {
     let mut file = good(0, 10);
     let begin = if bad == Bad::HeaderTooBig && !behind.is_empty() {
@@ -364,7 +364,7 @@ fn wal_sync_two_bad_chunks() {
     }
 }
 
-/// A sound fragment in a later block says that all before it had been synced: that proves corruption. Pebble: the error itself.
+/// A valid fragment in a later block says that all before it had been synced: that proves corruption. Pebble: the error itself.
 #[test]
 fn wal_sync_later_chunk_promises_more() {
     for bad in BAD {
