@@ -7,7 +7,7 @@
     ├── LogRotatedError        the path of a log that is followed names another file now
     ├── LogTruncatedError      a log that is followed was cut
     ├── OtherLogError          a file to be salvaged, all of which belongs to another log than its name says
-    ├── PayloadError           a record that does not hold what it was taken for; a `ValueError`, too
+    ├── PayloadError           a record that does not hold what it should; a `ValueError`, too
     ├── RecordTooLargeError    a record longer than `record_len_max`
     └── TornTailError          a log that ends in an incomplete record was to be appended to
 
@@ -216,7 +216,7 @@ class TornTailError(_RegionError):
 
 
 class PayloadError(CordwoodError, ValueError):
-    """A record that does not hold what it was taken for, or something that such a record cannot hold.
+    """A record that does not hold what it should, or something that such a record cannot hold.
 
     Attributes:
         path: `None`. A payload is the bytes of one record, which may come from anywhere.
@@ -264,7 +264,8 @@ class LogTruncatedError(_ChangedError):
 class LogRotatedError(_ChangedError):
     """The path of a log that is followed names another file now, or none; all of the old file has been returned.
 
-    Should the old file be written on, the follower's next step returns that. The new file is for a new follower.
+    If more is written to the old file, the follower's next step returns that. The new file is for a new
+    follower; with `on_rotation="reopen"` the same one continues with it.
 
     Attributes:
         path: The path of the log.

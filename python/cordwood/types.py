@@ -218,7 +218,7 @@ class FragmentKind(StrEnum):
 
 
 class PayloadReason(StrEnum):
-    """Why a record does not hold what it was taken for.
+    """Why a record does not hold what it should.
 
     Attributes:
         TRUNCATED: The record, or the field that holds it, ends inside a number or a string.

@@ -134,6 +134,17 @@ def test_a_log_without_records(tmp_path):
             assert ",".join(table.column_names) == header.strip()
 
 
+def test_an_export_is_no_run_without_steps(tmp_path):
+    pytest.importorskip("wandb.proto.wandb_internal_pb2")
+    path = tmp_path / "output-0"
+    path.write_bytes(reference.encode([entity(b"c"), entity(b"d")]))
+    for form in ("ndjson", "csv"):
+        command = [*COMMAND, "--as", "wandb-history", "--to", form, str(path)]
+        done = subprocess.run(command, capture_output=True, check=True, timeout=120)
+        advice = "the record at offset 0 is an entity of a Datastore or Firestore export: --as entity"
+        assert done.stderr.decode() == f"cordwood: {path}: {advice}\n"
+
+
 def test_operations_have_the_same_columns_in_every_log(tmp_path):
     path = tmp_path / "log"
     with cordwood.open(path, "x") as writer:

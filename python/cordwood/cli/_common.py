@@ -162,10 +162,10 @@ def log_of(read: cordwood.Reader | cordwood.Report | cordwood.Stat) -> cordwood.
 
 def add_reading_arguments(parser: argparse.ArgumentParser) -> None:
     """How a log is read."""
-    add_dialect_argument(parser, "how the log is laid out; found out by its content if not given")
+    add_dialect_argument(parser, "how the log is laid out; detected from its content if not given")
     add_on_corruption_argument(parser)
     parser.add_argument(
-        "--start", type=parse_len, default=0, metavar="OFFSET", help="only what begins at this file offset or behind"
+        "--start", type=parse_len, default=0, metavar="OFFSET", help="only what begins at this file offset or after it"
     )
     parser.add_argument("--end", type=parse_len, metavar="OFFSET", help="only what begins before this file offset")
 
@@ -176,7 +176,7 @@ def add_on_corruption_argument(parser: argparse.ArgumentParser) -> None:
         "--on-corruption",
         choices=("skip", "stop", "salvage"),
         default="skip",
-        help="go on behind damage at the next block, end there, or look for sound records in the same block "
+        help="after damage, continue at the next block, end there, or also look for valid records in the same block "
         "(default: %(default)s)",
     )
 
@@ -202,7 +202,7 @@ def add_threads_argument(parser: argparse.ArgumentParser) -> None:
         type=_thread_count,
         default=_processors(),
         metavar="COUNT",
-        help="read in so many threads (default: all)",
+        help="read with this many threads (default: one for each core)",
     )
 
 

@@ -54,7 +54,7 @@ def add_output_arguments(parser: argparse.ArgumentParser) -> None:
         "--format",
         choices=("lines", "nul", "len", "raw"),
         default="lines",
-        help="a newline or a NUL behind each record, its length as a 32-bit little-endian number in front of it, or "
+        help="a newline or a NUL after each record, its length as a 32-bit little-endian number in front of it, or "
         "nothing (default: %(default)s)",
     )
     parser.add_argument(

@@ -1,7 +1,7 @@
 """Print the records of logs.
 
 Damage is reported on stderr, and what comes after it is printed all the same; the exit status is then 3. A file that
-grows is printed to where it ended at first. On a terminal, control characters are escaped, but with --format raw.
+grows is printed to where it ended at first. On a terminal, control characters are escaped, except with --format raw.
 """
 
 from __future__ import annotations

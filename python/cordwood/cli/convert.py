@@ -1,6 +1,6 @@
 """Convert a log to a table: NDJSON, CSV, Parquet or Arrow.
 
-The form is known by the end of the destination's name: .ndjson or .jsonl, .csv, .parquet, .arrow or .feather. Without a
+The form follows from the extension of the destination: .ndjson or .jsonl, .csv, .parquet, .arrow or .feather. Without a
 destination the table goes to stdout, as NDJSON or what --to says.
 
 What is a row, by --as:
@@ -11,7 +11,7 @@ What is a row, by --as:
   wandb          a record of a .wandb file: offset and its fields
   wandb-history  a step of a run in a .wandb file: what was logged
 
-In NDJSON, bytes that are UTF-8 are text, others {"base64": "..."}; bytes of entities always are that. In CSV, all bytes
+In NDJSON, bytes that are UTF-8 are text, others {"base64": "..."}, as are all bytes of entities. In CSV, all bytes
 of a column are in the form that --encoding names. Where columns are not known beforehand, as those of entities and of
 wandb, the log is read twice, except for NDJSON: first to find them. A column whose values are all of one type has that
 type, any other one holds JSON. No more than some tens of MiB are in memory.
@@ -71,7 +71,7 @@ BATCH_LEN = 4 << 20
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What `convert` takes."""
     names_file(
-        parser.add_argument("source", metavar="SOURCE", help="a log; a pattern that only one matches; - for stdin")
+        parser.add_argument("source", metavar="SOURCE", help="a log; a pattern that matches one file; - for stdin")
     )
     names_file(
         parser.add_argument(
@@ -100,7 +100,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> Status:
     """Converts the source."""
     check_range(options)
-    options.source = one_source(options.source, f'convert --as {options.payload} "$f" "$f.csv"')
+    suffix = f".{options.to}" if options.to else os.path.splitext(options.destination)[1]  # noqa: PTH122 - pathlib is slow to import
+    suffix = suffix if suffix in SUFFIXES else ".csv"
+    options.source = one_source(options.source, f'convert --as {options.payload} "$f" "$f{suffix}"')
     form = options.to or _form_of(options.destination)
     if form != "csv" and (options.encoding or options.escape_formulas):
         raise ValueError(f"--encoding and --escape-formulas are for CSV, not for {form}")
@@ -239,6 +241,8 @@ class _Batches:
             except PayloadError as error:
                 self._leave_out(record, error)
                 continue
+            if count == 1:
+                self._tell_no_run(record)
             for row in rows_of_record:
                 rows.append(row)
                 if len(rows) >= BATCH_COUNT:
@@ -254,6 +258,13 @@ class _Batches:
         for noun, count in self._left_out.items():
             if self._is_told and count > self._told_max[noun]:
                 complain(f"{self._name}: {counted(count, noun)} left out in all")
+
+    def _tell_no_run(self, first: cordwood.Record) -> None:
+        """Reports a log that is no run: its records may decode as those of a run without steps, to an empty table."""
+        if not self._is_told or self._payload != "wandb-history" or self.reader.dialect.startswith("wandb"):
+            return
+        if advice := other_payload(first.data, self._payload):
+            complain(f"{self._name}: the record at offset {first.offset} is {advice}")
 
     def _leave_out(self, record: cordwood.Record, error: PayloadError) -> None:
         is_first = not self._left_out["record"]

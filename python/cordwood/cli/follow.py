@@ -1,6 +1,6 @@
 """Print the records of a log while it is written, each as soon as all of it is there.
 
-Without --timeout it goes on until Ctrl-C. The end_offset of the last record of --json is the --start to go on from.
+Without --timeout it runs until Ctrl-C. The end_offset of the last record of --json is the --start to continue from.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What `follow` takes."""
     names_file(parser.add_argument("source", metavar="SOURCE", help="the log, a file"))
     add_output_arguments(parser)
-    add_dialect_argument(parser, "how the log is laid out; found out by its content if not given")
+    add_dialect_argument(parser, "how the log is laid out; detected from its content if not given")
     parser.add_argument(
-        "--start", type=parse_len, default=0, metavar="OFFSET", help="only what begins at this file offset or behind"
+        "--start", type=parse_len, default=0, metavar="OFFSET", help="only what begins at this file offset or after it"
     )
     parser.add_argument(
         "--on-rotation",
@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="once the path names another file, or none, and all of the old one has been printed: end, or continue "
         "with the next file under the path, from its beginning (default: stop)",
     )
-    parser.add_argument("--timeout", type=float, metavar="SECONDS", help="end after so long without a record")
+    parser.add_argument("--timeout", type=float, metavar="SECONDS", help="end after this long without a record")
 
 
 def run(options: argparse.Namespace) -> Status:

@@ -38,7 +38,7 @@ HEADING = "      offset  block  bytes type kind              payload stored   co
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What `fragments` takes."""
     add_source_arguments(parser)
-    add_dialect_argument(parser, "how the log is laid out; found out by its content if not given")
+    add_dialect_argument(parser, "how the log is laid out; detected from its content if not given")
     parser.add_argument("--json", action="store_true", help="one JSON object for each fragment")
 
 

@@ -1,6 +1,6 @@
 """Draw a log: its blocks in rows, what they hold, and where the damage is.
 
-One row is one block; of a long log, several. Damage is marked in the row and in the margin, and listed below. Exit
+A row is one block, or several of a long log. Damage is marked in the row and in the margin, and listed below. Exit
 status 3 if there is damage. A terminal gets colours, unless NO_COLOR is set or TERM is "dumb".
 """
 
@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             "source", metavar="SOURCE", help="a log; a pattern such as '*.log' for several; - for stdin"
         )
     )
-    add_dialect_argument(parser, "how the log is laid out; found out by its content if not given")
+    add_dialect_argument(parser, "how the log is laid out; detected from its content if not given")
     names_file(
         parser.add_argument(
             "--svg",
@@ -162,7 +162,7 @@ def _title(fragment: cordwood.Fragment) -> str:
     if fragment.log_number is not None:
         lines.append(f"log number {fragment.log_number}")
     if fragment.record_offset is not None:
-        salvaged = ", behind damage in the same block" if fragment.salvaged else ""
+        salvaged = ", after damage in the same block" if fragment.salvaged else ""
         lines.append(f"part of the record at {fragment.record_offset:,}{salvaged}")
     if fragment.reason is not None:
         lines.append(f"{fragment.severity}: {fragment.reason}")

@@ -1,12 +1,12 @@
 """Write all that can be read of a damaged log to a new log.
 
-The source is not changed. The new log is put on the disk before it gets its name, so what has the name is complete; so
-it is with --overwrite. The report about the source goes to stdout, as `cordwood verify` prints it; exit status 3 if
+The source is not changed. The new log is put on the disk before it gets its name, so what has the name is complete,
+also with --overwrite. The report about the source goes to stdout, as `cordwood verify` prints it; exit status 3 if
 damage was found in it.
 
-The new log is as the source is: its dialect, its log number, what the engine wrote for itself. What cannot be kept is
-reported. RocksDB and Pebble look for the number of a log in the name of its file, so give the new one the name of the
-old, in another folder: under the name of another log they would find no record in it.
+The new log keeps the dialect of the source, its log number, and what the engine wrote for itself. What cannot be kept
+is reported. RocksDB and Pebble look for the number of a log in the name of its file, so give the new one the name of
+the old, in another folder: under the name of another log they would find no record in it.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What `salvage` takes."""
     names_file(
         parser.add_argument(
-            "source", metavar="SOURCE", help="the damaged log; a pattern that only one matches; - for stdin"
+            "source", metavar="SOURCE", help="the damaged log; a pattern that matches one file; - for stdin"
         )
     )
     names_file(parser.add_argument("destination", metavar="DESTINATION", help="the new log"))
     parser.add_argument("--overwrite", action="store_true", help="replace the destination, once the log is complete")
-    add_dialect_argument(parser, "how the log is laid out; found out by its content if not given")
+    add_dialect_argument(parser, "how the log is laid out; detected from its content if not given")
     parser.add_argument("--json", action="store_true", help="the report as one JSON object")
 
 

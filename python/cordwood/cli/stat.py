@@ -55,7 +55,7 @@ COUNTS = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What `stat` takes."""
     add_source_arguments(parser)
-    add_dialect_argument(parser, "how the log is laid out; found out by its content if not given")
+    add_dialect_argument(parser, "how the log is laid out; detected from its content if not given")
     add_on_corruption_argument(parser)
     add_threads_argument(parser)
     parser.add_argument("--json", action="store_true", help="one JSON object for each log")

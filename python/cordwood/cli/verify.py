@@ -107,7 +107,9 @@ def print_report(
             }
         )
         return
-    records, payload = counted(report.record_count, "record"), counted(report.payload_len, "byte")
+    # Not "DAMAGED, 1 record", which may be read as the damage.
+    records = ("" if report.ok else "read ") + counted(report.record_count, "record")
+    payload = counted(report.payload_len, "byte")
     print(f"{shown(name)}: {verdict(report.outcome, ok=report.ok)}, {records}, {payload}")
     for region in report.skipped:
         if region.severity != cordwood.Severity.INFO:

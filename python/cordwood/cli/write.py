@@ -46,8 +46,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--on-torn-tail",
         choices=("refuse", "truncate", "pad"),
         default="refuse",
-        help="with --append, if the log ends in an incomplete record: refuse, cut it off, or go on in the next block "
-        "(default: %(default)s)",
+        help="with --append, if the log ends in an incomplete record: refuse, cut it off, or continue in the next "
+        "block (default: %(default)s)",
     )
     parser.add_argument(
         "--sync",

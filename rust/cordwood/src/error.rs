@@ -298,7 +298,7 @@ pub(crate) fn bytes(len: u64) -> &'static str {
     if len == 1 { "byte" } else { "bytes" }
 }
 
-/// Why a read did not return an event.
+/// What went wrong with a log, and where.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {

@@ -9,14 +9,19 @@
 //! # Writing and reading
 //!
 //! ```
-//! use cordwood_log::{ReadOptions, Reader, Writer};
+//! use cordwood_log::write::OnTornTail;
+//! use cordwood_log::{LogFile, LogFileOptions, ReadOptions, Reader};
 //!
-//! let mut writer = Writer::new(Vec::new());
-//! assert_eq!(writer.append(b"one")?, 0);
-//! assert_eq!(writer.append(b"two")?, 10); // the offset of the record's first header
-//! let file = writer.finish()?;
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("app.log");
+//! // Cuts off what a crash may have left at the end: a record whose `append` never returned.
+//! let options = LogFileOptions::default().with_on_torn_tail(OnTornTail::Truncate);
+//! let log = LogFile::append_to(&path, options)?;
+//! assert_eq!(log.append(b"one")?, 0);
+//! assert_eq!(log.append(b"two")?, 10); // the offset of the record's first header
+//! log.close()?;
 //!
-//! let mut reader = Reader::from_slice(&file, ReadOptions::default());
+//! let mut reader = Reader::open(&path, ReadOptions::default())?;
 //! let mut records = Vec::new();
 //! while let Some(record) = reader.next_record()? {
 //!     records.push((record.offset, record.data.to_vec()));
@@ -24,6 +29,10 @@
 //! assert_eq!(records, [(0, b"one".to_vec()), (10, b"two".to_vec())]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! [`LogFile`] says what survives a crash. [`Reader::seek`] goes to a record, and a [`Follower`]
+//! reads a log while it is written. Without a file on disk, there are [`Writer`], [`Reader::new`]
+//! and [`Reader::from_slice`].
 //!
 //! # Damage
 //!
