@@ -46,6 +46,7 @@ lint: $(VENV)/test.stamp  ## Check format and lints, and that the documented fig
 	RUSTDOCFLAGS="-D warnings" cargo doc --package cordwood-log --package cordwood-payload --no-deps --locked
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
+	$(BIN)/python tools/phrases.py
 	$(BIN)/python benches/plot.py --check
 
 test-rust: $(VENV)/pip.stamp  ## Run the Rust tests, documentation examples included

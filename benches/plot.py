@@ -24,7 +24,7 @@ PICTURES = ROOT / "docs/performance"
 
 RECORD_TICKS = {16.0: "16 B", 100.0: "100 B", 1024.0: "1 KiB", 10_240.0: "10 KiB", 102_400.0: "100 KiB"}
 
-# Light and dark of each: what stands out is ours.
+# Light and dark of each: the highlighted one is ours.
 COLOURS = {
     "ours": ("#d9480f", "#ff922b"),
     "ours2": ("#e8890c", "#ffc078"),
@@ -390,7 +390,7 @@ def appending(part: dict[str, Any], verb: str) -> str:
 
 
 def sections(record: dict[str, Any]) -> dict[str, str]:
-    """What stands between the marks of the page."""
+    """What is between the marks of the page."""
     python, compare = record["python"], record["compare"]
 
     def mark(name: str) -> str:

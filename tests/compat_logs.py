@@ -1,4 +1,4 @@
-"""Logs to compare the originals and `cordwood.compat` with: sound, and damaged from a seed."""
+"""Logs to compare the originals and `cordwood.compat` with: undamaged, and damaged from a seed."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Log:
 
     @classmethod
     def of(cls, flavour: Flavour, records: list[bytes]) -> Log:
-        # The header is as long as an empty record, and stands in its place.
+        # The header is as long as an empty record, and is in its place.
         twin = reference.encode([b"", *records] if flavour.header else records)
         spans = []
         for item in reference.fragments(twin, verify_checksums=True):
@@ -60,7 +60,7 @@ class Log:
         return [span for spans in self.spans for span in spans]
 
     def seal(self, begin: int) -> None:
-        """Puts the right checksum into a header."""
+        """Puts the valid checksum into a header."""
         _, length, kind = reference.HEADER.unpack_from(self.file, begin)
         payload = bytes(self.file[begin + 7 : begin + 7 + length])
         struct.pack_into("<I", self.file, begin, self.flavour.checksum(kind, payload))
@@ -241,7 +241,7 @@ def lost_block(log, rng):
 
 @damage
 def nonzero_trailer(log, rng):
-    """The block behind the big record ends in a trailer; its bytes are not zero."""
+    """The block after the big record ends in a trailer; its bytes are not zero."""
     _, end = log.big()[-1]
     room = reference.BLOCK_LEN - end % reference.BLOCK_LEN
     del log.file[end:]

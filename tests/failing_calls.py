@@ -1,6 +1,6 @@
 """Makes a system call of the extension module fail, with nothing compiled and no privilege.
 
-Where the module jumps for a function of the C library stands in a table of its own (the global offset table). One
+Where the module jumps for a function of the C library is in a table of its own (the global offset table). One
 entry is replaced by another function of the library, which takes the same argument and always fails.
 """
 

@@ -1,6 +1,6 @@
 """Reads the whole records of a log in plain Python, in LevelDB's dialect and others.
 
-LevelDB's dialect is read by `reference.py`. The others differ only in what stands before the records, in the header and
+LevelDB's dialect is read by `reference.py`. The others differ only in what is before the records, in the header and
 in the checksum: a strict reader of a few lines, which stops at the first byte that no writer writes there.
 """
 
@@ -25,7 +25,7 @@ class Dialect:
     file_header: bytes
     checksum: Callable[[bytes], int]
     extra: bytes = b""
-    """What stands between the seven bytes of a header and the payload."""
+    """What is between the seven bytes of a header and the payload."""
     kind_of_full: int = FULL
     end_trailer: bytes = b""
 

@@ -69,7 +69,7 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Fragment:
-    """A fragment of line 8: sound, and of a known kind."""
+    """A fragment of line 8: valid, and of a known kind."""
 
     begin: int
     end: int
@@ -82,7 +82,7 @@ class Fragment:
 
 
 def mask(crc: int) -> int:
-    """Disguise a checksum before it is stored, so that a log inside a payload does not look like a sound one."""
+    """Disguise a checksum before it is stored, so that a log inside a payload does not look like a valid one."""
     return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
 
@@ -104,7 +104,7 @@ def trailer_len(offset: int) -> int:
 
 
 def encode_record(record: bytes, offset: int) -> bytes:
-    """The fragments of one record whose first header stands at `offset`."""
+    """The fragments of one record whose first header is at `offset`."""
     out = bytearray()
     taken = 0
     while True:  # Once even for an empty record: that is a FULL without payload.
@@ -141,7 +141,7 @@ def record_offsets(records: Iterable[bytes], offset: int = 0) -> list[int]:
 
 
 def fragments(data: bytes, *, verify_checksums: bool, salvage: bool = False) -> Iterator[Fragment | Skipped]:
-    """What stands in the file, in order; trailers of zeros are left out."""
+    """What is in the file, in order; trailers of zeros are left out."""
     view = memoryview(data)
     begin = 0
     salvaged_end = 0  # Up to here fragments are salvaged.
@@ -205,7 +205,7 @@ def length_is_proved_wrong(rest: memoryview) -> bool:
     crcs = accumulate(rest[HEADER_LEN:], lambda crc, byte: crc32c(bytes([byte]), crc), initial=crc_of_kind)
     if any(crc == stored for crc in crcs):  # (a) some shorter payload, from 0 bytes on, fits the checksum
         return True
-    for at in range(HEADER_LEN, len(rest) - HEADER_LEN + 1):  # (b) a whole fragment stands behind the header
+    for at in range(HEADER_LEN, len(rest) - HEADER_LEN + 1):  # (b) a whole fragment follows the header
         _, length, kind = HEADER.unpack_from(rest, at)
         if kind in KINDS and at + HEADER_LEN + length <= len(rest) and checksum_is_right(rest[at:]):
             return True
@@ -261,10 +261,10 @@ def is_torn(rest: memoryview, left: int, at: int) -> bool:
 
 
 def first_chain(rest: memoryview, left: int) -> int | None:
-    """The first place behind the first byte at which a chain begins.
+    """The first place after the first byte at which a chain begins.
 
     A chain is followed by an end, a torn write, another chain, or one damaged fragment that an end or a chain follows.
-    So whether one begins at a place hangs only on places behind it: they are judged from the back to the front.
+    So whether one begins at a place depends only on places after it: they are judged from the back to the front.
     """
     zeros = len(bytes(rest).rstrip(b"\0"))  # From here on only zeros.
     good: set[int] = set()  # An end, or the beginning of a chain.
@@ -288,7 +288,7 @@ def first_chain(rest: memoryview, left: int) -> int | None:
 
 
 def is_continuation(item: Fragment | Skipped | None) -> bool:
-    """MIDDLE and LAST go on with what is pending; all else ends it."""
+    """MIDDLE and LAST continue what is pending; anything else ends it."""
     return isinstance(item, Fragment) and item.kind in (MIDDLE, LAST)
 
 

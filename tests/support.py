@@ -12,7 +12,7 @@ import cordwood
 
 Event = reference.Record | reference.Skipped
 
-# Any stretch of it is unlike any other, and no log.
+# Any part of it is unlike any other, and not a log.
 PAYLOAD = random.Random(20261121).randbytes(1 << 20)
 
 

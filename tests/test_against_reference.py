@@ -119,7 +119,7 @@ record_lists = st.one_of(st.lists(records, max_size=8), many_short_records())
 
 @st.composite
 def fragment_soups(draw):
-    """Fragments of any kind in any order, with right and wrong checksums, and what may stand between them."""
+    """Fragments of any kind in any order, with valid and invalid checksums, and what may be between them."""
     file = bytearray()
     kinds = st.one_of(st.sampled_from([FULL, FIRST, MIDDLE, LAST]), st.integers(0, 255))
     for _ in range(draw(st.integers(0, 20))):
@@ -427,7 +427,7 @@ def test_batches_are_no_longer_than_asked_for(file, len_max):
 @given(files, options, st.integers(50, 70_000), st.sampled_from(["skip", "stop"]))
 def test_short_reads_change_nothing(file, options, len_max, policy):
     expected, end = expected_events(file, stop=policy == "stop", **options)
-    # How long the file is can be told only when it has been read.
+    # The length of the file is known only when it has been read.
     expected = [event for event in expected if getattr(event, "reason", None) != "not_read"]
     with cordwood.open(OnlyRead(file, len_max), dialect="leveldb", on_corruption=policy, **options) as reader:
         assert read_events(reader) == merged(expected)
@@ -466,7 +466,7 @@ def test_no_byte_is_unaccounted_for(file, options, policy):
     parts = [item for item in items if isinstance(item, reference.Fragment)]
     unfinished = {part.end for part in parts if part.kind in (FIRST, MIDDLE)}
     for (_, begin), (end, _) in pairwise(spans):
-        # What lies between two spans is a trailer: zeros, unless it belongs to a record that goes on behind it.
+        # What lies between two spans is a trailer: zeros, unless it belongs to a record that continues after it.
         assert begin <= end
         assert begin in unfinished or not any(file[begin:end])
         assert end - begin < HEADER_LEN

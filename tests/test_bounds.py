@@ -114,7 +114,7 @@ MIB = 1 << 20
 
 
 def bomb(length):
-    """A frame of zstd that states so many bytes, in blocks of one byte that is repeated."""
+    """A frame of zstd that states this many bytes, in blocks of one byte that is repeated."""
     run = 128 << 10
     blocks = [(1 << 1 | run << 3).to_bytes(3, "little") + b"x"] * (length // run)
     blocks[-1] = (1 | 1 << 1 | run << 3).to_bytes(3, "little") + b"x"

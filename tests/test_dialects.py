@@ -81,7 +81,7 @@ def test_a_plain_log_of_rocksdb(tmp_path):
 
 
 def test_a_recycled_log_of_rocksdb(tmp_path):
-    """The file held a longer log before: what that has left is told apart, and is no damage."""
+    """The file held a longer log before: what that has left is reported separately, and is not damage."""
     database = Rdict(str(tmp_path / "db"), options_of_rocksdb(recycle_log_file_num=2))
     for _ in range(4):
         put_all(database, RECORDS)

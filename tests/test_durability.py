@@ -36,7 +36,7 @@ def python(*arguments):
 
 
 def durable_offsets(path, lengths, **options):
-    """The durable offset behind each append, and after closing."""
+    """The durable offset after each append, and after closing."""
     with cordwood.Writer(path, "w", **options) as writer:
         offsets = []
         for length in lengths:
@@ -141,7 +141,7 @@ def test_threads_that_append_with_sync(path, kind):
 
 
 def test_a_thread_that_syncs_does_not_keep_others_waiting(path):
-    """The lock is free while a thread waits for the disk: otherwise this would take for ever."""
+    """The lock is free while a thread waits for the disk: otherwise this would take forever."""
     with cordwood.Writer(path) as writer:
         stop = threading.Event()
 
@@ -336,7 +336,7 @@ def bytes_written():
 @pytest.mark.skipif(not CAN_FAIL, reason="no table of functions that is known here")
 @pytest.mark.parametrize("failures", [1, 2])
 def test_what_a_failed_sync_did_not_cover_is_written_again(path, failures):
-    """Linux has marked its pages as clean: only bytes that are written anew can be synced."""
+    """Linux has marked its pages as clean: only bytes that are rewritten can be synced."""
     records = [bytes(100)]
     with cordwood.open(path, "w") as writer:
         writer.append(records[0])
@@ -377,7 +377,7 @@ with cordwood.open(sys.argv[1], "a", checkpoint=107) as writer:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc")
 def test_a_new_process_writes_again_what_stands_from_the_checkpoint_on(path):
-    """What is before is known to be synced, and of the rest nobody knows."""
+    """What is before is known to be synced, and the state of the rest is unknown."""
     path.write_bytes(reference.encode([bytes(100), PAYLOAD[:100]]))
     done = run("env", f"PYTHONPATH={Path(__file__).parent}", sys.executable, "-c", REOPEN, path)
     assert done.returncode == 0, done.stderr.decode()

@@ -162,7 +162,7 @@ def cut(file, rng):
 
 
 def use_unknown_kinds(file, rng):
-    """With right checksums. Not 5 and 6: LevelDB takes those for its own codes, and loses what follows."""
+    """With valid checksums. Not 5 and 6: LevelDB takes those for its own codes, and loses what follows."""
     for item in rng.choices(list(reference.fragments(bytes(file), verify_checksums=False)), k=3):
         file[item.begin : item.end] = reference.fragment(rng.choice([0, 7, 80, 255]), item.payload or b"x")
 

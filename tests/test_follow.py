@@ -563,7 +563,7 @@ TABLE_FOOTER = b"\x57\xfb\x80\x8b\x24\x75\x47\xdb"
         (b"PAR1\x15\x04\x15\x10" + bytes(40), "Parquet"),
         (b"PK\x03\x04\x14\0\0\0\x08\0" + bytes(40), "ZIP"),
         (b"2026/01/31-23:59:59.999999 7f00 Recovering log #3\n", "info log"),
-        # By its end: LevelDB writes such a file in one go.
+        # By its end: LevelDB writes such a file at once.
         (b"\xaa" * 100 + TABLE_FOOTER, "LevelDB table"),
     ],
 )
@@ -581,7 +581,7 @@ def test_a_file_with_a_known_signature_is_no_log(tmp_path, file, name):
     "file", [b"plain text, no log\n", b'{"key": 1}\n' * 5_000, b"\x01\xff\x02\xfe\x03\xfd\x4d\x05\x06"]
 )
 def test_what_has_no_signature_may_become_a_log(tmp_path, file):
-    """The first record of a log may be in its place as soon as a writer has gone on, or begun anew."""
+    """The first record of a log may be in its place as soon as a writer has continued, or started over."""
     path = tmp_path / "file"
     path.write_bytes(file)
     assert list(cordwood.follow(path, timeout=0, on_corruption="skip")) == []

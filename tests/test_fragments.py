@@ -210,7 +210,7 @@ def test_sources(tmp_path):
     expected = list(cordwood.fragments(path))
     check_tiling(expected, len(file))
     assert list(cordwood.fragments(str(path))) == list(cordwood.fragments(memoryview(file))) == expected
-    # An object is read from where it stands; the two halves share it.
+    # An object is read from its position; the two halves share it.
     shared = io.BytesIO(b"before" + file)
     shared.seek(6)
     assert list(cordwood.fragments(shared)) == expected

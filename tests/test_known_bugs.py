@@ -158,7 +158,7 @@ def test_a_zeroed_block_ends_nothing():
     assert read(file, "raise") == ([b"one", b"two"], [(10, 2 * BLOCK_LEN, "zero_fill")])
 
 
-# What is lost is told --------------------------------------------------------------------------
+# What is lost is reported --------------------------------------------------------------------------
 
 
 def test_damage_costs_one_block_and_is_told_with_its_range():
@@ -171,7 +171,7 @@ def test_damage_costs_one_block_and_is_told_with_its_range():
 
 
 def test_stopping_at_damage_tells_what_was_not_read():
-    """RocksDB's recovery to a point in time drops all later data without a word."""
+    """RocksDB's recovery to a point in time silently drops all later data."""
     file = (ONE[:-1] + b"E").ljust(BLOCK_LEN, b"x") + TWO
     assert read(file, "stop") == ([], [(0, BLOCK_LEN, "checksum_mismatch"), (BLOCK_LEN, len(file), "not_read")])
 
@@ -200,7 +200,7 @@ def test_a_record_cannot_be_longer_than_allowed():
 
 
 def test_a_live_log_goes_on_behind_damage(tmp_path):
-    """W&B's live reader says "no more data" for ever at the first damaged byte."""
+    """W&B's live reader says "no more data" forever at the first damaged byte."""
     path = tmp_path / "live.log"
     path.write_bytes((ONE[:-1] + b"E").ljust(BLOCK_LEN, b"x"))
     with cordwood.follow(path, timeout=10, on_corruption="skip", poll_interval=0.01) as follower:

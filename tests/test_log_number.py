@@ -59,7 +59,7 @@ def test_the_number_is_found_after_damage(zstd: bool) -> None:
     assert (detected.log_number, detected.compression) == (4, "zstd" if zstd else None)
     assert list(cordwood.open(file)) == records
     damaged = bytearray(file)
-    # The length of the first record; before it stands what says that records are compressed.
+    # The length of the first record; before it is what says that records are compressed.
     damaged[15 if zstd else 4] ^= 1
     for dialect in None, "rocksdb":
         for policy, expected in ("skip", []), ("salvage", records[1:]):

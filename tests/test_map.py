@@ -25,7 +25,7 @@ ZEROS = ("zeros", "zero_fill", "info")
 
 
 def runs_of(*parts):
-    """Runs of these lengths, one behind the other."""
+    """Consecutive runs of these lengths."""
     begin = 0
     for length, (name, reason, severity) in parts:
         yield begin, begin + length, name, reason, severity, 1
@@ -78,7 +78,7 @@ def test_one_byte_of_damage_is_seen(at, fragment):
     cells = Cells.of(runs_of((at, WHOLE), (1, fragment), (100_000, WHOLE)), cell_len=512, count_max=64)
     mark = {DAMAGE: "!", LOST: "x", TORN: "~"}[fragment]
     rows = [line for line in text(cells) if re.match(r" +[\d,]+ [#!x~]+", line)]
-    assert "".join(rows).count(mark) == 2  # In its row, and behind it.
+    assert "".join(rows).count(mark) == 2  # In its row, and after it.
     assert cells.regions[0].begin == at
     boxes = list(_map_svg.boxes_of_cells(cells, 64))
     root = parsed(_map_svg.draw(cells, boxes, title="log", dialect="leveldb", row_len=64 * cells.cell_len))

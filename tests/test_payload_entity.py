@@ -144,7 +144,7 @@ def test_values_have_types_of_python():
         frozenset({"p"}),
         (),
     )
-    # Behind the year 9999.
+    # After the year 9999.
     far = b"\x08\x07" + b"\x20\x00" + field(5, b"\x08" + b"\xff" * 8 + b"\x7f")
     assert entity.decode(entity_of(far)).properties == {"p": 2**63 - 1}
 

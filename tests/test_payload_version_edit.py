@@ -34,7 +34,7 @@ MANIFESTS = sorted(str(path.relative_to(CORPUS)) for path in CORPUS.glob("*/*/MA
 
 
 def edits_of(path):
-    """All edits of a MANIFEST; each says the same once more."""
+    """All edits of a MANIFEST; each says the same again."""
     with cordwood.open(path) as reader:
         edits = []
         for record in reader:
@@ -106,7 +106,7 @@ def test_the_manifest_of_leveldb_says_which_files_are_there(tmp_path):
     last_key = max(database.iterator(include_value=False))
     database.close()
     # Files that are not needed any more are deleted when the database is opened. It may then begin a compaction, which
-    # leaves a file behind if it is closed meanwhile.
+    # leaves a file if it is closed meanwhile.
     for seconds in (0, 0.1, 1, 10):
         database = plyvel.DB(str(folder))
         time.sleep(seconds)
@@ -261,7 +261,7 @@ def test_atomic_flushes_of_rocksdb(tmp_path):
 
 
 def test_an_empty_edit_says_nothing():
-    """RocksDB writes one behind the edit with the identity of a new database."""
+    """RocksDB writes one after the edit with the identity of a new database."""
     edit = VersionEdit(b"")
     assert (edit.fields, bytes(edit), edit.to_dict()) == ((), b"", {"fields": []})
 

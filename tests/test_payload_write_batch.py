@@ -111,7 +111,7 @@ def rocksdb_options():
 
 
 def replay(records):
-    """What is in each column family once all operations are done, and how often each kind stood there."""
+    """What is in each column family once all operations are done, and how often each kind was there."""
     families, kinds = {}, {}
     for record in records:
         for operation in WriteBatch(record):
@@ -190,7 +190,7 @@ def test_leveldb_reads_what_is_built(tmp_path):
 
 
 def recovered_by_rocksdb(folder, operations):
-    """A database whose log had this batch behind it."""
+    """A database whose log had this batch at its end."""
     database = Rdict(str(folder), rocksdb_options())
     database.create_column_family("users", rocksdb_options())
     database.close()

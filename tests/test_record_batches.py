@@ -129,7 +129,7 @@ def take(packs):
 
 @pytest.fixture(scope="module")
 def long_file(tmp_path_factory):
-    """More than threads read in one go, with damage now and then, also where a thread begins, and a torn tail."""
+    """More than threads read at once, with damage now and then, also where a thread begins, and a torn tail."""
     records = [PAYLOAD[: index * 7919 % 90_000] for index in range(1200)]
     file = bytearray(reference.encode(records))
     assert len(file) > 3 * (16 << 20)

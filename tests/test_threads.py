@@ -48,7 +48,7 @@ def in_threads(function, arguments=range(THREADS)):
 
 
 def numbered(count, thread=0):
-    """Records that are all different, of very different lengths, in an order that can be told."""
+    """Records that are all different, of very different lengths, in an order that can be recognised."""
     return [b"%02d-%08d-" % (thread, index) + PAYLOAD[: index * 7919 % 3000] for index in range(count)]
 
 
@@ -201,7 +201,7 @@ def test_a_reader_that_another_thread_closes(frequent_switches):
 
 
 def wait_for_a_turn():
-    """A thread that sets an event as soon as it gets the interpreter, and not before it has been told to start."""
+    """A thread that sets an event as soon as it gets the interpreter, and not before it has been started."""
     start, done = threading.Event(), threading.Event()
 
     def run():

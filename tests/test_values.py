@@ -242,7 +242,7 @@ def test_it_is_shown_in_one_short_line(name):
 
 @pytest.mark.parametrize("name", ["BitFlip", "Fragment", "NotYet", "Outcome", "Record", "SkippedRegion"])
 def test_what_is_shown_makes_it_anew(name):
-    """Of what stands in a log, all that fits."""
+    """Of what is in a log, all that fits."""
     short = {"Fragment": "stored_crc", "SkippedRegion": "stored_crc"}
     value = eval(repr(VALUES[name]), vars(cordwood))  # noqa: S307 - our own
     assert (value == VALUES[name]) == (name not in short)
@@ -401,7 +401,7 @@ def test_the_path_makes_no_difference(tmp_path):
 
 
 class Table(HTMLParser):
-    """The texts of the cells and captions, and the tags that there are."""
+    """The texts of the cells and captions, and the tags that occur."""
 
     def __init__(self, html):
         super().__init__()

@@ -1,4 +1,4 @@
-"""`Writer`: modes, buffering, and what is left behind in each case."""
+"""`Writer`: modes, buffering, and what is left in each case."""
 
 import inspect
 import io
@@ -313,7 +313,7 @@ def test_a_refuses_damage_anywhere(path):
             assert caught.value.path == str(path)
             assert "on_torn_tail: pad leaves every byte and continues in the next block" in str(caught.value)
             assert path.read_bytes() == file
-        # Damage is passed over only by who asks for it, and every byte of it stays.
+        # Damage is skipped only on request, and every byte of it stays.
         with cordwood.open(path, "a", on_torn_tail="pad") as writer:
             writer.append(b"behind")
         assert path.read_bytes().startswith(file)

@@ -1,4 +1,4 @@
-"""Console sessions in Markdown files: each command is run, and what it prints compared with what stands below it.
+"""Console sessions in Markdown files: each command is run, and what it prints compared with what is below it.
 
 A file is one session in one empty folder, with `cordwood` on the path. stdout and stderr come as on a terminal, in one;
 `$?` is the status of the command before.

@@ -1,6 +1,6 @@
 """Prints the licences of the crates that are linked into the wheel: `make wheel` puts them beside our own.
 
-Their authors ask for that: whoever hands out a binary hands out these texts with it.
+Their authors ask for that: whoever distributes a binary distributes these texts with it.
 """
 
 import json

@@ -1,7 +1,7 @@
 """Times the build for the stable ABI beside the one for this Python: `make bench-abi3`.
 
 Each has a process of its own, and they take turns. What is timed is the processor's time, and a ratio is that of two
-turns one after the other. Each turn checks what it has read or written.
+turns in sequence. Each turn checks what it has read or written.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ WORK = ("for record in reader", "records()", "append")
 
 
 def worker(path: str) -> None:
-    """Does what it is told on stdin, a line each, and prints nanoseconds a record."""
+    """Executes the commands on stdin, one per line, and prints nanoseconds a record."""
     import cordwood
 
     record = bytes(16)

@@ -34,7 +34,7 @@ ENVIRONMENTS = HERE.parents[1] / "target/peers"
 TURN_SECONDS = 0.05
 INSTALL_LIMIT = 600
 ANSWER_LIMIT = 120
-"""Seconds after which a contender is given up."""
+"""Seconds after which a contender is dropped."""
 
 BASELINES = {"log": "cordwood", "own": "cordwood", "batches": "cordwood on WriteBatches"}
 """By what a contender reads: whom its time is compared with."""
@@ -161,7 +161,7 @@ class Bench:
             contender.close()
 
     def each(self, names: list[str], do: str, **arguments: object) -> dict[str, dict[str, Any]]:
-        """Asks one after the other; who fails is given up."""
+        """Asks each in turn; one that fails is dropped."""
         answers = {}
         for name in names:
             if name in self.contenders:
@@ -211,7 +211,7 @@ class Bench:
             scratch = folder / slug(name)
             scratch.mkdir()
             answers = self.each([name], "prepare", size=size, path=str(paths[peer.file]), scratch=str(scratch))
-            for answer in answers.values():  # One, or none if it is given up.
+            for answer in answers.values():  # One, or none if it was dropped.
                 if answer["digest"] != digests[peer.gives]:
                     self.give_up(name, f"it does not read what was written, records of {size}")
                 elif not answer.get("writes_the_same", True):

@@ -21,7 +21,7 @@ class Peer:
 
     name: str
     requires: tuple[str, ...] = ()
-    """What pip is told to install. Nothing: it runs where cordwood is installed."""
+    """What pip installs for it. Nothing: it runs where cordwood is installed."""
     file: str = "own"
     """What it reads: "log", a log of the records; "batches", a log of WriteBatches as in a LevelDB; "own", what it
     wrote itself, in a format of its own."""
@@ -39,7 +39,7 @@ class Peer:
     in_batches: bool = False
     """Reading gives lists of records."""
     gives: str = "records"
-    """Of a file of WriteBatches: their values ("records"), or the "batches" as they stand in the log."""
+    """Of a file of WriteBatches: their values ("records"), or the "batches" as they are in the log."""
     record_of: Callable[[object], bytes] = bytes
     """From what reading gives to the record; used where the answer is checked, not where it is timed."""
     note: str = ""

@@ -48,7 +48,7 @@ pub fn config() -> Criterion {
         .measurement_time(Duration::from_secs(1))
 }
 
-/// A stretch of bytes without structure, the same each time (xorshift).
+/// Bytes without structure, the same each time (xorshift).
 pub fn noise(len: usize) -> Vec<u8> {
     let mut x = 0x9e37_79b9_u32;
     std::iter::repeat_with(|| (xorshift(&mut x) >> 9) as u8)

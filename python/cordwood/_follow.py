@@ -13,7 +13,7 @@ class FollowerRecordIterator:
     """The records of a follower, with their offsets.
 
     It sleeps in the event loop and reads in it, a MiB at most at a time: when a task that waits is cancelled, no thread
-    is left behind and no record is lost.
+    remains and no record is lost.
     """
 
     def __init__(self, follower: Follower) -> None:

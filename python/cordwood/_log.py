@@ -13,17 +13,17 @@ _logger.addHandler(logging.NullHandler())
 
 
 def log_skipped(region: SkippedRegion, path: str | None) -> None:
-    """Says that damage was passed over, since nobody else will: the policy is not to raise."""
+    """Logs skipped damage, which is reported nowhere else: the policy is not to raise."""
     _logger.warning("%s: skipped %s", path or "log", region)
 
 
 def log_left(offset: int, length: int, path: str) -> None:
-    """Says what stood at the end of a file that is no longer followed, since another one has its name."""
+    """Logs what was at the end of a file that is no longer followed, since another one has its name."""
     _logger.warning(
         "%s: rotated: the old file ends with %d bytes at offset %d that are no whole record", path, length, offset
     )
 
 
 def log_summary(count: int, length: int, path: str | None) -> None:
-    """Says at the end of a reading how much was passed over besides the regions that were logged one by one."""
+    """Logs, at the end of a reading, how much was skipped besides the regions that were logged one by one."""
     _logger.warning("%s: skipped %d more regions, %d bytes", path or "log", count, length)

@@ -48,7 +48,7 @@ __version__: str
 
 @final
 class Record:
-    """A record and where it stands in the file: what `Reader.records` and `Follower.poll` return.
+    """A record and where it is in the file: what `Reader.records` and `Follower.poll` return.
 
     A record cannot be changed. Records are equal if their offsets, data and `salvaged` are. The
     constructor takes the attributes as keywords.
@@ -128,7 +128,7 @@ class SkippedRegion:
         """Why these bytes were not returned."""
     @property
     def severity(self) -> Severity:
-        """How severe that is: `"info"`, `"torn_tail"` or `"corruption"`."""
+        """The severity of that: `"info"`, `"torn_tail"` or `"corruption"`."""
     @property
     def stored_crc(self) -> int | None:
         """The CRC-32C that the file states, if the reason is `checksum_mismatch`; else `None`."""
@@ -158,7 +158,7 @@ class SkippedRegion:
 
 @final
 class BitFlip:
-    """The one bit that explains damage: flipped back, it makes the fragment's checksum right.
+    """The one bit that explains damage: flipped back, it makes the fragment's checksum valid.
 
     `SkippedRegion.bit_flip` gives it. The constructor takes the attributes as keywords.
 
@@ -179,7 +179,7 @@ class BitFlip:
         """Which bit of it: 0 is the lowest, 7 the highest."""
     @property
     def part(self) -> FragmentPart:
-        """What part of the fragment the byte belongs to."""
+        """The part of the fragment to which the byte belongs."""
     __match_args__ = ("offset", "bit", "part")
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, object]]: ...
     def __eq__(self, other: object, /) -> bool: ...
@@ -187,7 +187,7 @@ class BitFlip:
 
 @final
 class Outcome:
-    """How reading a log ended, or that it has not: what `outcome` of a reader, a follower or a report is.
+    """How reading a log ended, or that it has not: the `outcome` of a reader, follower or report.
 
     The constructor takes the attributes as keywords.
 
@@ -252,23 +252,22 @@ class Reader:
         compression: How each record is compressed, in `"rocksdb"`: `"zstd"`. Default: `None`: the
             beginning of the log says so.
         on_corruption: What to do with damage. `"raise"`: raise `CorruptionError`; the next step
-            continues after the damage. `"skip"`: continue at the next block, as LevelDB does;
-            the logger `cordwood` gets a warning for each of the first ten regions, and the
-            number of the others at the end of the log, by `seek` or by `close`. `"stop"`: take
-            it for the end. `"salvage"`: like `"skip"`, but keep valid records after the damage
-            in the same block; `records()` marks them. Default: `"raise"`.
+            continues after the damage. `"skip"`: continue at the next block, as LevelDB does; the
+            logger `cordwood` gets a warning for each of the first ten regions, and the number of
+            the others at the end of the log, by `seek` or by `close`. `"stop"`: take it as the end
+            of the log. `"salvage"`: like `"skip"`, but keep valid records after the damage in the
+            same block; `records()` marks them. Default: `"raise"`.
         start: Return only what begins at or after this file offset, in bytes. Default: 0.
-        end: Return only what begins before this file offset, in bytes; the last record is
-            finished beyond it. A record belongs to the range in which its first fragment
-            starts, so adjacent ranges give each record once. Default: `None`, the end of the
-            file.
-        verify_checksums: Check each checksum. Without it, damaged data is returned as good.
-            Default: `True`.
-        record_len_max: Refuse a longer record with `RecordTooLargeError`, in bytes. Default: 1
-            GiB. The records of a compressed log may together have 256 MiB and 200 times the bytes
-            read since the reader began or was last sought; the one that would pass that is a
+        end: Return only what begins before this file offset, in bytes; the last record may end
+            after it. A record belongs to the range in which its first fragment starts, so adjacent
+            ranges give each record once. Default: `None`, the end of the file.
+        verify_checksums: Check each checksum. Without it, damaged data is returned as if it were
+            intact. Default: `True`.
+        record_len_max: Refuse a longer record with `RecordTooLargeError`, in bytes. Default: 1 GiB.
+            The records of a compressed log may together have 256 MiB and 200 times the bytes read
+            since the reader began or last sought; the one that would exceed that is a
             `RecordTooLargeError` under every policy, and is neither skipped nor consumed. A value
-            above the default takes the place of the 256 MiB.
+            above the default replaces the 256 MiB.
 
     Raises:
         OSError: The file cannot be opened. A missing file is a `FileNotFoundError`.
@@ -277,16 +276,15 @@ class Reader:
         ValueError: An option has no such value, or the dialect has no log number or no
             compression.
 
-    A step of the iteration, over the reader or what `records`, `batches` and `record_batches` return,
-    raises:
+    A step of the iteration, over the reader or what `records`, `batches` and `record_batches`
+    return, raises:
 
     * `CorruptionError`: damage, under the policy `"raise"`. The next step continues after it.
     * `RecordTooLargeError`: a record longer than `record_len_max`, under the same policy.
-    * `DialectError`: the source is no log. Only the first step.
+    * `DialectError`: the source is not a log. Only the first step.
     * `OSError`: the source cannot be read.
     * `ClosedError`: the reader is closed.
-    * `ValueError`: the dialect that was detected has no log number or no compression, and one was
-      given.
+    * `ValueError`: the detected dialect has no log number or no compression, and one was given.
     * `RuntimeError`: the source's own `read` uses the reader.
 
     >>> with cordwood.open("example.log", "w") as writer:
@@ -358,10 +356,9 @@ class Reader:
         The fastest way to read.
 
         Args:
-            target_len: A batch is full with the record that makes it at least this many bytes; or
-                with 65,536 records, or with one for each 16 bytes of `target_len` if these are more.
-                It ends earlier before damage that has to be reported, and at the end. Default: 4
-                MiB.
+            target_len: A batch is closed once it holds at least this many bytes; or 65,536 records,
+                or one record for each 16 bytes of `target_len` if that is more. It ends earlier
+                before damage that has to be reported, and at the end. Default: 4 MiB.
             threads: Read ahead in this many threads, 1 to 256, 16 MiB of the file in each, which
                 are held in memory. The records and their order are the same. An object with `read`
                 is read by one thread, and so is anything under the policy `"stop"`. Default: 1.
@@ -387,18 +384,18 @@ class Reader:
         To detect it, the source is read.
 
         Raises:
-            DialectError: It is no log.
+            DialectError: It is not a log.
             OSError: The source cannot be read.
             ClosedError: The reader is closed.
         """
     @property
     def log_number(self) -> int | None:
-        """The number of the log; `None` where the dialect has none or it is not known.
+        """The number of the log; `None` if the dialect has none or it is not known.
 
         To detect it, the source is read.
 
         Raises:
-            DialectError: It is no log.
+            DialectError: It is not a log.
             OSError: The source cannot be read.
             ClosedError: The reader is closed.
         """
@@ -409,14 +406,14 @@ class Reader:
         To detect it, the source is read.
 
         Raises:
-            DialectError: It is no log.
+            DialectError: It is not a log.
             OSError: The source cannot be read.
             ClosedError: The reader is closed.
         """
     def tell(self) -> int:
         """The file offset after what has been returned or skipped so far: `seek` continues from there.
 
-        A torn tail is not passed: once it is whole, it can be read from there.
+        A torn tail is not skipped: once it is complete, it can be read from there.
 
         Returns:
             The offset in bytes.
@@ -432,9 +429,9 @@ class Reader:
         (b'one', 10)
         """
     def seek(self, offset: int, /) -> None:
-        """Goes to a file offset: `Record.offset`, `Record.end_offset` or what `tell` returned.
+        """Moves to a file offset: `Record.offset`, `Record.end_offset` or what `tell` returned.
 
-        At any other offset, what is found is reported as damage. `skipped` and `outcome` begin anew,
+        At any other offset, what is found is reported as damage. `skipped` and `outcome` are reset,
         and the range's `start` is now here.
 
         Args:
@@ -467,7 +464,7 @@ class Reader:
         """Bytes in all regions that were not returned so far, listed or not."""
     @property
     def outcome(self) -> Outcome:
-        """How the records ended, or that they have not yet: `"unfinished"`."""
+        """How reading ended; `"unfinished"` while it has not."""
     @property
     def path(self) -> str | None:
         """The path, if the source is one; else `None`."""
@@ -475,7 +472,7 @@ class Reader:
     def closed(self) -> bool:
         """Whether `close` has been called."""
     def close(self) -> None:
-        """Releases the source. A file object that was passed in stays open. Closing twice is no error.
+        """Releases the source. A file object that was passed in stays open. Closing twice is allowed.
 
         >>> with cordwood.open("example.log", "w") as writer:
         ...     _ = writer.append(b"one")
@@ -495,8 +492,8 @@ class RecordBatch:
 
     The layout is that of Arrow's `LargeBinary`.
 
-    `Reader.record_batches` makes them. The buffers are shared, not copied; they are read-only, and stay
-    as they are for as long as anything refers to them.
+    `Reader.record_batches` makes them. The buffers are shared, not copied; they are read-only, and
+    stay as they are for as long as anything refers to them.
 
     `len(batch)` is the number of records. `batch[i]` copies one record to `bytes`, and raises
     `IndexError` if there is none; a slice gives a list, and iterating gives all.
@@ -512,7 +509,7 @@ class RecordBatch:
 
     @property
     def data(self) -> memoryview:
-        """The bytes of all records, one after the other."""
+        """The bytes of all records, concatenated."""
     @property
     def offsets(self) -> memoryview:
         """Where each record begins in `data`, and then where the last one ends.
@@ -537,7 +534,7 @@ class RecordBatch:
 
 @final
 class NotYet:
-    """There is no record yet: where, and why. `Follower.waiting` gives it.
+    """There is no record yet: where, and why. The value of `Follower.waiting`.
 
     It distinguishes a writer that is idle from one that is stuck. The constructor takes the
     attributes as keywords, but `pending_len`, which follows from the others.
@@ -552,7 +549,7 @@ class NotYet:
     def __new__(cls, *, reason: WaitReason | str, offset: int, file_len: int) -> Self: ...
     @property
     def reason(self) -> WaitReason:
-        """What is waited for."""
+        """What the follower is waiting for."""
     @property
     def offset(self) -> int:
         """The file offset after what has been returned or skipped."""
@@ -571,11 +568,11 @@ class NotYet:
 class Follower:
     """Follows a log that is being written. `cordwood.follow` makes one.
 
-    Iterating gives each record as `bytes` when all of it is there, and waits for the next:
-    `for` in this thread, where Ctrl-C works and other threads run on, `async for` in the event
-    loop. The iteration ends after `timeout` seconds without a record, and a new one continues.
-    Incomplete records, and the zeros of a preallocated file, are waited for. A `with` statement
-    closes the follower; the end of a loop does not. `next(follower)` is a step of the iteration.
+    Iterating returns each record as `bytes` once it is complete, and waits for the next: `for` in
+    this thread, where Ctrl-C works and other threads run on, `async for` in the event loop. The
+    iteration ends after `timeout` seconds without a record, and a new one continues. It waits at
+    incomplete records, and at the zeros of a preallocated file. A `with` statement closes the
+    follower; the end of a loop does not. `next(follower)` is a step of the iteration.
 
     Threads may share a follower, also while one of them waits; if one closes it, the one that
     waits gets a `ClosedError`. After a fork, both processes may follow on, each for itself.
@@ -585,8 +582,8 @@ class Follower:
         start: Return only what begins at or after this file offset, in bytes: `tell` of an
             earlier run. Default: 0.
         timeout: A step of the iteration waits at most this long for a record, in seconds. 0
-            takes what is there and never waits. Default: `None`, for ever.
-        dialect: As for `Reader`; it is detected as soon as there is a file header or a whole
+            takes what is there and never waits. Default: `None`, forever.
+        dialect: As for `Reader`; it is detected as soon as there is a file header or a complete
             fragment. Default: `None`.
         log_number: As for `Reader`. Default: `None`.
         compression: As for `Reader`. Default: `None`.
@@ -597,23 +594,22 @@ class Follower:
             then about that one. `"stop"`: the iteration ends for good, as `outcome` says. The
             logger `cordwood` gets a warning if the old file ended in an incomplete record, under
             the last two. Default: `"raise"`.
-        poll_interval: How long to sleep before looking at the file again, in seconds. Default:
-            0.05.
+        poll_interval: How long to sleep between polls of the file, in seconds. Default: 0.05.
         retry_polls: What looks damaged, with no valid block after it, is read again this many
             times before it is reported. Default: 3.
         retry_time: And for at least this long, in seconds. Default: 0.1.
         record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
 
     Raises:
-        OSError: The file cannot be opened, or is no regular file.
-        TypeError: `path` is no path.
+        OSError: The file cannot be opened, or is not a regular file.
+        TypeError: `path` is not a path.
         ValueError: An option has no such value.
 
     A step of the iteration, and `poll`, raise:
 
     * `CorruptionError`, `RecordTooLargeError`: damage, under the policy `"raise"`. The next
       step continues after it.
-    * `DialectError`: the file is no log.
+    * `DialectError`: the file is not a log.
     * `LogTruncatedError`: the file is shorter than what has been read of it. So does every
       further step.
     * `LogRotatedError`: the path names another file or none, and all of the old one has been
@@ -667,13 +663,14 @@ class Follower:
         [10]
         """
     def poll(self) -> Record | None:
-        """Returns the next record if it is there. It never waits.
+        """Returns the next record if there is one. It never waits.
 
         Returns:
-            The record, or `None`: `waiting` then says why, and `outcome` whether there will be more.
+            The record, or `None`: `waiting` then says why, and `outcome` whether there will be
+            more.
 
         Raises:
-            CordwoodError: As a step of the iteration: damage, or what became of the file.
+            CordwoodError: As a step of the iteration: damage, or a change of the file.
             OSError: The file cannot be read.
             ClosedError: The follower is closed.
 
@@ -711,7 +708,7 @@ class Follower:
         """
     @property
     def timeout(self) -> float | None:
-        """How long a step waits at most, in seconds; `None` is for ever."""
+        """How long a step waits at most, in seconds; `None` means forever."""
     @property
     def skipped(self) -> tuple[SkippedRegion, ...]:
         """What was not returned so far, in the order of the offsets: the first 100,000 regions.
@@ -725,15 +722,15 @@ class Follower:
     def outcome(self) -> Outcome:
         """`"stopped"` where damage ended the log under the policy `"stop"`; else `"unfinished"`.
 
-        Under `on_rotation="stop"`, once the file was rotated: `"clean"`, or `"torn_tail"` if it ends
-        with bytes that are no whole record.
+        Under `on_rotation="stop"`, once the file was rotated: `"clean"`, or `"torn_tail"` if it
+        ends with bytes that are not a complete record.
         """
     @property
     def dialect(self) -> DialectName:
         """The dialect of the log; `"leveldb"` until the file has shown another one."""
     @property
     def log_number(self) -> int | None:
-        """The number of the log; `None` where the dialect has none or it is not known yet."""
+        """The number of the log; `None` if the dialect has none or it is not known yet."""
     @property
     def compression(self) -> CompressionName | None:
         """How each record is compressed: `"zstd"`; `None`: not at all, or it is not known yet."""
@@ -744,10 +741,10 @@ class Follower:
     def closed(self) -> bool:
         """Whether `close` has been called."""
     def close(self) -> None:
-        """Closes the file. Closing twice is no error.
+        """Closes the file. Closing twice is allowed.
 
-        `skipped`, `skipped_len`, `outcome` and the properties that say which log it is can still
-        be read.
+        `skipped`, `skipped_len`, `outcome`, `dialect`, `log_number` and `compression` can still be
+        read.
         """
     def __enter__(self) -> Self: ...
     def __exit__(
@@ -769,7 +766,7 @@ class Writer:
     `cordwood.open(sink, "w")` makes one, or the class itself.
 
     By default, a record for which `append` has returned survives if this process crashes or is
-    killed; what has been synced survives if the machine stops. A `with` statement closes the
+    killed; what has been synced survives a crash of the machine. A `with` statement closes the
     writer.
 
     Threads may share a writer; each record is written whole. A file is locked against a second
@@ -777,23 +774,22 @@ class Writer:
     do). A writer belongs to the process that opened it: in a forked child, `append`, `extend`,
     `flush` and `sync` raise `OSError`, and closing or dropping it changes nothing.
 
-    A write to a file that fails is undone: the file is cut back to the end of its last whole
+    A write to a file that fails is undone: the file is truncated to the end of its last complete
     record, and the writer stays usable. If it cannot be undone, or if a sync has failed, every
     later call fails: what is on the disk after `durable_offset` is not known, and a second sync
-    would not reveal it. Close the log and open it again with `"a"`, in this process: that
-    writes the uncertain part again. An object with `write` is not used again after it has
-    failed.
+    would not reveal it. Close the log and open it again with `"a"`, in this process: that rewrites
+    the uncertain part. An object with `write` is not used again after it has failed.
 
-    A writer that nobody closed writes what it has when it is dropped or its cycle is collected,
-    and warns (`ResourceWarning`); what fails then is shown (`sys.unraisablehook`), and an
-    exception that is already being raised is kept.
+    An unclosed writer writes its buffer when it is dropped or its cycle is collected, and warns
+    (`ResourceWarning`); a failure then is shown (`sys.unraisablehook`), and an exception that is
+    already being raised is kept.
 
     Args:
         sink: A path (`str` or `os.PathLike`), or an object with `write(data)`, at whose
             position the log begins.
-        mode: `"x"`: a new file; fails if there is one. `"w"`: a new file, in place of any that
-            is there. `"a"`: append to the file, or make a new one. An object takes `"x"` or
-            `"w"`, which are then the same. Default: `"x"`.
+        mode: `"x"`: a new file; fails if the file exists. `"w"`: a new file, replacing an existing
+            one. `"a"`: append to the file, or create it. An object takes `"x"` or `"w"`, which are
+            then the same. Default: `"x"`.
         dialect: How the bytes are laid out, as for `Reader`. For Pebble, closing also writes the
             end-of-log trailer. Default: `None`: for `"a"` the dialect of the file, as a `Reader`
             detects it; for a new file `"leveldb"`.
@@ -801,11 +797,11 @@ class Writer:
             each fragment. Such a log is never appended to. Default: `None`.
         compression: How each record is compressed, in `"rocksdb"`: `"zstd"`. Such a log is never
             appended to. Default: `None`, not at all.
-        flush: For a path: when to hand records to the operating system, which keeps them if
-            this process ends. `"append"`: before each `append` returns, with one write; an
-            `extend` makes one for each 1,024 records or 128 KiB. `"close"`: records are
-            gathered, up to 1 MiB, until `flush`, `sync` or `close`. An object is written to as
-            with `"close"`, and takes no `flush`. Default: `None`, which is `"append"`.
+        flush: For a path: when to write records to the operating system, which keeps them if this
+            process ends. `"append"`: before each `append` returns, with one write; an `extend`
+            makes one for each 1,024 records or 128 KiB. `"close"`: records are buffered, up to 1
+            MiB, until `flush`, `sync` or `close`. An object is written to as with `"close"`, and
+            takes no `flush`. Default: `None`, which is `"append"`.
         sync: When to wait until records are on the disk, besides `sync()` and `append(...,
             sync=True)`. `"never"`: not at all; `"close"`: when the writer is closed;
             `"append"`: before each `append` returns. Every setting but `"never"` also syncs on
@@ -815,19 +811,19 @@ class Writer:
         sync_interval: Instead of `sync`: sync within the first `append` that comes this many
             seconds after the last sync, or later. While nothing is appended, nothing is synced:
             no thread runs in the background. Default: `None`.
-        on_torn_tail: For `"a"`, if the file does not end with a whole record. `"refuse"`:
-            raise. `"truncate"`: cut off what a crash can have left after the last whole record;
-            damage raises, and so does what one flipped bit explains, or a file without any
-            valid fragment. `"pad"`: leave every byte, and continue in the next block, damage or
-            not; readers keep reporting the skipped bytes. Default: `"refuse"`.
+        on_torn_tail: For `"a"`, if the file does not end with a complete record. `"refuse"`: raise.
+            `"truncate"`: cut off what a crash can have left after the last complete record; damage
+            raises, and so does what one flipped bit explains, or a file without any valid fragment.
+            `"pad"`: keep every byte, damaged or not, and continue in the next block; readers keep
+            reporting the skipped bytes. Default: `"refuse"`.
         checkpoint: For `"a"`: a file offset at which a record begins or ends and before which
-            all is known to be on the disk, such as an earlier `durable_offset`. The file is
-            read from there on to find its end, and what follows is written again before a sync
-            may cover it. Default: `None`, the beginning, and nothing is written again unless a
-            sync of this file has failed in this process.
-        preallocate_len: Ask the file system for room this many bytes at a time (Linux only,
-            elsewhere without effect). The length of the file stays that of its records.
-            Default: 0, not at all.
+            everything is known to be on the disk, such as an earlier `durable_offset`. The file is
+            read from there on to find its end, and what follows is rewritten, so that the next sync
+            covers it. Default: `None`, the beginning, and nothing is rewritten unless a sync of
+            this file has failed in this process.
+        preallocate_len: Ask the file system for space this many bytes at a time (Linux only,
+            elsewhere without effect). The length of the file stays that of its records. Default: 0,
+            not at all.
         record_len_max: Refuse to write a longer record, with `RecordTooLargeError`, in bytes.
             Default: 1 GiB, as for `Reader`: what is longer can be read only with the option of the
             same name.
@@ -835,16 +831,15 @@ class Writer:
     Raises:
         OSError: The file cannot be opened. For `"x"` an existing file is a `FileExistsError`.
         BlockingIOError: Another writer has the file open.
-        TornTailError: For `"a"`, the file ends in an incomplete record or in zeros, and the
-            choice is to refuse.
-        CorruptionError: For `"a"`, the file is damaged, and the choice is not to pad.
-        DialectError: For `"a"`, the file is in another dialect than the one that is named, or
-            is no log; or its dialect is one whose logs are never appended to: those with a log
-            number, and compressed ones.
+        TornTailError: For `"a"`, the file ends in an incomplete record or in zeros, and
+            `on_torn_tail` is `"refuse"`.
+        CorruptionError: For `"a"`, the file is damaged, and `on_torn_tail` is not `"pad"`.
+        DialectError: For `"a"`, the file is not in the given dialect, or is not a log; or it is of
+            a kind that is never appended to: a log with a log number, or a compressed one.
         OverflowError: `log_number` is not a number of 32 bits.
-        TypeError: `sink` is no path and has no `write`, or is a text file.
-        ValueError: An option has no such value, or makes no sense here: a log number or a
-            compression that the dialect does not have, for one.
+        TypeError: `sink` is not a path and has no `write`, or is a text file.
+        ValueError: An option has no such value, or makes no sense here, such as a log number or a
+            compression that the dialect does not have.
 
     >>> with cordwood.Writer("example.log", "w") as writer:
     ...     writer.append(b"one")
@@ -878,8 +873,8 @@ class Writer:
 
         Args:
             record: `bytes` or any other buffer.
-            sync: Return when it and all before it are on the disk. Threads that wait for this share
-                one sync. Default: `False`.
+            sync: Return once it and everything before it are on the disk. Threads that wait for
+                this share one sync. Default: `False`.
 
         Returns:
             The file offset of its first fragment's header, in bytes.
@@ -919,7 +914,7 @@ class Writer:
         2
         """
     def tell(self) -> int:
-        """The length of the log with all records so far, whether they are written out yet or not.
+        """The length of the log with all records so far, including those not yet written out.
 
         Returns:
             The length in bytes: the file offset after the last record.
@@ -932,7 +927,7 @@ class Writer:
         (0, 10)
         """
     def flush(self) -> None:
-        """Hands all records so far to the operating system, or to the sink.
+        """Writes all records so far to the operating system, or to the sink.
 
         They then survive the end of this process, not a crash of the machine.
 
@@ -949,7 +944,7 @@ class Writer:
     def sync(self) -> None:
         """Flushes, and waits until the records are on the disk.
 
-        Of a new file, its name is put there, too.
+        For a new file, that includes its name.
 
         Raises:
             OSError: They may not be, and never will be: a failed sync cannot be repeated, so the
@@ -971,16 +966,16 @@ class Writer:
         """
     @property
     def discarded_tail(self) -> SkippedRegion | None:
-        """What followed the last whole record when the log was opened with `"a"`; else `None`.
+        """What followed the last complete record when the log was opened with `"a"`; else `None`.
 
-        It is cut off now, or left there, as `on_torn_tail` says.
+        It has been cut off or kept, as `on_torn_tail` says.
         """
     @property
     def dialect(self) -> DialectName:
         """The dialect that is written, such as `"leveldb"`."""
     @property
     def log_number(self) -> int | None:
-        """The number of the log, which each fragment carries; `None`: none does."""
+        """The number of the log, which each fragment carries; `None` if none does."""
     @property
     def compression(self) -> CompressionName | None:
         """How each record is compressed: `"zstd"`; `None`: not at all."""
@@ -991,9 +986,9 @@ class Writer:
     def closed(self) -> bool:
         """Whether `close` has been called."""
     def close(self) -> None:
-        """Flushes, syncs if `sync` says so, and closes the file. Closing twice is no error.
+        """Flushes, syncs if `sync` says so, and closes the file. Closing twice is allowed.
 
-        If other threads wait for a sync, it waits until they have it. Then another writer may open
+        If other threads wait for a sync, it waits until that is done. Then another writer may open
         the file. In a forked child it only closes the child's copy of the descriptor.
 
         An object that was passed in is only flushed.
@@ -1019,8 +1014,8 @@ class Report:
     """What is in a log, and what is wrong with it: what `verify` and `salvage` return.
 
     The constructor takes the attributes as keywords, without those that follow from the others:
-    `ok`, `skipped_len` and `len_by_severity`. Two reports are equal if they say the same, whatever
-    the paths are. A notebook shows a table.
+    `ok`, `skipped_len` and `len_by_severity`. Two reports are equal if everything but the paths is.
+    A notebook shows a table.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     writer.extend([b"one", b"two"])
@@ -1051,13 +1046,13 @@ class Report:
         """The dialect of the log, such as `"leveldb"`."""
     @property
     def log_number(self) -> int | None:
-        """The number of the log; `None` where the dialect has none or it is not known."""
+        """The number of the log; `None` if the dialect has none or it is not known."""
     @property
     def compression(self) -> CompressionName | None:
         """How each record is compressed: `"zstd"`; `None`: not at all."""
     @property
     def ok(self) -> bool:
-        """Whether no damage was found: no region of severity `"corruption"`. A torn tail is no damage."""
+        """Whether no damage was found: no region of severity `"corruption"`. Torn tails do not count."""
     @property
     def record_count(self) -> int:
         """Records that were returned."""
@@ -1069,9 +1064,9 @@ class Report:
         """Bytes of data in the records, without headers and trailers."""
     @property
     def file_len(self) -> int | None:
-        """Bytes of the whole file, also of what is not in the range.
+        """The length of the whole file, including what is not in the range.
 
-        `None` if they are not known: of an object with `read` that was not read to its end.
+        `None` if it is not known: for an object with `read` that was not read to its end.
         """
     @property
     def skipped(self) -> tuple[SkippedRegion, ...]:
@@ -1087,27 +1082,27 @@ class Report:
         """Bytes in all regions, listed or not."""
     @property
     def len_by_severity(self) -> dict[Severity, int]:
-        """Bytes in the regions of each severity that there is."""
+        """Bytes in the regions of each severity that occurs."""
     @property
     def len_by_reason(self) -> dict[Reason, int]:
-        """Bytes in the regions with each reason that there is."""
+        """Bytes in the regions with each reason that occurs."""
     @property
     def outcome(self) -> Outcome:
-        """How the records ended."""
+        """How reading ended."""
     @property
     def other_log_number(self) -> int | None:
         """The number of another log, if the whole file belongs to it; else `None`.
 
-        The file's name, or `log_number`, has this log's number: the file was recycled and nothing has
-        been written to this log yet, or it was renamed or copied.
+        The file's name, or `log_number`, has this log's number: the file was recycled and nothing
+        has been written to this log yet, or it was renamed or copied.
         """
     @property
     def not_kept(self) -> tuple[str, ...]:
-        """What `salvage` could not give the new log; empty after `verify`.
+        """What `salvage` could not keep in the new log; empty after `verify`.
 
         `"synced_offsets"`: how far the file had been synced, as some records of Pebble state.
-        `"bad_metadata"` and `"ignored_kinds"`: what the engine wrote for itself and is not as it
-        writes it, or is not known. `"compression"`: this build does not compress.
+        `"bad_metadata"` and `"ignored_kinds"`: metadata that no engine writes like this, or of an
+        unknown type. `"compression"`: this build does not compress.
         """
     @property
     def path(self) -> str | None:
@@ -1122,9 +1117,9 @@ class Report:
 class Stat:
     """What is in a log, in numbers: what `stat` returns.
 
-    `stored_len`, `header_len`, `trailer_len` and `skipped_len` add up to `file_len`. The constructor
-    takes the attributes as keywords, without `record_len_mean` and `block_count`, which follow from
-    the others. Two are equal if they say the same, whatever the paths are. A notebook shows a table.
+    `stored_len`, `header_len`, `trailer_len` and `skipped_len` add up to `file_len`. The
+    constructor takes the attributes as keywords, without `record_len_mean` and `block_count`, which
+    follow from the others. Two are equal if everything but the paths is. A notebook shows a table.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     writer.extend([b"one", b"two"])
@@ -1165,7 +1160,7 @@ class Stat:
         """The dialect of the log, such as `"leveldb"`."""
     @property
     def log_number(self) -> int | None:
-        """The number of the log; `None` where the dialect has none or it is not known."""
+        """The number of the log; `None` if the dialect has none or it is not known."""
     @property
     def compression(self) -> CompressionName | None:
         """How each record is compressed: `"zstd"`; `None`: not at all."""
@@ -1189,7 +1184,7 @@ class Stat:
         """Bytes of the longest record; `None` if there is none."""
     @property
     def record_len_mean(self) -> float | None:
-        """Bytes in a record on average; `None` if there is none."""
+        """Mean length of a record in bytes; `None` if there is none."""
     @property
     def full_count(self) -> int:
         """FULL fragments of the records: records in one piece."""
@@ -1204,7 +1199,7 @@ class Stat:
         """LAST fragments of the records."""
     @property
     def block_count(self) -> int | None:
-        """Blocks of 32 KiB in the file, the last one whole or not; `None` if `file_len` is."""
+        """Blocks of 32 KiB in the file, including a partial last one; `None` if `file_len` is."""
     @property
     def trailer_len(self) -> int:
         """Bytes of trailers: at the ends of blocks, too few for a header."""
@@ -1213,19 +1208,19 @@ class Stat:
         """Bytes that were not returned, for whatever reason: `verify` says which."""
     @property
     def damaged_len(self) -> int:
-        """Bytes of these that are damage: in regions of `Severity.CORRUPTION`."""
+        """Bytes of these in regions of `Severity.CORRUPTION`."""
     @property
     def file_len(self) -> int | None:
-        """Bytes of the file; `None` if they are not known."""
+        """The length of the file in bytes; `None` if it is not known."""
     @property
     def outcome(self) -> Outcome:
-        """How the records ended."""
+        """How reading ended."""
     @property
     def other_log_number(self) -> int | None:
         """The number of another log, if the whole file belongs to it; else `None`.
 
-        The file's name, or `log_number`, has this log's number: the file was recycled and nothing has
-        been written to this log yet, or it was renamed or copied.
+        The file's name, or `log_number`, has this log's number: the file was recycled and nothing
+        has been written to this log yet, or it was renamed or copied.
         """
     @property
     def path(self) -> str | None:
@@ -1284,7 +1279,7 @@ class WriteBatch:
 
         Raises:
             PayloadError: The engine does not know one of the operations, or something is too large.
-            TypeError: Something in `operations` is no `Operation`.
+            TypeError: Something in `operations` is not an `Operation`.
             ValueError: There is no such engine.
             OverflowError: `sequence` is not a number of 64 bits.
 
@@ -1331,13 +1326,13 @@ class Operation:
 
     Iterating over one gives them; the class makes those for `WriteBatch.build`.
 
-    An attribute is `None` if operations of this kind do not have it. Two operations are equal
-    if they say the same, whatever their sequence numbers are. One that was read from a record
-    keeps that record in memory.
+    An attribute is `None` if operations of this kind do not have it. Two operations are equal if
+    everything but the sequence numbers is. One that was read from a record keeps that record in
+    memory.
 
     Args:
-        kind: An `OperationKind`, or its name. It decides which of the others are to be given:
-            all that it has.
+        kind: An `OperationKind`, or its name. It decides which others must be given: all that it
+            has.
         column_family: The number of the column family. Default: 0, the default one.
         key: The key; of a range, the first one.
         end_key: The key after the last one of a range.
@@ -1348,8 +1343,8 @@ class Operation:
         sequence: The sequence number, as that of one that was read. `WriteBatch.build` ignores it.
 
     Raises:
-        TypeError: Something that this kind has is missing, or there is something that it has
-            not.
+        TypeError: An attribute that this kind has is missing, or one that it does not have is
+            given.
         ValueError: There is no such kind.
         OverflowError: A number is negative, or has too many bits.
         PayloadError: Something is too large.
@@ -1406,7 +1401,7 @@ class Operation:
     def write_unix_time(self) -> int | None:
         """When the value was written, in seconds since 1970."""
     def attributes(self) -> dict[str, str | int | bytes]:
-        """All that it has, by the names of the attributes: faster than one attribute after the other.
+        """All its attributes, by name: faster than reading them one by one.
 
         Returns:
             The attributes that are not `None`; `kind` as `str`.
@@ -1432,7 +1427,7 @@ class VersionEdit:
         record: The record. All of it is decoded.
 
     Raises:
-        PayloadError: The record is no version edit. Tags that only Pebble knows are unknown
+        PayloadError: The record is not a version edit. Tags that only Pebble knows are unknown
             here.
         TypeError: `record` is not bytes-like.
 
@@ -1448,7 +1443,7 @@ class VersionEdit:
     def __new__(cls, record: ReadableBuffer) -> Self: ...
     @property
     def fields(self) -> tuple[Field, ...]:
-        """The fields, in the order in which they stand. They are made at the first use, and kept."""
+        """The fields, in the order of the record. They are made at the first use, and kept."""
     def __iter__(self) -> Iterator[Field]: ...
     def to_dict(self) -> dict[str, object]:
         r"""The edit in the form that JSON can hold.
@@ -1485,7 +1480,7 @@ def verify(
 ) -> Report:
     """Reads a log to its end, and reports what is in it and what is wrong with it.
 
-    Damage is no error here.
+    Damage is not an error here.
 
     Args:
         source: What `Reader` takes.
@@ -1508,7 +1503,7 @@ def verify(
         The report. `ok` says whether there is no damage.
 
     Raises:
-        DialectError: It is no log.
+        DialectError: It is not a log.
         OSError: The source cannot be opened or read.
         TypeError: `source` is nothing that `Reader` takes.
         ValueError: An option has no such value.
@@ -1533,15 +1528,15 @@ def salvage(
 ) -> Report:
     """Reads a log under the policy `"salvage"`, and writes all its records to a new log.
 
-    The source is not changed. The new log is written in the folder of `destination` under
-    another name, synced, and renamed last: what has the name is complete. If anything fails,
-    what was written is removed.
+    The source is not changed. The new log is written in the folder of `destination` under a
+    temporary name, synced, and renamed last: a file with the final name is complete. If anything
+    fails, what was written is removed.
 
     Args:
         source: What `Reader` takes.
-        destination: The path of the new log. It must not exist. It is as the source is: its
-            dialect, its log number, what the engine wrote for itself. RocksDB and Pebble look
-            for the number of a log in the name of its file.
+        destination: The path of the new log. It must not exist. It has the dialect, the log number
+            and the engine's metadata of the source. RocksDB and Pebble look for the number of a log
+            in the name of its file.
         dialect: As for `Reader`. Default: `None`.
         log_number: As for `Reader`. Default: `None`.
         compression: As for `Reader`. Default: `None`.
@@ -1552,14 +1547,13 @@ def salvage(
         The report about `source`.
 
     Raises:
-        DialectError: `source` is no log.
-        FileExistsError: There is something at `destination`. It is left as it is.
-        OSError: The source cannot be opened or read, the new log cannot be written, or
-            `destination` has the name of another log than the one whose number the records
-            carry.
+        DialectError: `source` is not a log.
+        FileExistsError: There is already a file at `destination`. It is not changed.
+        OSError: The source cannot be opened or read, the new log cannot be written, or the number
+            in the name of `destination` is not the one that the records carry.
         OtherLogError: All of `source` belongs to another log than its name or `log_number` says.
             Nothing is written.
-        TypeError: `source` is nothing that `Reader` takes, or `destination` is no path.
+        TypeError: `source` is nothing that `Reader` takes, or `destination` is not a path.
         ValueError: There is no such dialect.
 
     >>> with cordwood.open("example.log", "w") as writer:
@@ -1586,7 +1580,7 @@ def stat(
     record_len_max: int = 1073741824,
     progress: Callable[[int], object] | None = None,
 ) -> Stat:
-    """Reads a log to its end, and counts what is in it. Damage is no error here.
+    """Reads a log to its end, and counts what is in it. Damage is not an error here.
 
     Args:
         source: What `Reader` takes.
@@ -1603,7 +1597,7 @@ def stat(
         The numbers.
 
     Raises:
-        DialectError: It is no log.
+        DialectError: It is not a log.
         OSError: The source cannot be opened or read.
         TypeError: `source` is nothing that `Reader` takes.
         ValueError: `threads` is not 1 to 256, or there is no such dialect.
@@ -1617,7 +1611,7 @@ def stat(
     """
 
 def detect(source: Source, /) -> LogFormat | None:
-    """Says which log a file is, by what it begins with.
+    """Detects the format of a log from the beginning of the file.
 
     Args:
         source: What `Reader` takes. Its first 96 KiB are read; if they do not show a log, and
@@ -1626,11 +1620,11 @@ def detect(source: Source, /) -> LogFormat | None:
     Returns:
         A `LogFormat`: the dialect, the log number if its logs have one (that in the name of the
         file, or else that of the first fragment), and the compression. `None` if it cannot be
-        detected: the file is empty, or its beginning holds no whole fragment with a right
+        detected: the file is empty, or its beginning holds no complete fragment with a valid
         checksum. `Reader` then reads `"leveldb"`.
 
     Raises:
-        DialectError: It is no log.
+        DialectError: It is not a log.
         OSError: The source cannot be opened or read.
         TypeError: `source` is nothing that `Reader` takes.
 
@@ -1705,13 +1699,13 @@ def decode_entity(record: ReadableBuffer, /) -> Entity:
         The entity.
 
     Raises:
-        PayloadError: The record is no entity.
+        PayloadError: The record is not an entity.
         TypeError: `record` is not bytes-like.
     """
 
 @final
 class Fragment:
-    """A fragment, or a stretch of a block that is none. `cordwood.fragments` gives them.
+    """A fragment of a log, or a gap between fragments. `cordwood.fragments` returns them.
 
     `len(fragment)` is the number of bytes from `offset` to `end_offset`. The constructor takes the
     attributes as keywords, but `severity`, which is that of the reason.
@@ -1744,31 +1738,31 @@ class Fragment:
         """File offset of the first byte."""
     @property
     def end_offset(self) -> int:
-        """File offset after the last byte. After damage that is where the next fragment was found."""
+        """File offset after the last byte. After damage, the beginning of the next fragment found."""
     @property
     def block(self) -> int:
-        """The number of the block that it lies in, counted from 0."""
+        """The index of its block, from 0."""
     @property
     def kind(self) -> FragmentKind:
         """What it is: `"full"`, `"first"`, `"trailer"`, ..."""
     @property
     def type_byte(self) -> int | None:
-        """The type byte; `None` where there is no header."""
+        """The type byte; `None` if there is no header."""
     @property
     def payload_len(self) -> int | None:
-        """Bytes of payload that the header states, right or wrong; `None` where there is no header."""
+        """Bytes of payload as stated by the header, right or wrong; `None` if there is no header."""
     @property
     def stored_crc(self) -> int | None:
-        """The CRC-32C that the header states, without the mask; `None` where there is no header."""
+        """The CRC-32C that the header states, without the mask; `None` if there is no header."""
     @property
     def computed_crc(self) -> int | None:
-        """The CRC-32C of what it should cover; `None` where that passes the end of block or file."""
+        """The CRC-32C of what it should cover; `None` if that goes past the end of block or file."""
     @property
     def log_number(self) -> int | None:
-        """The number of the log, where headers of this type carry one; else `None`."""
+        """The number of the log, if headers of this type carry one; else `None`."""
     @property
     def synced_offset(self) -> int | None:
-        """How far the file had been synced, in bytes, where headers of this type say so; else `None`."""
+        """How far the file had been synced, in bytes, if headers of this type state it; else `None`."""
     @property
     def reason(self) -> Reason | None:
         """Why these bytes were not returned as part of a record.
@@ -1777,10 +1771,10 @@ class Fragment:
         """
     @property
     def severity(self) -> Severity | None:
-        """How severe that is; `None` if there is no reason."""
+        """The severity of that; `None` if there is no reason."""
     @property
     def record_offset(self) -> int | None:
-        """File offset of the record of which it is a part, if that was returned; else `None`."""
+        """File offset of the record that contains it, if that was returned; else `None`."""
     @property
     def salvaged(self) -> bool:
         """Whether that record begins after damage in the same block.
@@ -1814,12 +1808,12 @@ def fragments(
     log_number: int | None = None,
     compression: CompressionName | None = None,
 ) -> Iterator[Fragment]:
-    """Gives every fragment of a log, and every stretch that is none, with what is wrong with it.
+    """Lists every fragment and every gap of a log, with the reason for each that was not returned.
 
     They tile the file: each begins where the one before it ends, and none crosses the end of a
-    block. Damage is no error here. What the policy `"salvage"` of `Reader` returns or skips
-    decides: in a region that it skips, each fragment carries the region's reason. Memory does
-    not grow with the log.
+    block. Damage is not an error here. They follow what the policy `"salvage"` of `Reader` returns
+    or skips: in a skipped region, each fragment carries the region's reason. Memory does not grow
+    with the log.
 
     Args:
         source: What `Reader` takes, if it can be read twice: a path of a file, a buffer, or an
@@ -1832,7 +1826,7 @@ def fragments(
         An iterator of `Fragment`.
 
     Raises:
-        DialectError: It is no log, on the first step.
+        DialectError: It is not a log, on the first step.
         OSError: The source cannot be opened or read.
         io.UnsupportedOperation: The source cannot seek.
         TypeError: `source` is nothing that `Reader` takes.
@@ -1854,7 +1848,7 @@ def runs(
     log_number: int | None = None,
     compression: CompressionName | None = None,
 ) -> Iterator[tuple[int, int, str, str | None, str | None, int]]:
-    """Gives `fragments`, with neighbours of the same kind and reason in one block as one.
+    """Lists `fragments`, with neighbours of the same kind and reason in one block as one.
 
     For pictures of long logs.
 

@@ -217,8 +217,8 @@ def follow(
         A `Follower`: an iterator of `bytes`, also for `async for`.
 
     Raises:
-        OSError: The file cannot be opened, or is no regular file.
-        TypeError: `path` is no path.
+        OSError: The file cannot be opened, or is not a regular file.
+        TypeError: `path` is not a path.
         ValueError: An option has no such value.
 
     >>> with cordwood.open("live.log", "w") as writer:

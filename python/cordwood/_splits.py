@@ -17,9 +17,9 @@ class Split(NamedTuple):
     Attributes:
         path: The file.
         start: File offset of the first byte, in bytes; the beginning of a block.
-        end: File offset after the last byte, in bytes. A record that begins before it is finished after it.
+        end: File offset after the last byte, in bytes. A record that begins before it may end after it.
         dialect: How the bytes are laid out; `None`: it could not be detected. Default: `None`.
-        log_number: The number of the log; `None` where the dialect has none or it is not known. Default: `None`.
+        log_number: The number of the log; `None` if the dialect has none or it is not known. Default: `None`.
         compression: How each record is compressed: `"zstd"`; `None`: not at all. Default: `None`.
 
     >>> with cordwood.open("example.log", "w") as writer:
@@ -53,7 +53,7 @@ def plan_splits(
 ) -> list[Split]:
     """Cuts logs into byte ranges that workers can read alone, each record in exactly one of them.
 
-    Of each file only the length is looked at, and the beginning if `dialect` is not given. A log of a dialect with log
+    Only the length of each file is read, and the beginning if `dialect` is not given. A log of a dialect with log
     numbers or compression (`"rocksdb"`, `"pebble"`, `"recyclable"`) cannot be read in parts: it is one range.
 
     Args:
@@ -67,7 +67,7 @@ def plan_splits(
         The ranges, file by file and in the order of the offsets. Those of a file cover it; an empty file has none.
 
     Raises:
-        DialectError: A file is no log.
+        DialectError: A file is not a log.
         OSError: A file is missing, or may not be asked for its length or read.
         TypeError: `sources` is one path, or something in it is none.
         ValueError: `split_len` is less than 1; or an option has no such value, or makes no sense in the dialect.

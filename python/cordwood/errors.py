@@ -44,7 +44,8 @@ class CordwoodError(Exception):
         self.offset = offset
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Exceptions are rebuilt from `args` alone; one from a worker process must keep its attributes on the way home.
+        # Exceptions are rebuilt from `args` alone; one from a worker process must keep its attributes
+        # when it is sent back.
         return _rebuild, (type(self), self.args, self.__dict__)
 
 
@@ -83,7 +84,7 @@ class _RegionError(CordwoodError):
 
 
 class CorruptionError(_RegionError):
-    """Bytes that a whole write cannot have left there. The reader stays usable: the next step continues after them.
+    """Bytes that no complete write can have left there. The reader stays usable: the next step continues after them.
 
     Attributes:
         path: The file, or `None` if the source has no path.
@@ -124,7 +125,7 @@ class CorruptionError(_RegionError):
 
 
 class DialectError(CordwoodError):
-    """A file that is no log, or that cannot be appended to in its dialect. With an explicit `dialect` it is read.
+    """A file that is not a log, or that cannot be appended to in its dialect. With an explicit `dialect` it is read.
 
     Attributes:
         path: The file, or `None` if the source has no path.
@@ -195,9 +196,9 @@ class TornTailError(_RegionError):
 
     Attributes:
         path: The file.
-        offset: The file offset after the last whole record.
+        offset: The file offset after the last complete record.
         length: Bytes from there to the end of the file.
-        reason: Why they are no record, as in `SkippedRegion.reason`.
+        reason: Why they are not a record, as in `SkippedRegion.reason`.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     _ = writer.append(b"one")
@@ -241,7 +242,7 @@ class PayloadError(CordwoodError, ValueError):
 
 
 class _ChangedError(CordwoodError):
-    """What became of the file of a log that is followed."""
+    """A change of the file of a log that is followed."""
 
     file_len: int
 

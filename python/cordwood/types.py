@@ -26,7 +26,7 @@ class LogFormat(NamedTuple):
 
     Attributes:
         dialect: How the bytes are laid out.
-        log_number: The number of the log; `None` where the dialect has none or it is not known. Default: `None`.
+        log_number: The number of the log; `None` if the dialect has none or it is not known. Default: `None`.
         compression: How each record is compressed: `"zstd"`; `None`: not at all. Default: `None`.
 
     >>> with cordwood.open("example.log", "w", dialect="rocksdb", log_number=7) as writer:
@@ -49,7 +49,7 @@ class Reason(StrEnum):
     Attributes:
         BAD_LENGTH: A header's length passes the end of its block, or is proved wrong at the end of the file.
         CHECKSUM_MISMATCH: The checksum is not that of the data. The rest of the block is not trusted.
-        UNKNOWN_KIND: A fragment with a right checksum and an unknown type.
+        UNKNOWN_KIND: A fragment with a valid checksum and an unknown type.
         MISSING_START: A fragment of a record whose first fragment is missing.
         MISSING_END: A record whose last fragment is missing.
         INTERRUPTED_RECORD: A record in the middle of which something else was skipped.
@@ -63,13 +63,13 @@ class Reason(StrEnum):
         TORN_TAIL: The incomplete end that a crash leaves.
         FILE_HEADER: What a file of this dialect begins with.
         BAD_FILE_HEADER: Something else where a file of this dialect has its header.
-        METADATA: A record that the engine has written for itself.
-        BAD_METADATA: The same, with a content or in a place that the engine does not give it.
-        IGNORED_KIND: A fragment of an unknown type that says of itself that it may be passed over.
+        METADATA: A record that the engine wrote for itself.
+        BAD_METADATA: Metadata whose content or position no engine writes.
+        IGNORED_KIND: A fragment of an unknown type that is marked as safe to ignore.
         END_TRAILER: The header that closes a log.
         STALE: After the end of the log: what an older log has left in a recycled file.
         LOST_WRITE: What an older log has left in the middle of this one: what was written here never reached the disk.
-        UNSUPPORTED_COMPRESSION: A record that is compressed in a way that this build does not read.
+        UNSUPPORTED_COMPRESSION: A record whose compression this build cannot read.
         BAD_COMPRESSION: A record that cannot be decompressed.
         NOT_READ: After the damage at which the policy `"stop"` ended the file.
     """
@@ -106,7 +106,7 @@ class Severity(StrEnum):
     Attributes:
         INFO: No data is missing, or the reader was not asked to look.
         TORN_TAIL: The incomplete end of a file.
-        CORRUPTION: Bytes that a whole write cannot have left there, or a limit that was passed. `on_corruption`
+        CORRUPTION: Bytes that no complete write can have left there, or a limit that was exceeded. `on_corruption`
             decides.
     """
 
@@ -135,11 +135,11 @@ class WaitReason(StrEnum):
     """Why a follower has no record yet.
 
     Attributes:
-        IDLE: All there is has been returned.
+        IDLE: Everything in the file has been returned.
         INCOMPLETE: A record has begun and is not complete: it is being written, or its writer was killed.
         ZEROS: Zeros: the space that a writer has preallocated, or a hole that is still to be filled.
-        SUSPECT: What stands here looks damaged. It is read again before that is reported.
-        DAMAGED: The rest of a block of which damage has been reported. Reading continues at the next block.
+        SUSPECT: The next bytes look damaged. They are read again before that is reported.
+        DAMAGED: The rest of a block whose damage has been reported. Reading continues at the next block.
     """
 
     IDLE = "idle"
@@ -170,10 +170,10 @@ class FragmentPart(StrEnum):
 
 
 class FragmentKind(StrEnum):
-    """What a fragment is, by its type byte and the dialect; or a stretch of a block that is no fragment.
+    """What a fragment is, by its type byte and the dialect; or a gap in a block that is not a fragment.
 
     Attributes:
-        FULL: A whole record: type 1.
+        FULL: A complete record: type 1.
         FIRST: The first part of a record: type 2.
         MIDDLE: A part between: type 3.
         LAST: The last part: type 4.
@@ -184,7 +184,7 @@ class FragmentKind(StrEnum):
         SET_COMPRESSION: How the records of a RocksDB log are compressed: type 9.
         TIMESTAMP_SIZES: The lengths of timestamps in a RocksDB log: types 10 and 11.
         PREDECESSOR: Which log a RocksDB log continues: types 130 and 131.
-        ZERO: Type 0: room that was never written.
+        ZERO: Type 0: space that was never written.
         UNKNOWN: A type that the dialect does not know.
         END_TRAILER: What closes a Pebble log.
         FILE_HEADER: No fragment: what a file of this dialect begins with.
@@ -224,15 +224,15 @@ class PayloadReason(StrEnum):
         TRUNCATED: The record, or the field that holds it, ends inside a number or a string.
         BAD_VARINT: A variable-length number that does not end.
         NON_CANONICAL: An engine would read it, and none writes it so: a number with more bytes than it needs, for one.
-        UNKNOWN_TAG: A tag that the engine does not know, or one that does not stand in such a record.
+        UNKNOWN_TAG: A tag that the engine does not know, or one that is not allowed in such a record.
         BAD_LENGTH: A field that is not as long as its content needs.
         BAD_KEY: An internal key without room for its sequence number and its type.
-        WRONG_COUNT: The batch has another number of operations than its header states.
-        BAD_WIRE_TYPE: In a protocol buffer: a wire type that there is not, or another one than the field has.
-        MISSING_FIELD: In a protocol buffer: a required field is not there.
+        WRONG_COUNT: The number of operations in the batch is not the one in its header.
+        BAD_WIRE_TYPE: In a protocol buffer: an invalid wire type, or one that does not match the field.
+        MISSING_FIELD: In a protocol buffer: a required field is missing.
         NOT_UTF8: A text that is not UTF-8.
-        RESERVED_NAME: A property of an entity has a name that nobody can give one: `__key__` or `__other_fields__`.
-        TOO_DEEP: More levels of nesting than are ever written.
+        RESERVED_NAME: A property of an entity has a reserved name: `__key__` or `__other_fields__`.
+        TOO_DEEP: More levels of nesting than any program writes.
         TOO_LARGE: More than the format has room for.
     """
 

@@ -86,7 +86,7 @@ def test_corpus(pair):
         assert ours[-1] == "ended"
 
 
-# What the drop-ins give is judged by the reference, too: it is all that can be read, also behind damage. -------
+# What the drop-ins give is judged by the reference, too: it is all that can be read, also after damage. -------
 
 
 def wandb_data(module, path):

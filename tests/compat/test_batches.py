@@ -38,7 +38,7 @@ def test_batches_of_a_transaction_db(tmp_path, caplog):
     batch = bytes.fromhex("0700000000000000 02000000") + b"".join(parts)
     path = tmp_path / "000005.log"
     path.write_bytes(reference.encode([batch]))
-    # Behind the header of the fragment, that of the batch, and what is in front in it.
+    # After the header of the fragment, that of the batch, and what precedes it there.
     begin = 7 + 12 + len(parts[0])
     expected = [(begin, 7, b"a", b"b"), (begin + len(parts[1]) + len(parts[2]), 8, b"c", b"")]
     log = ccl.LogFile(path)

@@ -90,7 +90,7 @@ def without_empty_texts(item, *, in_map=False):
 
 
 def places(item):
-    """`GeoPoint`s, which JSON has as arrays, as the judge prints them."""
+    """`GeoPoint`s, which JSON has as arrays, as the oracle prints them."""
     if isinstance(item, entity.GeoPoint):
         return item._asdict()
     if isinstance(item, dict):

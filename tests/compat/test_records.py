@@ -62,7 +62,7 @@ def test_appengine_writes_inside_with_only():
 
 
 def test_appengine_close():
-    """Twice, and once more behind further records."""
+    """Twice, and again after further records."""
     file = io.BytesIO()
     with appengine.RecordsWriter(file) as writer:
         writer.write(b"one")
@@ -242,7 +242,7 @@ def test_leveldb_export_seek():
 
 
 def test_appengine_tell():
-    """In front of damage, and behind it."""
+    """Before damage, and after it."""
     log = bytearray(reference.encode([b"one", bytes(32_768), b"two"]))
     log[17 + 10] ^= 1
     reader = appengine.RecordsReader(io.BytesIO(log))

@@ -135,7 +135,7 @@ def test_wandb_goes_on_from_damage_to_damage(tmp_path):
     log = Log.of(WANDB, RECORDS)
     damaged = [log.spans[index][0][0] for index in (2, 3)]
     log.file[damaged[0]] ^= 1
-    log.file[damaged[1] + 6] = 9  # With a right checksum: this is not the same damage.
+    log.file[damaged[1] + 6] = 9  # With a valid checksum: this is not the same damage.
     log.seal(damaged[1])
     path = tmp_path / "run-1.wandb"
     path.write_bytes(log.file)
@@ -177,7 +177,7 @@ def test_more_damage_than_the_reader_lists(tmp_path, caplog):
     path = tmp_path / "run-1.wandb"
     path.write_bytes(WANDB.header + twin[7:])
     assert len(damaged) == 101_000
-    caplog.set_level(logging.CRITICAL, "cordwood")  # It is told of each.
+    caplog.set_level(logging.CRITICAL, "cordwood")  # It logs each.
     store = scanned(path)
     assert raised_and_returned(store) == (damaged, [b"last"])
     store.close()
@@ -190,7 +190,7 @@ def test_much_damage_between_records(tmp_path, caplog):
         log.file[begin] ^= 1
     path = tmp_path / "run-1.wandb"
     path.write_bytes(log.file)
-    caplog.set_level(logging.CRITICAL, "cordwood")  # It is told of each.
+    caplog.set_level(logging.CRITICAL, "cordwood")  # It logs each.
     store = scanned(path)
     raised, returned = raised_and_returned(store)
     store.close()
@@ -240,7 +240,7 @@ def test_wandb_read_only_refuses_to_write(tmp_path):
 
 
 def test_wandb_read_only_descriptor(tmp_path):
-    """In front of the log stands something else, which is passed by hand."""
+    """Before the log is something else, which is skipped by hand."""
     path = written(tmp_path, WANDB, RECORDS)
     path.write_bytes(b"front" + path.read_bytes())
     outcomes = []

@@ -36,7 +36,7 @@ MINE = b"appended in a child, which must not be in the log"
 
 
 def has_ended(process: int) -> bool:
-    """Waits for that; not for ever."""
+    """Waits for that; not forever."""
     descriptor = os.pidfd_open(process)
     ended = select.select([descriptor], [], [], TIMEOUT)[0]
     os.close(descriptor)

@@ -27,7 +27,7 @@ import judge  # in the folder above
 from judge import WrongRecordsError
 
 GENERATIONS = 6
-"""Children of one file, one after the other."""
+"""Children of one file, in sequence."""
 THREADS = 3
 APPENDS_MAX = 600
 """Then a child waits to be killed: a log that nobody writes to just now."""
@@ -162,7 +162,7 @@ def run_child(path: Path, plan: Plan, numbers: list[int], rng: random.Random, sh
 
 
 def check(path: Path, plan: Plan, shared: Shared) -> tuple[list[int], bool]:
-    """Looks at the file: how many records of each thread there are, and whether something stands after the last."""
+    """Looks at the file: how many records of each thread there are, and whether something follows the last."""
     data = path.read_bytes() if path.exists() else b""
     records = judge.records_in(data, plan.dialect, skips=plan.on_torn_tail == "pad")
     counts = [0] * THREADS

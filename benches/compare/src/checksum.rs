@@ -1,4 +1,4 @@
-//! CRC-32C by length. The data lies as records in a log do: one after the other, unaligned, in the processor's cache.
+//! CRC-32C by length. The data lies as records in a log do: consecutive, unaligned, in the processor's cache.
 
 use std::hint::black_box;
 

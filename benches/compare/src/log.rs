@@ -54,7 +54,7 @@ fn sum(records: &[&[u8]]) -> usize {
 fn read(file: &[u8]) -> usize {
     let mut reader = Reader::from_slice(file, ReadOptions::default());
     let mut sum = 0;
-    while let Some(record) = reader.next_record().expect("a sound log") {
+    while let Some(record) = reader.next_record().expect("a valid log") {
         sum += record.data.len() + usize::from(record.data[0]);
     }
     sum
@@ -64,7 +64,7 @@ fn read_rusty(file: &[u8]) -> usize {
     let mut reader = LogReader::new(file, true);
     let mut record = Vec::new();
     let mut sum = 0;
-    while reader.read(&mut record).expect("a sound log") > 0 {
+    while reader.read(&mut record).expect("a valid log") > 0 {
         sum += record.len() + usize::from(record[0]);
     }
     sum

@@ -23,7 +23,7 @@ fn read(file: &[u8], verify_checksums: bool) -> (usize, usize) {
     let options = ReadOptions::default().with_verify_checksums(verify_checksums);
     let mut reader = Reader::from_slice(file, options);
     let (mut count, mut sum) = (0, 0);
-    while let Some(record) = reader.next_record().expect("a sound log") {
+    while let Some(record) = reader.next_record().expect("a valid log") {
         count += 1;
         sum += record.data.len() + usize::from(record.data[0]);
     }

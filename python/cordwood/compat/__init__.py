@@ -7,7 +7,7 @@
 * `cordwood.compat.dfindexeddb`: `FileReader` of dfindexeddb, for logs.
 
 None needs the package that it stands in for. On an undamaged file each gives what the original gives. Where an
-original returns damaged data, crashes, or stops without a word, its drop-in does not: each module lists all that
+original returns damaged data, crashes, or stops silently, its drop-in does not: each module lists all that
 it does in another way. What is so in all of them is said only here:
 
 * **limit**: A record longer than 1 GiB counts as damage, with the reason `record_too_large`.

@@ -31,7 +31,7 @@ class KeyValue(NamedTuple):
 
 
 def batches(reader: cordwood.Reader) -> Iterator[tuple[int, bytes]]:
-    """The records, each with the offset of its first byte, behind the fragment's header."""
+    """The records, each with the offset of its first byte, after the fragment's header."""
     for record in reader.records():
         yield record.offset + FRAGMENT_HEADER_LEN, record.data
 
@@ -48,7 +48,7 @@ def batch_of(offset: int, record: bytes, path: str) -> WriteBatch | None:
 def operations(offset: int, batch: WriteBatch, path: str) -> Iterator[KeyValue]:
     """The puts and deletes of a batch, up to the first thing that is neither, which is reported to the logger.
 
-    RocksDB's no-operations and log data are passed over: they have no key and no sequence number. (In each batch of its
+    RocksDB's no-operations and log data are skipped: they have no key and no sequence number. (In each batch of its
     TransactionDB, a no-operation comes first.) Offsets are those of tags, counted from `offset` on through the batch,
     as if it were in one piece.
     """

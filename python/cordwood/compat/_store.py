@@ -16,7 +16,7 @@ HEADER_LEN = 7
 
 # So many regions `Reader.skipped` lists at most.
 LISTED_MAX = 100_000
-# A look at the list after each region makes it anew each time: from so many regions on, it begins anew.
+# Each access to the list after a region builds it again: from this many regions on, it begins empty.
 LISTED_ENOUGH = 1_000
 
 
@@ -65,20 +65,21 @@ class _Whole:
 class Scanner:
     """The records of one file, one a call, from any offset; what is appended later is found.
 
-    Sound records behind damage in the same block are returned, too: those whom this is for trust the length in a header
-    and go on behind it, so they must not get less. Damage is raised all the same, in its turn.
+    Valid records after damage in the same block are returned, too: users of the original trust the
+    length in a header and continue after it, so they must not get less. Damage is raised all the
+    same, in its turn.
 
     Attributes:
         file: The file, which stays open. It is read, whatever has become of its name.
         name: Its name, for messages.
         reader: The reader below.
-        offset: The file offset behind what was returned, in bytes; of damage that was raised, where it begins.
+        offset: The file offset after what was returned, in bytes; of damage that was raised, where it begins.
     """
 
     def __init__(self, file: io.BufferedIOBase, name: str, dialects: tuple[DialectName, ...], offset: int) -> None:
         self.file, self.name = file, name
         dialect = dialects[0]
-        with contextlib.suppress(cordwood.DialectError):  # Whoever reads on behind a wrong header means this one.
+        with contextlib.suppress(cordwood.DialectError):  # A caller who reads on after a wrong header means this one.
             detected = cordwood.detect(_Whole(file))
             if detected is not None and detected.dialect in dialects:
                 dialect = detected.dialect
@@ -98,7 +99,7 @@ class Scanner:
         """The next record, or `None` at the end.
 
         Raises:
-            error_type: There is damage, at `offset`. The next call goes on behind it.
+            error_type: There is damage, at `offset`. The next call continues after it.
         """
         if not self._pending:
             if self._begins_anew:
@@ -129,14 +130,14 @@ class Scanner:
         return found.data
 
     def _told(self, record: cordwood.Record | None) -> list[cordwood.SkippedRegion | cordwood.Record | None]:
-        """The damage that has been skipped since the last time, and the record behind it."""
+        """The damage that has been skipped since the last time, and the record after it."""
         skipped = self.reader.skipped
         regions = skipped[self._skipped_count :]
         told: list[cordwood.SkippedRegion | cordwood.Record | None] = [
             region for region in regions if region.severity == cordwood.Severity.CORRUPTION
         ]
         if len(skipped) >= LISTED_MAX:
-            # There may be more in front of the record, which is not listed: that is read once more.
+            # There may be more before the record, which is not listed: that is read again.
             self.seek(regions[-1].end_offset)
             return told or self._told(next(self._records, None))
         self._skipped_len = self.reader.skipped_len

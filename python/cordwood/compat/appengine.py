@@ -19,11 +19,11 @@ to
 >>> list(records.RecordsReader(file))
 [b'one']
 
-On an undamaged file, the reader returns and the writer writes what theirs do. Damage is passed over up to the next
+On an undamaged file, the reader returns and the writer writes what theirs do. Damage is skipped up to the next
 block, and told to a logger, as theirs do. The deviations:
 
-* **logger**: The logger is `cordwood`, not the root. `RecordsReader.reader.skipped` lists what was passed over.
-* **unknown-type**: A fragment of an unknown type is passed over alone, as LevelDB does. Theirs passes over the rest
+* **logger**: The logger is `cordwood`, not the root. `RecordsReader.reader.skipped` lists what was skipped.
+* **unknown-type**: A fragment of an unknown type is skipped alone, as LevelDB does. Theirs skips the rest
   of its block.
 * **joined**: A record in the middle of which something was skipped is not returned. Theirs joins the pieces around
   a block of zeros.
@@ -35,8 +35,8 @@ block, and told to a logger, as theirs do. The deviations:
 * **append**: A writer on a file that is not at the beginning of a block continues in the next one, and fills this one
   with zeros; so does one that is written to after `close`. Theirs takes the one place for the beginning of a block,
   the other for the middle of one, and readers lose what is written there.
-* **close**: Closing twice fills one block. Theirs writes as many zeros once more, after the end of the block.
-* **only-read**: A file needs no `tell`. Where it stands is then offset 0; theirs raises an `AttributeError`.
+* **close**: Closing twice fills one block. Theirs writes as many zeros again, after the end of the block.
+* **only-read**: A file needs no `tell`. Its position is then offset 0; theirs raises an `AttributeError`.
 * **bytes**: Records are bytes: `str` is a `TypeError`, and so is a file that is open for text.
 """
 
@@ -70,7 +70,7 @@ class Error(Exception):
 
 
 class InvalidRecordError(Error):
-    """What no reader raises, neither here nor in the original: damage is passed over."""
+    """What no reader raises, neither here nor in the original: damage is skipped."""
 
 
 class FileWriter:
@@ -102,7 +102,7 @@ def _position_of(file: object) -> int:
 
 
 class _Log:
-    """A file as the log that begins at its offset 0, wherever it stands. It is moved only if it must be."""
+    """A file as the log that begins at its offset 0, wherever its position is. It is moved only if necessary."""
 
     def __init__(self, file: Readable) -> None:
         self.file: Any = file
@@ -162,7 +162,7 @@ class RecordsReader:
         yield from self.reader
 
     def _resume(self) -> None:
-        """Looks after the end again: the file may have grown. One that cannot seek has ended."""
+        """Reads at the end again: the file may have grown. One that cannot seek has ended."""
         if self.reader.outcome.kind != "unfinished":
             with contextlib.suppress(io.UnsupportedOperation):
                 self.reader.seek(self.reader.tell())

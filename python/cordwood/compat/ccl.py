@@ -21,14 +21,14 @@ On an undamaged log it gives what ccl_leveldb gives, but for **offset**. That is
 with chromium-reader 0.1.1, a rewrite of it, where the names of states and types are in capitals. The deviations:
 
 * **checksums**: Checksums are verified. ccl_leveldb does not look at them, and returns damaged data as good.
-* **goes-on**: Damage is passed over and reported to the logger `cordwood`; `LogFile.reader.skipped` lists it. All sound
+* **goes-on**: Damage is skipped and reported to the logger `cordwood`; `LogFile.reader.skipped` lists it. All valid
   records are returned, also those after damage in the same block (the policy `"salvage"`). ccl_leveldb raises a
   `ValueError` at much of it, and what follows is lost.
 * **torn-tail**: What a crash has left of a last record is not returned. ccl_leveldb returns it as if it were whole,
   or raises a `struct.error`.
-* **zeros**: Zeros up to the end of the file or of a block are passed over. ccl_leveldb raises a `ValueError`.
-* **not-a-batch**: A record that is no batch, and in a batch what is neither a put nor a delete, is passed over and
-  reported to the logger, up to the next batch; RocksDB's no-operations and log data are passed over alone.
+* **zeros**: Zeros up to the end of the file or of a block are skipped. ccl_leveldb raises a `ValueError`.
+* **not-a-batch**: A record that is not a batch, and in a batch what is neither a put nor a delete, is skipped and
+  reported to the logger, up to the next batch; RocksDB's no-operations and log data are skipped alone.
   ccl_leveldb raises, or makes something of it.
 * **count**: All operations of a batch are given, and the logger reports if their number is not the one that the batch
   states. ccl_leveldb gives as many as are stated, and raises an `IndexError` if there are fewer.
@@ -54,7 +54,7 @@ from cordwood.compat._batches import batch_of, batches, operations
 
 __all__ = ["FileType", "KeyState", "LogEntryType", "LogFile", "Record"]
 
-# In a table, behind a key: the sequence number and the kind.
+# In a table, after a key: the sequence number and the kind.
 _TAG_LEN = 8
 
 
@@ -98,7 +98,7 @@ class Record:
 
     @property
     def user_key(self) -> bytes:
-        """The key. In a table, eight bytes stand after it; in a log, nothing."""
+        """The key. In a table, eight bytes follow it; in a log, nothing."""
         return self.key[:-_TAG_LEN] if self.file_type == FileType.Ldb and len(self.key) >= _TAG_LEN else self.key
 
     @classmethod

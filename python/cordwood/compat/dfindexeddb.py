@@ -24,13 +24,13 @@ On an undamaged log it gives what dfindexeddb gives, but for the first of the de
   record.
 * **checksums**: Checksums are verified. dfindexeddb does not, and returns damaged data as good. (One that is 0
   ends the block for it.)
-* **goes-on**: Damage is passed over and reported to the logger `cordwood`. All that is sound is returned, also what is
+* **goes-on**: Damage is skipped and reported to the logger `cordwood`. All that is valid is returned, also what is
   after damage in the same block (the policy `"salvage"`). dfindexeddb raises a `DecoderError`, `ParserError` or
   `ValueError` at much of it, and what follows is lost.
 * **torn-tail**: What a crash has left of a last record ends the iteration. dfindexeddb raises a `DecoderError`.
 * **joined**: A record without its first or last fragment is not returned. dfindexeddb joins what there is.
-* **not-a-batch**: A record that is no batch, and in a batch what is neither a put nor a delete, is passed over and
-  reported to the logger, up to the next batch; RocksDB's no-operations and log data are passed over alone.
+* **not-a-batch**: A record that is not a batch, and in a batch what is neither a put nor a delete, is skipped and
+  reported to the logger, up to the next batch; RocksDB's no-operations and log data are skipped alone.
   dfindexeddb raises a `ValueError` or `DecoderError`.
 * **count**: All operations of a batch are given, and the logger reports if their number is not `WriteBatch.count`,
   the one that the batch states. dfindexeddb gives as many as are stated, and raises a `DecoderError` if there are
@@ -137,7 +137,7 @@ class Block:
     BLOCK_SIZE: ClassVar[int] = 32768
 
     def GetPhysicalRecords(self) -> Iterator[PhysicalRecord]:  # noqa: N802
-        """The sound fragments of the block. The logger is told of damage."""
+        """The valid fragments of the block. Damage is logged."""
         for found in cordwood.fragments(self.data, dialect="leveldb"):
             stored, length = found.stored_crc, found.payload_len
             if found.type_byte in _TYPES and stored is not None and length is not None and stored == found.computed_crc:

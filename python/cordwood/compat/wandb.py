@@ -39,14 +39,14 @@ On an undamaged file, all calls return what wandb's return. The deviations:
   wandb's does.
 * **length**: A length in a header that is not that of the data is damage. wandb takes a last record with such a
   header for whole.
-* **zeros**: Zeros up to the end of the file or of a block, as a preallocated file has them, are passed over by
+* **zeros**: Zeros up to the end of the file or of a block, as a preallocated file has them, are skipped by
   `scan_data`, which wandb's does not: `AssertionError`. `scan_record` raises; wandb's returns fragments of type 0.
-* **trailer**: What stands in a block's trailer does not matter, and the file may end before it or in it. wandb
+* **trailer**: The contents of a block's trailer do not matter, and the file may end before it or in it. wandb
   raises an `AssertionError`.
 * **old-files**: `scan_data` reads files of wandb-core before 0.17.6, which have other checksums. wandb's does not.
 * **read-only**: A file that is scanned is opened for reading only, and `write` raises an `io.UnsupportedOperation`.
-  wandb opens it for writing, too, which fails if that is forbidden; `write` puts a record wherever the scan stands.
-  A file descriptor is read from the file's beginning, in wandb from where it stands.
+  wandb opens it for writing, too, which fails if that is forbidden; `write` puts a record wherever the scan is.
+  A file descriptor is read from the file's beginning, in wandb from its position.
 * **file-header**: A wrong file header is a `FileHeaderError`, an `AssertionError`. wandb raises that if the header
   is cut short, and else `Exception`.
 * **append**: `open_for_append` continues after the last record, and raises a `TornTailError` or `CorruptionError` if
@@ -134,7 +134,7 @@ class DataStore:
 
         Raises:
             CorruptionError: The file is damaged, or no `.wandb` file.
-            TornTailError: It ends in an incomplete record. `cordwood.Writer` can be told to cut that off.
+            TornTailError: It ends in an incomplete record. `cordwood.Writer` can cut that off.
         """
         self.close()  # It may be the same file, which then must be whole.
         self._write_to(fname, cordwood.Writer(os.fsdecode(fname), "a", dialect="wandb", flush="close"))
@@ -170,7 +170,7 @@ class DataStore:
 
     def _read_header(self) -> None:
         header = self._file().read(LEVELDBLOG_HEADER_LEN)
-        self._index += len(header)  # Some scripts go on behind a wrong one.
+        self._index += len(header)  # Some scripts continue after a wrong one.
 
         def problem(message: str) -> Exception:
             return FileHeaderError(message, path=name_of(self._fname), offset=0)
@@ -182,7 +182,7 @@ class DataStore:
     def reader(self) -> cordwood.Reader:
         """The reader below, of a file that is scanned: `skipped` and `outcome` say what was not returned.
 
-        `skipped` begins anew at an end, and when there are 1,000 regions.
+        `skipped` is emptied at an end, and when there are 1,000 regions.
         """
         return self._scan().reader
 

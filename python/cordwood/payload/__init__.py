@@ -1,4 +1,4 @@
-"""What programs keep in the records of their logs.
+"""What programs store in the records of their logs.
 
 >>> from cordwood.payload import WriteBatch
 >>> batch = WriteBatch(bytes.fromhex("0700000000000000 02000000 01036b65790576616c7565 00036f6c64"))
@@ -9,7 +9,7 @@
 
 `WriteBatch` is a record of a write-ahead log of LevelDB, RocksDB or Pebble, `VersionEdit` one of a MANIFEST.
 Each kind of payload has a module of its own with a function `to_dict`. That of exports of Datastore and Firestore,
-`entity`, and that of runs of Weights & Biases, `wandb`, are imported by whoever needs them.
+`entity`, and that of runs of Weights & Biases, `wandb`, are imported separately.
 """
 
 from cordwood.errors import PayloadError

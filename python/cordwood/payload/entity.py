@@ -77,7 +77,7 @@ class User(NamedTuple):
 
 
 class OtherField(NamedTuple):
-    """A field that is kept as it stands in the record.
+    """A field that is kept uninterpreted.
 
     Attributes:
         message: The message of `storage_onestore_v3` that it is a field of: `"EntityProto"`, `"Property"`, ...
@@ -100,8 +100,8 @@ class Entity(NamedTuple):
         properties: The values by their names, in the order of the record.
         meanings: What values stand for (`Property.Meaning`), where that is stated: 2 is a link, 15 a long text. One for
             each value: several for an array.
-        unindexed: The names of properties of which not all values stand in the index. Firestore's are all of that kind.
-        other_fields: What is not interpreted: fields that Google's own reader passes over, and any that are younger
+        unindexed: The names of properties of which not all values are indexed. Firestore's are all of that kind.
+        other_fields: What is not interpreted: fields that Google's own reader skips, and any that are newer
             than cordwood.
     """
 

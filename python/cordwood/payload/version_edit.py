@@ -53,8 +53,8 @@ class FieldKind(StrEnum):
         FULL_HISTORY_TS_LOW: Older user-defined timestamps than this one are not needed: `bytes`.
         PERSIST_USER_DEFINED_TIMESTAMPS: Whether user-defined timestamps are kept in files: `bool`.
         SUBCOMPACTION_PROGRESS: How far a compaction has come that can be taken up again: `bytes`, not decoded.
-        LAST_COMPACTED_MANIFEST_FILE_SIZE: How long the MANIFEST was when it was written anew, in bytes: `int`.
-        IGNORABLE: A field of a later RocksDB that may be passed over: `bytes`.
+        LAST_COMPACTED_MANIFEST_FILE_SIZE: The length of the MANIFEST when it was last rewritten, in bytes: `int`.
+        IGNORABLE: A field of a later RocksDB that is safe to ignore: `bytes`.
     """
 
     COMPARATOR = "comparator"
@@ -102,9 +102,9 @@ class CustomFieldKind(StrEnum):
         COMPENSATED_RANGE_DELETION_SIZE: Bytes that range deletions in the file cover, as estimated: `int`.
         TAIL_SIZE: Bytes of the file after its data blocks: `int`.
         USER_DEFINED_TIMESTAMPS_PERSISTED: Whether user-defined timestamps are kept in the file: `bool`.
-        FILE_OPEN_METADATA: What helps to open the file faster: `bytes`.
+        FILE_OPEN_METADATA: Metadata for opening the file faster: `bytes`.
         PATH_ID: The number of the folder among RocksDB's `db_paths`: `int`.
-        IGNORABLE: A field of a later version that may be passed over: `bytes`.
+        IGNORABLE: A field of a later version that is safe to ignore: `bytes`.
     """
 
     NEED_COMPACTION = "need_compaction"
@@ -280,7 +280,7 @@ def to_dict(record: bytes) -> dict[str, object]:
         record: The record of a MANIFEST.
 
     Raises:
-        PayloadError: The record is no version edit.
+        PayloadError: The record is not a version edit.
 
     >>> from cordwood.payload import version_edit
     >>> version_edit.to_dict(b"\x02\x04\x06\x01\x05")["fields"]

@@ -82,7 +82,7 @@ def to_dict(record: bytes) -> dict[str, object]:
     try:
         out: dict[str, object] = _json_format.MessageToDict(message, preserving_proto_field_name=True)
     except (_json_format.Error, ValueError) as error:
-        # A time before the year 1 or behind the year 9999, for one.
+        # For example, a time before the year 1 or after the year 9999.
         raise _error(record, f"a value that JSON cannot have: {error}", PayloadReason.NON_CANONICAL) from error
     unknown_len = record_len - message.ByteSize()
     return {**out, "unknown_len": unknown_len} if unknown_len else out
@@ -98,7 +98,7 @@ def history(records: Iterable[bytes] | str | PathLike[str]) -> Iterator[dict[str
         A row for each step, as from `history_row`.
 
     Raises:
-        PayloadError: A record is no message of wandb.
+        PayloadError: A record is not a wandb message.
         CorruptionError: The records come from a reader, and there is damage in the file.
     """
     for record in _records(records):
@@ -121,7 +121,7 @@ def history_row(record: bytes, errors: list[PayloadError] | None = None) -> dict
         takes, 4,300 as a rule, is a text. `None` if this is no record of the history.
 
     Raises:
-        PayloadError: The record is no message of wandb. Without `errors`: a value is not JSON or nested too deep, or
+        PayloadError: The record is not a wandb message. Without `errors`: a value is not JSON or nested too deep, or
             two have the same name.
     """
     return history_row_without(record, None if errors is None else errors.append)
@@ -159,7 +159,7 @@ def summary(records: Iterable[bytes] | str | PathLike[str]) -> dict[str, Any]:
         The values by their names, nested as they were.
 
     Raises:
-        PayloadError: A record is no message of wandb.
+        PayloadError: A record is not a wandb message.
         CorruptionError: The records come from a reader, and there is damage in the file.
     """
     out: dict[str, Any] = {}
@@ -180,7 +180,7 @@ def config(records: Iterable[bytes] | str | PathLike[str]) -> dict[str, Any]:
         The values by their names, nested as they were.
 
     Raises:
-        PayloadError: A record is no message of wandb.
+        PayloadError: A record is not a wandb message.
         CorruptionError: The records come from a reader, and there is damage in the file.
     """
     out: dict[str, Any] = {}

@@ -19,9 +19,9 @@ class OperationKind(StrEnum):
         PUT: The key has this value from now on.
         DELETE: The key has no value any more.
         MERGE: The database's merge operator is to combine this with the value that the key has.
-        LOG_DATA: Data for those who read the log; the database passes it over.
+        LOG_DATA: Data for readers of the log; the database ignores it.
         SINGLE_DELETE: Deletes a key that was put once.
-        DELETE_RANGE: Deletes the keys from `key` on, up to and without `end_key`.
+        DELETE_RANGE: Deletes the keys from `key` on, up to but excluding `end_key`.
         PUT_BLOB_INDEX: The value of the key is in a blob file.
         PUT_ENTITY: The key has columns.
         TIMED_PUT: A put of data that was written at an earlier time.
@@ -32,14 +32,14 @@ class OperationKind(StrEnum):
         END_PREPARE: The end of what a transaction prepares.
         COMMIT: The transaction is committed.
         COMMIT_WITH_TIMESTAMP: The transaction is committed, with a timestamp for its keys.
-        ROLLBACK: The transaction is given up.
+        ROLLBACK: The transaction is rolled back.
         DELETE_SIZED: Pebble: a delete that says how much it deletes.
         RANGE_KEY_SET: Pebble: sets range keys.
-        RANGE_KEY_UNSET: Pebble: takes range keys back.
+        RANGE_KEY_UNSET: Pebble: removes range keys.
         RANGE_KEY_DELETE: Pebble: deletes all range keys of a range.
-        INGEST_SST: Pebble: takes a table in.
-        INGEST_SST_WITH_BLOBS: Pebble: takes a table with blob files in.
-        EXCISE: Pebble: deletes everything in a range, when a table is taken in.
+        INGEST_SST: Pebble: ingests a table.
+        INGEST_SST_WITH_BLOBS: Pebble: ingests a table with blob files.
+        EXCISE: Pebble: deletes everything in a range, when a table is ingested.
     """
 
     PUT = "put"
@@ -79,7 +79,7 @@ def to_dict(record: bytes, *, engine: Literal["rocksdb", "pebble"] = "rocksdb") 
         `sequence`, `count`, and `operations` with the attributes that each has.
 
     Raises:
-        PayloadError: The record is no write batch.
+        PayloadError: The record is not a write batch.
         TypeError: `record` is not bytes-like.
         ValueError: There is no such engine.
 

@@ -1,4 +1,4 @@
-//! RecordBatches that several threads read ahead, each from a range of the file.
+//! Record batches that several threads prefetch, each from a range of the file.
 
 use std::collections::VecDeque;
 use std::io;
@@ -14,25 +14,27 @@ use crate::arguments::range_of;
 use crate::record_batch::Pool;
 use crate::source::{Input, SourceReader, source_at};
 
-/// Bytes of the file that one thread reads at a time: enough to be worth a thread, and few enough to be held in memory.
+/// Bytes of the file that one thread reads at a time: enough to be worth a thread, and few enough
+/// to be held in memory.
 const RANGE_LEN: u64 = 512 * BLOCK_LEN as u64;
 
-/// What stands in a file, in order.
+/// A part of a file, in order.
 pub(crate) enum Found {
     RecordBatch(cordwood::read::RecordBatch),
     Skipped(cordwood::damage::SkippedRegion),
     Failed(cordwood::Error),
 }
 
-/// What has been read ahead of the position of a reader.
+/// What has been prefetched after the position of a reader.
 pub(crate) struct Ahead {
     threads: NonZeroUsize,
     found: VecDeque<Found>,
-    /// Where the reader must stand for this to be what comes next.
+    /// The reader position at which the prefetched parts are valid.
     position: Option<u64>,
-    /// Where the next ranges begin. `None`: what is left, a torn tail or nothing, is for the reader itself.
+    /// Where the next ranges begin. `None`: the reader itself handles what is left, a torn tail or
+    /// nothing.
     next: Option<u64>,
-    /// `next` is where the reader stands, and not the edge of a range.
+    /// `next` is the reader's position, and not the edge of a range.
     is_first: bool,
 }
 
@@ -47,11 +49,11 @@ impl Ahead {
         }
     }
 
-    /// What stands at `position`, or `None` if the threads have nothing more to read.
+    /// The part at `position`, or `None` if the threads have nothing more to read.
     ///
     /// # Errors
     ///
-    /// A signal's handler has raised.
+    /// A signal handler has raised an exception.
     pub(crate) fn next(
         &mut self,
         py: Python<'_>,
@@ -62,7 +64,7 @@ impl Ahead {
         len_max: usize,
     ) -> PyResult<Option<Found>> {
         if self.position != Some(position) {
-            // The reader has been used otherwise meanwhile, or this is the first time.
+            // The reader has been used in another way meanwhile, or this is the first time.
             self.found.clear();
             self.next = Some(position);
             self.is_first = true;
@@ -85,7 +87,7 @@ impl Ahead {
             Some(Found::Skipped(region) | Found::Failed(cordwood::Error::Corruption { region, .. })) => {
                 self.position = Some(region.end);
             }
-            // Tried again from where the reader stands.
+            // Tried again from the reader's position.
             Some(Found::Failed(_)) | None => self.position = None,
         }
         Ok(found)
@@ -121,7 +123,7 @@ impl Ahead {
             let start = range.start;
             let mut part = SourceReader::with_source(source_at(input, dialect.block_begin(start))?, range);
             if std::mem::take(&mut self.is_first) {
-                // A range passes over what belongs to the one before it; here that has to be told.
+                // A range skips what belongs to the one before it; here that must be reported.
                 part.seek(start).map_err(|error| match error {
                     cordwood::Error::Io { source, .. } => source,
                     error => io::Error::other(error),
@@ -141,7 +143,7 @@ impl Ahead {
         for (found, is_torn) in all {
             self.found.extend(found);
             if is_torn || matches!(self.found.back(), Some(Found::Failed(cordwood::Error::Io { .. }))) {
-                // What is in the ranges behind belongs to this.
+                // The contents of the following ranges belong to this.
                 self.next = None;
                 break;
             }
@@ -150,7 +152,7 @@ impl Ahead {
     }
 }
 
-/// All that stands in the range of `part`, up to a torn tail, and whether there is one.
+/// Everything in the range of `part`, up to a torn tail, and whether there is one.
 fn read_part(part: &mut SourceReader, pool: &Pool, len_max: usize) -> (Vec<Found>, bool) {
     let mut found = Vec::new();
     let mut pack = pool.take();

@@ -1,4 +1,4 @@
-//! What is said of arguments that no call takes: which values it takes.
+//! The errors for invalid arguments: they name the valid values.
 
 use std::ops;
 
@@ -30,7 +30,8 @@ pub(crate) fn optional_number(value: &Bound<'_, PyAny>) -> PyResult<Option<u64>>
     }
 }
 
-/// The name of a value of an option; `rule` says which there are: `"sync must be 'never' or 'close'"`.
+/// The name of a value of an option; `rule` lists the valid ones: `"sync must be 'never' or
+/// 'close'"`.
 pub(crate) fn name<'a>(value: &'a Bound<'_, PyAny>, rule: &str) -> PyResult<&'a str> {
     match value.cast::<PyString>() {
         Ok(name) => name.to_str(),
@@ -38,7 +39,7 @@ pub(crate) fn name<'a>(value: &'a Bound<'_, PyAny>, rule: &str) -> PyResult<&'a 
     }
 }
 
-/// What is raised for a name that no value has.
+/// The exception for a name that no value has.
 pub(crate) fn unknown_name(rule: &str, name: &str) -> PyErr {
     PyValueError::new_err(format!("{rule}, not '{name}'"))
 }

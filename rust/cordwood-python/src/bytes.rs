@@ -1,5 +1,5 @@
-//! Memory of Python's that we look at, and of ours that Python looks at. `unsafe` is here and in
-//! `fast_call.rs`, and nowhere else in this crate.
+//! Raw-memory access for buffers, `bytes` and lists. `unsafe` is used here and in `fast_call.rs`,
+//! and nowhere else in this crate.
 
 #![expect(unsafe_code, reason = "a Python buffer is raw memory")]
 
@@ -13,11 +13,12 @@ use pyo3::types::{PyBytes, PyList};
 use crate::event::Record;
 use crate::record_batch::RecordBatch;
 
-/// Copies the bytes of `source` from `position` on to `target`, as many as there are and fit, and returns how many.
+/// Copies bytes of `source` from `position` on to `target`, as many as there are and fit, and
+/// returns how many.
 ///
-/// Other threads may write to the buffer meanwhile, as they may with every use of a mutable buffer in Python; then the copy holds
-/// some of their bytes and some of the old. Nothing but the copy is ever looked at, so a checksum and the data it was computed
-/// from cannot differ.
+/// Other threads may write to the buffer meanwhile, as with every use of a mutable buffer in
+/// Python; then the copy mixes old and new bytes. Only the copy is ever used, so a checksum and the
+/// data it was computed from cannot differ.
 pub(crate) fn copy_from_buffer(_py: Python<'_>, source: &PyBuffer<u8>, position: u64, target: &mut [u8]) -> usize {
     let source_len = source.len_bytes();
     let position = usize::try_from(position).unwrap_or(usize::MAX).min(source_len);
@@ -26,32 +27,37 @@ pub(crate) fn copy_from_buffer(_py: Python<'_>, source: &PyBuffer<u8>, position:
         return 0;
     }
     // SAFETY:
-    // - The buffer is contiguous and `source_len` bytes long, and stays so while `source` holds its view (the exporter must not move or
-    //   resize it meanwhile); `position + len <= source_len`, so all that is read lies in it.
-    // - `target` is exclusively ours and `len` bytes of it exist; it is Rust memory that Python does not know of, so the two do not overlap.
+    // - The buffer is contiguous and `source_len` bytes long, and stays so while `source` holds its
+    //   view (the exporter must not move or resize it meanwhile); `position + len <= source_len`,
+    //   so the read is within bounds.
+    // - `target` is an exclusive reference to at least `len` bytes; it is Rust memory that Python
+    //   does not access, so the two do not overlap.
     // - `u8` has no invalid values and no alignment.
-    // - A raw copy makes no reference to the source, so no promise is made that it does not change.
+    // - A raw copy creates no reference to the source, so the source may change.
     unsafe {
         std::ptr::copy_nonoverlapping(source.buf_ptr().cast::<u8>().add(position), target.as_mut_ptr(), len);
     }
     len
 }
 
-/// A `bytes` object with a copy of `data`, or `None` with an exception set if there is not memory enough. The copy is made in pieces: the C library's own
-/// is slow for more than about 2 KiB (see the core's `copy.rs`). Records of 100 KiB are read in half the time.
+/// A `bytes` object with a copy of `data`, or `None` with an exception set if there is not enough
+/// memory. The copy is made in pieces: the C library's own is slow for more than about 2 KiB (see
+/// the core's `copy.rs`). Records of 100 KiB are read in half the time.
 #[inline]
 pub(crate) fn new_bytes<'py>(py: Python<'py>, data: &[u8]) -> Option<Bound<'py, PyBytes>> {
     const PIECE_LEN: usize = 2048;
     if data.len() <= PIECE_LEN {
-        // SAFETY: `data.len()` bytes stand at the pointer. What is returned is a new reference to a `bytes` object, or null and an exception.
+        // SAFETY: there are `data.len()` bytes at the pointer. The result is a new reference to a
+        // `bytes` object, or null with an exception set.
         return unsafe {
             let object = ffi::PyBytes_FromStringAndSize(data.as_ptr().cast(), data.len() as isize);
             Some(Bound::from_owned_ptr_or_opt(py, object)?.cast_into_unchecked())
         };
     }
     // SAFETY:
-    // - `PyBytes_FromStringAndSize` without bytes gives a new object with room for `data.len()` of them, to which nobody else has a reference
-    //   yet, so it may be written to; or null and an exception, and then nothing is written.
+    // - `PyBytes_FromStringAndSize` without bytes returns a new object with room for `data.len()`
+    //   of them, to which there is no other reference yet, so it may be written to; or null with an
+    //   exception set, and then nothing is written.
     // - All of the room is written, by pieces that end at `data.len()`.
     unsafe {
         let object = ffi::PyBytes_FromStringAndSize(std::ptr::null(), data.len() as isize);
@@ -65,15 +71,18 @@ pub(crate) fn new_bytes<'py>(py: Python<'py>, data: &[u8]) -> Option<Bound<'py, 
     }
 }
 
-/// A list of the data of `records`, which are none then. `None`, with an exception set, if there is not memory enough: they are as they were.
+/// A list of the data of `records`, which is empty afterwards. `None`, with an exception set, if
+/// there is not enough memory: then `records` is unchanged.
 pub(crate) fn new_list<'py>(py: Python<'py>, records: &mut Vec<Record>) -> Option<Bound<'py, PyList>> {
-    // SAFETY: What is returned is a new reference to a list with room for as many objects, or null and an exception.
+    // SAFETY: the result is a new reference to a list with room for that many objects, or null with
+    // an exception set.
     let list = unsafe {
         let list = ffi::PyList_New(records.len() as isize);
         Bound::from_owned_ptr_or_opt(py, list)?.cast_into_unchecked::<PyList>()
     };
     for (index, record) in records.drain(..).enumerate() {
-        // SAFETY: The list is ours alone, and has room at each `index`, in which nothing stands yet; the reference is handed over. So it cannot fail.
+        // SAFETY: there is no other reference to the list, which has an empty slot at each `index`;
+        // the list takes over the reference. So it cannot fail.
         unsafe {
             #[cfg(not(feature = "abi3"))]
             ffi::PyList_SET_ITEM(list.as_ptr(), index as isize, record.data.into_ptr());
@@ -90,12 +99,12 @@ pub(crate) fn new_list<'py>(py: Python<'py>, records: &mut Vec<Record>) -> Optio
 ///
 /// `MemoryError`, where PyO3's own conversion would panic.
 pub(crate) fn new_int(py: Python<'_>, number: u64) -> PyResult<Bound<'_, PyAny>> {
-    // SAFETY: We are attached; what is returned is a new reference, or null with an exception set.
+    // SAFETY: the thread is attached; the result is a new reference, or null with an exception set.
     unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyLong_FromUnsignedLongLong(number)) }
 }
 
-/// Keeps the exception that is set, if any, until it is dropped: meanwhile Python can be called. PyO3's own `PyErr::take` would panic if the exception
-/// is of a panic.
+/// Holds the exception that is set, if any, until it is dropped: meanwhile Python can be called.
+/// PyO3's own `PyErr::take` would panic on an exception made from a panic.
 pub(crate) struct KeptException<'py> {
     exception: [*mut ffi::PyObject; 3],
     _py: Python<'py>,
@@ -105,7 +114,8 @@ impl<'py> KeptException<'py> {
     pub(crate) fn new(py: Python<'py>) -> Self {
         let mut exception = [std::ptr::null_mut(); 3];
         let [class, value, traceback] = &mut exception;
-        // SAFETY: We are attached; the three references, each null or ours from here on, are handed back once, by `drop`.
+        // SAFETY: the thread is attached; the three references, each null or owned from here on,
+        // are restored once, by `drop`.
         #[allow(deprecated, reason = "what replaces it came with Python 3.12")]
         unsafe {
             ffi::PyErr_Fetch(class, value, traceback);
@@ -117,7 +127,8 @@ impl<'py> KeptException<'py> {
 impl Drop for KeptException<'_> {
     fn drop(&mut self) {
         let [class, value, traceback] = self.exception;
-        // SAFETY: As above: the references are ours, and handed over. We are attached as long as `_py` lives.
+        // SAFETY: as above: the references are owned, and passed on. The thread is attached as long
+        // as `_py` lives.
         #[allow(deprecated, reason = "what replaces it came with Python 3.12")]
         unsafe {
             ffi::PyErr_Restore(class, value, traceback);
@@ -143,7 +154,8 @@ pub(crate) enum Part {
 impl Column {
     /// # Safety
     ///
-    /// Python calls it with a `view` that it owns, and keeps this object alive until the view is released.
+    /// Python calls it with a `view` that it owns, and keeps this object alive until the view is
+    /// released.
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
         let Column { batch, part } = slf.get();
         let batch = batch.get().records();
@@ -156,10 +168,12 @@ impl Column {
             ),
         };
         // SAFETY:
-        // - `view` is Python's to fill, as the caller promises.
-        // - `len` bytes stand at `begin`, all of them set: those of a slice of integers.
-        // - They stay there, unchanged, as long as this object: `RecordBatch` is frozen and changes nothing before it is dropped, and this object holds it.
-        // - The view is read-only: Python refuses whoever asks for a writable one, so the pointer is never written through.
+        // - `view` may be filled, as the caller promises.
+        // - There are `len` initialised bytes at `begin`: those of a slice of integers.
+        // - They stay there, unchanged, as long as this object lives: `RecordBatch` is frozen and
+        //   does not change before it is dropped, and this object holds it.
+        // - The view is read-only: Python refuses a request for a writable one, so the pointer is
+        //   never written through.
         let filled =
             unsafe { ffi::PyBuffer_FillInfo(view, slf.as_ptr(), begin.cast_mut().cast(), len as isize, 1, flags) };
         if filled == 0 {

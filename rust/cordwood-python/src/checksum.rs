@@ -5,7 +5,8 @@ use pyo3::types::PyBytes;
 
 use crate::source::bytes_of;
 
-/// Longer data is summed with the interpreter released; for less, releasing it costs more than the sum.
+/// Longer data is checksummed with the interpreter released; for less, releasing it costs more than
+/// the checksum.
 const DETACH_LEN: usize = 1 << 16;
 
 /// The CRC-32C of some bytes.
@@ -29,7 +30,7 @@ const DETACH_LEN: usize = 1 << 16;
 #[pyfunction]
 #[pyo3(signature = (data, crc = 0))]
 pub(crate) fn crc32c(data: &Bound<'_, PyAny>, crc: u32) -> PyResult<u32> {
-    // Only bytes cannot change under our feet once the interpreter is released.
+    // Only `bytes` cannot change while the interpreter is released.
     match data.cast_exact::<PyBytes>() {
         Ok(bytes) if bytes.as_bytes().len() >= DETACH_LEN => {
             let bytes = bytes.as_bytes();

@@ -1,4 +1,4 @@
-//! The options that say which log it is, and the function `detect`.
+//! The options for the format of a log, and the function `detect`.
 
 use std::io::Read;
 
@@ -22,7 +22,8 @@ fn by_name(name: &str) -> PyResult<cordwood::Dialect> {
     })
 }
 
-/// What the options `dialect`, `log_number` and `compression` say, in this order. The dialect is `None` for `"auto"`, too.
+/// The values of the options `dialect`, `log_number` and `compression`. The dialect is `None` for
+/// `"auto"`, too.
 pub(crate) fn named(
     dialect: Option<&Bound<'_, PyAny>>,
     log_number: Option<u32>,
@@ -42,7 +43,7 @@ pub(crate) fn named(
     Ok((dialect, log_number, compression))
 }
 
-/// The log that these names and this number say, of which nothing is left to be detected.
+/// The format with these names and this number, of which nothing is left to detect.
 pub(crate) fn format_of(dialect: &str, log_number: Option<u32>, compression: Option<&str>) -> PyResult<LogFormat> {
     let mut format = LogFormat::new(by_name(dialect)?);
     if let Some(number) = log_number {
@@ -77,7 +78,7 @@ pub(crate) fn compression_name(format: LogFormat) -> Option<&'static str> {
     format.compression.map(Compression::name)
 }
 
-/// Says which log a file is, by what it begins with.
+/// Detects the format of a log from the beginning of the file.
 ///
 /// Args:
 ///     source: What `Reader` takes. Its first 96 KiB are read; if they do not show a log, and
@@ -86,11 +87,11 @@ pub(crate) fn compression_name(format: LogFormat) -> Option<&'static str> {
 /// Returns:
 ///     A `LogFormat`: the dialect, the log number if its logs have one (that in the name of the
 ///     file, or else that of the first fragment), and the compression. `None` if it cannot be
-///     detected: the file is empty, or its beginning holds no whole fragment with a right
+///     detected: the file is empty, or its beginning holds no complete fragment with a valid
 ///     checksum. `Reader` then reads `"leveldb"`.
 ///
 /// Raises:
-///     DialectError: It is no log.
+///     DialectError: It is not a log.
 ///     OSError: The source cannot be opened or read.
 ///     TypeError: `source` is nothing that `Reader` takes.
 ///

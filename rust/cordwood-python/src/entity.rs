@@ -1,4 +1,5 @@
-//! The function `decode_entity`. The classes of what it returns are written in Python, `cordwood.payload.entity`.
+//! The function `decode_entity`. The classes of what it returns are written in Python,
+//! `cordwood.payload.entity`.
 
 use cordwood_payload::{Entity, EntityKey, EntityValue, PathId, Property};
 use pyo3::prelude::*;
@@ -19,7 +20,7 @@ use crate::source::bytes_of;
 ///     The entity.
 ///
 /// Raises:
-///     PayloadError: The record is no entity.
+///     PayloadError: The record is not an entity.
 ///     TypeError: `record` is not bytes-like.
 #[pyfunction]
 #[pyo3(signature = (record, /))]
@@ -30,7 +31,7 @@ pub(crate) fn decode_entity<'py>(record: &Bound<'py, PyAny>) -> PyResult<Bound<'
     entity_object(py, &entity)
 }
 
-/// What stands under a name in `cordwood.payload.entity`.
+/// The object with a name in `cordwood.payload.entity`.
 fn named<'py>(py: Python<'py>, cell: &'static PyOnceLock<Py<PyAny>>, name: &str) -> PyResult<&'py Bound<'py, PyAny>> {
     let object = cell.get_or_try_init(py, || {
         let module = py.import("cordwood.payload.entity")?;
@@ -102,7 +103,7 @@ fn value_object<'py>(py: Python<'py>, value: &EntityValue<'_>) -> PyResult<Bound
             user.federated_provider,
         ))?,
         EntityValue::Entity(entity) => entity_object(py, entity)?,
-        // `Null`, and there is no other yet.
+        // `Null`; there is no other yet.
         _ => py.None().into_bound(py),
     })
 }

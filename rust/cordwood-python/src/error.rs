@@ -82,7 +82,7 @@ pub(crate) fn to_python(py: Python<'_>, error: cordwood::Error, path: Option<&Pa
     }
 }
 
-/// The exception for a use of what has been closed: `what` of a log.
+/// The exception for using a closed object: the `what` of a log.
 #[cold]
 pub(crate) fn closed(py: Python<'_>, what: &str, path: Option<&Path>) -> PyErr {
     let error = || {
@@ -94,13 +94,14 @@ pub(crate) fn closed(py: Python<'_>, what: &str, path: Option<&Path>) -> PyErr {
     error().map_or_else(|error| error, PyErr::from_value)
 }
 
-/// The same for a writer to an object, where it is locked: no Python code runs before it is raised.
+/// The same for a writer to an object, under its lock: no Python code runs before it is raised.
 #[cold]
 pub(crate) fn object_closed() -> PyErr {
     classes::ClosedError::new_err("the writer is closed")
 }
 
-/// The exception for an error at opening a log for append: of damage, it also says how to append all the same.
+/// The exception for an error in opening a log for append: for damage, it also says how to append
+/// nevertheless.
 pub(crate) fn opening_to_python(py: Python<'_>, error: cordwood::Error, path: &Path) -> PyErr {
     let message = error.to_string();
     match error {
@@ -116,7 +117,8 @@ pub(crate) fn opening_to_python(py: Python<'_>, error: cordwood::Error, path: &P
     }
 }
 
-/// The exception for a file that cannot be followed any more. `is_rotated`: the path names another one; else it was cut.
+/// The exception for a file that cannot be followed any more. `is_rotated`: the path names another
+/// one; otherwise it was truncated.
 pub(crate) fn log_changed(py: Python<'_>, is_rotated: bool, path: &Path, offset: u64, file_len: u64) -> PyErr {
     let shown = path.display();
     let (class, message) = if is_rotated {
@@ -207,15 +209,16 @@ fn attributes<'py>(
     Ok(attributes)
 }
 
-/// An `OSError` of the right subclass with the path, or the exception that a Python object raised inside of the read or write.
+/// An `OSError` of the right subclass with the path, or the exception that a Python object raised
+/// inside the read or write.
 pub(crate) fn os_error(error: io::Error, path: Option<&Path>) -> PyErr {
-    // Ours: what the system says of itself has a number.
+    // Created by this crate: errors of the system have a number.
     if error.kind() == io::ErrorKind::OutOfMemory && error.raw_os_error().is_none() {
         let message = "not enough memory for the next record; nothing is lost: a further call tries again, or skip such records (record_len_max)";
         return PyMemoryError::new_err(with_path(message.to_owned(), path));
     }
     let Some(path) = path else { return error.into() };
-    // Rust's own errors carry a kind and no number; their texts are not those of the system.
+    // Rust's own errors have a kind but no number; their texts are not those of the system.
     let known = match (error.raw_os_error(), error.kind()) {
         (Some(ENOENT), _) if is_url(path) => Some((
             ENOENT,
@@ -226,7 +229,7 @@ pub(crate) fn os_error(error: io::Error, path: Option<&Path>) -> PyErr {
         (Some(errno), _) => Some((errno, strerror(&error))),
         (None, io::ErrorKind::IsADirectory) => Some((EISDIR, "Is a directory".to_owned())),
         (None, io::ErrorKind::AlreadyExists) => Some((EEXIST, "File exists".to_owned())),
-        // Some are ours, and say what is wrong.
+        // Some are created by this crate, and say what is wrong.
         (None, io::ErrorKind::InvalidInput) if error.get_ref().is_some() => Some((EINVAL, error.to_string())),
         (None, io::ErrorKind::InvalidInput) => Some((EINVAL, "Invalid argument".to_owned())),
         _ => None,
@@ -237,20 +240,20 @@ pub(crate) fn os_error(error: io::Error, path: Option<&Path>) -> PyErr {
     }
 }
 
-// These have the same number on every system that Python runs on.
+// The numbers of Linux, macOS and Windows.
 const ENOENT: i32 = 2;
 const EEXIST: i32 = 17;
 const EISDIR: i32 = 21;
 const EINVAL: i32 = 22;
 
-/// Whether a path that does not exist was meant as `scheme://...`. One letter is a drive.
+/// Whether a path that does not exist was meant as `scheme://...`. A single letter is a drive.
 fn is_url(path: &Path) -> bool {
     let text = path.to_string_lossy();
     let scheme = text.split_once("://").map(|(scheme, _)| scheme);
     scheme.is_some_and(|scheme| scheme.len() > 1 && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric()))
 }
 
-/// What `fcntl.flock` raises in Python, too.
+/// The same as `fcntl.flock` raises in Python.
 fn locked(py: Python<'_>, message: &str, path: Option<&Path>) -> PyErr {
     let errno = py.import("errno").and_then(|errno| errno.getattr("EAGAIN"));
     match errno.and_then(|errno| errno.extract::<i32>()) {
@@ -263,7 +266,7 @@ fn locked(py: Python<'_>, message: &str, path: Option<&Path>) -> PyErr {
     }
 }
 
-/// The text alone: Rust adds "(os error 2)", Python adds its own number.
+/// Only the text: Rust appends "(os error 2)", and Python shows the number itself.
 fn strerror(error: &io::Error) -> String {
     without_number(&error.to_string())
 }
@@ -278,7 +281,7 @@ fn without_number(text: &str) -> String {
     }
 }
 
-/// The core names the path only where it knows it.
+/// The core names the path only if it knows it.
 fn with_path(message: String, path: Option<&Path>) -> String {
     match path.map(|path| path.display().to_string()) {
         Some(path) if !message.starts_with(&path) => format!("{path}: {message}"),
@@ -286,7 +289,7 @@ fn with_path(message: String, path: Option<&Path>) -> String {
     }
 }
 
-/// The path is an attribute of its own, which Python shows behind the text.
+/// The path is a separate attribute, which Python shows after the text.
 fn without_path(message: &str, path: Option<&Path>) -> String {
     let begin = path.map(|path| format!("{}: ", path.display())).unwrap_or_default();
     message.strip_prefix(&begin).unwrap_or(message).to_owned()

@@ -10,7 +10,7 @@ use crate::source::bytes_of;
 use crate::value::{NewArgs, new_args, short_repr, static_name};
 use crate::verbs::BitFlip;
 
-/// A record and where it stands in the file: what `Reader.records` and `Follower.poll` return.
+/// A record and where it is in the file: what `Reader.records` and `Follower.poll` return.
 ///
 /// A record cannot be changed. Records are equal if their offsets, data and `salvaged` are. The
 /// constructor takes the attributes as keywords.
@@ -225,7 +225,7 @@ impl SkippedRegion {
         reason_object(py, self.reason.as_str())
     }
 
-    /// How severe that is: `"info"`, `"torn_tail"` or `"corruption"`.
+    /// The severity of that: `"info"`, `"torn_tail"` or `"corruption"`.
     #[getter]
     fn severity<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         severity_object(py, self.reason.severity())
@@ -304,7 +304,7 @@ impl SkippedRegion {
     }
 }
 
-/// How reading a log ended, or that it has not: what `outcome` of a reader, a follower or a report is.
+/// How reading a log ended, or that it has not: the `outcome` of a reader, follower or report.
 ///
 /// The constructor takes the attributes as keywords.
 ///
@@ -329,7 +329,7 @@ impl From<cordwood::End> for Outcome {
 }
 
 impl Outcome {
-    /// How a reading stands that has come to `position`, and may have ended there.
+    /// The outcome of a reading that has reached `position`, and may have ended there.
     pub(crate) fn at(position: u64, end: Option<cordwood::End>) -> Self {
         end.map_or(
             Outcome {
@@ -395,7 +395,7 @@ pub(crate) fn reason_object<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<
     REASON.import(py, "cordwood.types", "Reason")?.call1((name,))
 }
 
-/// The reason with this name, and those of the details that it has.
+/// The reason with this name, and with those of the details that it has.
 fn reason_with(name: &str, stored: u32, computed: u32, len: u16, kind: u8) -> PyResult<cordwood::damage::Reason> {
     use cordwood::damage::Reason::*;
     let reasons = [
@@ -428,7 +428,7 @@ fn reason_with(name: &str, stored: u32, computed: u32, len: u16, kind: u8) -> Py
     found.ok_or_else(|| PyValueError::new_err(format!("there is no reason '{name}'")))
 }
 
-/// The reason with this name, for what knows no details of it.
+/// The reason with this name, without details.
 pub(crate) fn reason_named(name: &str) -> PyResult<cordwood::damage::Reason> {
     reason_with(name, 0, 0, 0, 0)
 }
@@ -438,10 +438,10 @@ pub(crate) fn listed<'py>(py: Python<'py>, findings: &Findings) -> PyResult<Boun
     PyTuple::new(py, findings.listed().iter().copied().map(SkippedRegion::from))
 }
 
-/// What a reader or a follower has skipped so far, and the tuple that it shows of it.
+/// What a reader or a follower has skipped so far, and the tuple that shows it.
 ///
-/// The tuple is made when it is asked for, without the lock of the reader, since making objects can
-/// run Python code; and it is kept until there is more to show.
+/// The tuple is made on request, without the lock of the reader, since making objects can run
+/// Python code; and it is cached until there is more to show.
 #[derive(Default)]
 pub(crate) struct Listed {
     findings: Findings,
@@ -467,7 +467,8 @@ impl Listed {
         self.changes += 1;
     }
 
-    /// The tuple, or what to make it of: the regions, and the number to [`keep`](Self::keep) it with.
+    /// The tuple, or what to build it from: the regions, and the number to pass to
+    /// [`keep`](Self::keep).
     pub(crate) fn shown(&self, py: Python<'_>) -> Result<Py<PyTuple>, (Vec<SkippedRegion>, u64)> {
         match &self.tuple {
             Some(tuple) => Ok(tuple.clone_ref(py)),

@@ -8,8 +8,9 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 
-/// A mutex that gives up the interpreter while it waits, and that refuses the thread that holds it already: reading from or writing
-/// to a Python object runs Python code, which may come back to us.
+/// A mutex that releases the interpreter while it waits, and that refuses a thread that already
+/// holds it: reading from or writing to a Python object runs Python code, which may call this
+/// module again.
 pub(crate) struct Exclusive<T> {
     value: Mutex<T>,
     /// The thread that holds the lock and may run Python code, 0 for none.
@@ -33,12 +34,13 @@ impl<T> Exclusive<T> {
         }
     }
 
-    /// The same, or `None` if somebody uses it.
+    /// The same, or `None` if it is in use.
     #[inline]
     pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         match self.value.try_lock() {
             Ok(value) => Some(value),
-            // What panicked under the lock has already been raised; the value's own state says what still works.
+            // A panic under the lock has already been raised; the value's own state shows what
+            // still works.
             Err(TryLockError::Poisoned(error)) => Some(error.into_inner()),
             Err(TryLockError::WouldBlock) => None,
         }
@@ -54,14 +56,15 @@ impl<T> Exclusive<T> {
         Ok(self.value.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// To be called by the thread that holds the lock, before work that may run Python code. It lasts as long as what is returned.
+    /// To be called by the thread that holds the lock, before work that may run Python code. It
+    /// lasts as long as the returned value.
     pub(crate) fn may_run_python(&self) -> Owner<'_> {
         self.owner.store(this_thread(), Ordering::Relaxed);
         Owner(&self.owner)
     }
 }
 
-/// While it lives, its thread is refused the lock.
+/// While it lives, its thread cannot take the lock.
 pub(crate) struct Owner<'a>(&'a AtomicUsize);
 
 impl Drop for Owner<'_> {
@@ -70,7 +73,7 @@ impl Drop for Owner<'_> {
     }
 }
 
-/// A number that no other living thread has: the address of something of its own.
+/// A number that no other living thread has: the address of a thread-local.
 fn this_thread() -> usize {
     thread_local!(static OWN: Cell<u8> = const { Cell::new(0) });
     OWN.with(|own| std::ptr::from_ref(own).addr())

@@ -1,14 +1,14 @@
-//! Fast paths of the two functions that are called once a record: `__next__` of what `iter(reader)`
-//! returns, and `Writer.append`.
+//! Fast paths of the two functions that are called once per record: `__next__` of what
+//! `iter(reader)` returns, and `Writer.append`.
 //!
 //! PyO3's functions parse the arguments, count the nested calls of the thread and pass the result
-//! on in memory. For short records that is a good part of the time. So the module exports a final
-//! subclass of each of the two PyO3 classes, made with `PyType_FromSpecWithBases`, that adds one
-//! function. It does at once what needs no waiting and raises nothing, and calls the base's
-//! function for what it cannot do. All of it is in the stable ABI.
+//! through memory. For short records that is a considerable part of the time. So the module exports
+//! a final subclass of each of the two PyO3 classes, made with `PyType_FromSpecWithBases`, that
+//! adds one function. It handles calls that need no waiting and raise nothing, and calls the base's
+//! function for all others. Everything used is in the stable ABI.
 //!
-//! The subclass has its base's name, documentation, constructor and attributes. Objects of it are
-//! made as everywhere in Python, by calling the class: `Py::new` would make one of the base.
+//! The subclass has its base's name, documentation, constructor and attributes. Its objects are
+//! made by calling the class, as in Python: `Py::new` would make one of the base.
 
 #![expect(
     unsafe_code,
@@ -37,7 +37,7 @@ static BASE_NEXT: OnceLock<ffi::iternextfunc> = OnceLock::new();
 /// `Writer.append` of the base: a method descriptor.
 static BASE_APPEND: OnceLock<Py<PyAny>> = OnceLock::new();
 
-/// The class of what `iter(reader)` returns.
+/// The class of the objects that `iter(reader)` returns.
 pub(crate) fn reader_iterator_class(py: Python<'_>) -> &Bound<'_, PyType> {
     static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     class::<ReaderIterator>(py, &CLASS, |base| {
@@ -64,7 +64,7 @@ pub(crate) fn writer_class(py: Python<'_>) -> &Bound<'_, PyType> {
         let doc: Option<String> = append.getattr("__doc__")?.extract()?;
         let doc = CString::new(format!("append{signature}\n--\n\n{}", doc.unwrap_or_default()))?;
         BASE_APPEND.get_or_init(|| append.unbind());
-        // Python keeps pointers to both for as long as the class lives, which is for ever.
+        // Python keeps pointers to both as long as the class lives, which is forever.
         let methods = Box::leak(Box::new([
             ffi::PyMethodDef {
                 ml_name: c"append".as_ptr(),
@@ -83,9 +83,9 @@ pub(crate) fn writer_class(py: Python<'_>) -> &Bound<'_, PyType> {
     })
 }
 
-/// The final subclass of `T` with the slot that `fast` makes, or `T` itself if it cannot be made:
-/// then all works, more slowly, and `tests/test_fast_calls.py` fails. It is made once in a process,
-/// and stays the same when the module is imported anew.
+/// The final subclass of `T` with the slot that `fast` makes, or `T` itself if it cannot be
+/// created: then everything works, but more slowly, and `tests/test_fast_calls.py` fails. It is
+/// created once per process, and stays the same if the module is imported again.
 fn class<'py, T: PyTypeInfo>(
     py: Python<'py>,
     class: &'static PyOnceLock<Py<PyType>>,
@@ -106,16 +106,15 @@ fn final_class<'py>(base: &Bound<'py, PyType>, fast: ffi::PyType_Slot) -> PyResu
     let name = CString::new(base.fully_qualified_name()?.to_str()?)?;
     let inherited = |slot: c_int| ffi::PyType_Slot {
         slot,
-        // SAFETY: Each of these slots can be asked for of any class; what is returned fits the same
-        // slot.
+        // SAFETY: each of these slots can be queried on any class; the result fits the same slot.
         pfunc: unsafe { ffi::PyType_GetSlot(base.as_type_ptr(), slot) },
     };
     let mut slots = [
         inherited(ffi::Py_tp_doc),
         inherited(ffi::Py_tp_new),
-        // It frees an object of any subclass, and releases the class that the object has. Python's
-        // own function for subclasses calls it, too, but `__del__` first, which is for the garbage
-        // collector.
+        // It frees an object of any subclass, and releases its class. Python's own function for
+        // subclasses also calls it, but calls `__del__` first, which only the garbage collector
+        // should do.
         inherited(ffi::Py_tp_dealloc),
         fast,
         ffi::PyType_Slot {
@@ -130,26 +129,26 @@ fn final_class<'py>(base: &Bound<'py, PyType>, fast: ffi::PyType_Slot) -> PyResu
     }
     let mut spec = ffi::PyType_Spec {
         name: name.as_ptr(),
-        // As large as those of the base.
+        // The same size as the base.
         basicsize: 0,
         itemsize: 0,
-        // Without `Py_TPFLAGS_BASETYPE` nobody can derive from it. What the garbage collector calls
-        // is inherited.
+        // Without `Py_TPFLAGS_BASETYPE` the class is final. What the garbage collector calls is
+        // inherited.
         flags: ffi::Py_TPFLAGS_DEFAULT as _,
         slots: slots.as_mut_ptr(),
     };
     // SAFETY:
-    // - `spec` and `slots` are whole, end with a zero slot, and live as long as the call. From
+    // - `spec` and `slots` are complete, end with a zero slot, and live as long as the call. From
     //   Python 3.11 on the name and the documentation are copied. A table of methods, which is not,
     //   is never freed.
     // - `base` is a class that allows subclasses.
-    // - What is returned is a new reference to a class, or null with an exception set.
+    // - The result is a new reference to a class, or null with an exception set.
     let class = unsafe {
         let class = ffi::PyType_FromSpecWithBases(&mut spec, base.as_ptr());
         Bound::from_owned_ptr_or_err(base.py(), class)?.cast_into_unchecked::<PyType>()
     };
-    // So that `vars`, `help` and what else looks at a class find in this one what they would find
-    // in the base.
+    // So that `vars`, `help` and other introspection find in this class what they would find in the
+    // base.
     let own = class.getattr("__dict__")?;
     for item in base.getattr("__dict__")?.call_method0("items")?.try_iter()? {
         let (name, value): (Bound<'py, PyString>, Bound<'py, PyAny>) = item?.extract()?;
@@ -174,7 +173,7 @@ unsafe extern "C" fn fast_next(iterator: *mut ffi::PyObject) -> *mut ffi::PyObje
     };
     match catch_unwind(AssertUnwindSafe(fast)) {
         Ok(Some(bytes)) => bytes,
-        // SAFETY: The same promises, handed on: the object is one of the base, too.
+        // SAFETY: the same promises, passed on: the object is one of the base, too.
         Ok(None) => unsafe { (BASE_NEXT.wait())(iterator) },
         Err(panic) => raised(panic),
     }
@@ -182,8 +181,8 @@ unsafe extern "C" fn fast_next(iterator: *mut ffi::PyObject) -> *mut ffi::PyObje
 
 /// # Safety
 ///
-/// Python calls it, attached, with an object of the final class, which the descriptor of the method
-/// makes sure of, with `arg_count` objects at `args` and, if there are keywords, as many more after
+/// Python calls it, attached, with an object of the final class, which the method descriptor
+/// guarantees, with `arg_count` objects at `args` and, if there are keywords, as many more after
 /// them as the tuple `names` has.
 unsafe extern "C" fn fast_append(
     writer: *mut ffi::PyObject,
@@ -208,9 +207,9 @@ unsafe extern "C" fn fast_append(
             if let Ok(bytes) = record.cast_exact::<PyBytes>()
                 && let Some(offset) = writer.get().append_now(bytes.as_bytes())
             {
-                // SAFETY: We are attached. If there is not memory enough for the number, this is
-                // null, with the exception that is raised then. The record is in the log all the
-                // same, as the documentation says.
+                // SAFETY: the thread is attached. If there is not enough memory for the number,
+                // this is null, with the exception set that is then raised. The record is in the
+                // log all the same, as the documentation says.
                 return Some(unsafe { ffi::PyLong_FromUnsignedLongLong(offset) });
             }
             false
@@ -219,8 +218,8 @@ unsafe extern "C" fn fast_append(
             // record.
             unsafe { sync_of(names, args.offset(1))? }
         };
-        // Now attached by PyO3, so that it may wait and raise. If the interpreter is shutting down,
-        // that is refused, and the base's function does it.
+        // Attached through PyO3 from here on, so that it may wait and raise. If the interpreter is
+        // shutting down, that is refused, and the base's function is called.
         Python::try_attach(|py| match writer.get().append(&record, sync) {
             Ok(offset) => offset.into_ptr(),
             Err(error) => {
@@ -231,7 +230,7 @@ unsafe extern "C" fn fast_append(
     };
     match catch_unwind(AssertUnwindSafe(fast)) {
         Ok(Some(offset)) => offset,
-        // SAFETY: The same promises, handed on.
+        // SAFETY: the same promises, passed on.
         Ok(None) => unsafe { base_append(writer, args, arg_count, names) }.map_or(null_mut(), Bound::into_ptr),
         Err(panic) => raised(panic),
     }
@@ -259,7 +258,7 @@ unsafe fn sync_of(names: *mut ffi::PyObject, values: *const *mut ffi::PyObject) 
     }
 }
 
-/// Calls the base's function, which says what is wrong with the arguments. They are passed in a
+/// Calls the base's function, which reports what is wrong with the arguments. They are passed in a
 /// tuple and a dictionary, since the stable ABI has no vectorcall before Python 3.12. `None`: an
 /// exception is set.
 ///
@@ -274,11 +273,11 @@ unsafe fn base_append<'py>(
     names: *mut ffi::PyObject,
 ) -> Option<Bound<'py, PyAny>> {
     // SAFETY:
-    // - As the caller promises, we are attached, and the objects live as long as the call.
+    // - As the caller promises, the thread is attached, and the objects live as long as the call.
     // - Each function returns a new reference, or null or -1 with an exception set, which is
     //   checked; `PyTuple_GetItem` returns a borrowed one, as each index is within the tuple.
-    // - The tuple is ours alone, and has room at each index; the references that are handed over to
-    //   it are new.
+    // - There is no other reference to the tuple, which has room at each index; the references that
+    //   it takes over are new.
     unsafe {
         let py = Python::assume_attached();
         let positional = Bound::from_owned_ptr_or_opt(py, ffi::PyTuple_New(arg_count + 1))?;

@@ -25,12 +25,12 @@ use crate::reader::{Logged, log_skipped, log_summary, on_corruption_name, on_cor
 use crate::source::path_of;
 use crate::value::{NewArgs, new_args, not_pickled, static_name};
 
-/// The longest sleep without a look at Ctrl-C.
+/// The longest sleep without a check for Ctrl-C.
 const PAUSE_MAX: Duration = Duration::from_millis(100);
 
 enum State {
     Open(Box<Open>),
-    /// What it has reported stays.
+    /// The skipped regions stay readable after `close`.
     Closed {
         skipped: Listed,
         end: Option<cordwood::End>,
@@ -42,36 +42,36 @@ enum State {
 struct Open {
     follower: cordwood::Follower,
     skipped: Listed,
-    /// What the last poll said, if it found nothing.
+    /// The result of the last poll, if it found nothing.
     waiting: Option<NotYet>,
     end: Option<cordwood::End>,
     /// For the next file under the path.
     options: FollowOptions,
     on_rotation: OnRotation,
     path: PathBuf,
-    /// The file that the path names now. The old one may still have got something before there was this one.
+    /// The file that the path names now. The old one may still have grown before this one existed.
     next: Option<cordwood::Follower>,
     logged: Logged,
 }
 
-/// What a poll gives, made while nobody else may use the follower.
+/// The result of a poll, made while no other thread may use the follower.
 enum Taken {
     Record(Record),
     Skipped {
         region: cordwood::damage::SkippedRegion,
         is_told: bool,
     },
-    /// Nothing; how long to wait.
+    /// Nothing, and how long to wait.
     Nothing(Duration),
     Failed(cordwood::Error),
     Raised(PyErr),
-    /// The file was cut, or the path names another one.
+    /// The file was truncated, or the path names another one.
     Changed {
         is_rotated: bool,
         offset: u64,
         file_len: u64,
     },
-    /// The old file has been left: what of it nobody has been told.
+    /// The old file has been left: the part of it that has not been reported.
     Left {
         summary: Option<(u64, u64)>,
         offset: u64,
@@ -126,14 +126,15 @@ impl Open {
             }
             Ok(Poll::Skipped(region)) => {
                 self.skip(region);
-                // Under the policy to raise, damage has been raised: this is what a writer put after it in the same block.
+                // Under the policy `"raise"`, damage has been raised: this is what a writer put
+                // after it in the same block.
                 let raises = self.options.on_corruption == OnCorruption::Fail;
                 let is_told = region.reason.severity() == Severity::Corruption && !raises && self.logged.add(region);
                 Taken::Skipped { region, is_told }
             }
             Ok(Poll::NotYet(not_yet)) => {
                 self.waiting = Some(NotYet::from(not_yet));
-                // If the file has got its name back, that was no rotation.
+                // If the file has got its name back, that was not a rotation.
                 self.next = None;
                 Taken::Nothing(self.follower.delay())
             }
@@ -160,7 +161,7 @@ impl Open {
         }
     }
 
-    /// What a poll gives that finds nothing, and another file under the path, or none.
+    /// The result of a poll that finds nothing, and another file under the path, or none.
     fn rotated(&mut self, py: Python<'_>, offset: u64, file_len: u64) -> Taken {
         let rest_len = file_len.saturating_sub(offset);
         match self.on_rotation {
@@ -193,7 +194,8 @@ impl Open {
         }
     }
 
-    /// Opens the file that the path names now, and then looks once more at the old one: a writer leaves it before it makes the next.
+    /// Opens the file that the path names now, and then polls the old one again: a writer leaves it
+    /// before it creates the next.
     fn open_next(&mut self, py: Python<'_>, offset: u64, file_len: u64) -> Taken {
         let Open { path, options, .. } = self;
         match py.detach(|| cordwood::Follower::open(&*path, options.clone())) {
@@ -220,11 +222,11 @@ impl Open {
 
 /// Follows a log that is being written. `cordwood.follow` makes one.
 ///
-/// Iterating gives each record as `bytes` when all of it is there, and waits for the next:
-/// `for` in this thread, where Ctrl-C works and other threads run on, `async for` in the event
-/// loop. The iteration ends after `timeout` seconds without a record, and a new one continues.
-/// Incomplete records, and the zeros of a preallocated file, are waited for. A `with` statement
-/// closes the follower; the end of a loop does not. `next(follower)` is a step of the iteration.
+/// Iterating returns each record as `bytes` once it is complete, and waits for the next: `for` in
+/// this thread, where Ctrl-C works and other threads run on, `async for` in the event loop. The
+/// iteration ends after `timeout` seconds without a record, and a new one continues. It waits at
+/// incomplete records, and at the zeros of a preallocated file. A `with` statement closes the
+/// follower; the end of a loop does not. `next(follower)` is a step of the iteration.
 ///
 /// Threads may share a follower, also while one of them waits; if one closes it, the one that
 /// waits gets a `ClosedError`. After a fork, both processes may follow on, each for itself.
@@ -234,8 +236,8 @@ impl Open {
 ///     start: Return only what begins at or after this file offset, in bytes: `tell` of an
 ///         earlier run. Default: 0.
 ///     timeout: A step of the iteration waits at most this long for a record, in seconds. 0
-///         takes what is there and never waits. Default: `None`, for ever.
-///     dialect: As for `Reader`; it is detected as soon as there is a file header or a whole
+///         takes what is there and never waits. Default: `None`, forever.
+///     dialect: As for `Reader`; it is detected as soon as there is a file header or a complete
 ///         fragment. Default: `None`.
 ///     log_number: As for `Reader`. Default: `None`.
 ///     compression: As for `Reader`. Default: `None`.
@@ -246,23 +248,22 @@ impl Open {
 ///         then about that one. `"stop"`: the iteration ends for good, as `outcome` says. The
 ///         logger `cordwood` gets a warning if the old file ended in an incomplete record, under
 ///         the last two. Default: `"raise"`.
-///     poll_interval: How long to sleep before looking at the file again, in seconds. Default:
-///         0.05.
+///     poll_interval: How long to sleep between polls of the file, in seconds. Default: 0.05.
 ///     retry_polls: What looks damaged, with no valid block after it, is read again this many
 ///         times before it is reported. Default: 3.
 ///     retry_time: And for at least this long, in seconds. Default: 0.1.
 ///     record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
 ///
 /// Raises:
-///     OSError: The file cannot be opened, or is no regular file.
-///     TypeError: `path` is no path.
+///     OSError: The file cannot be opened, or is not a regular file.
+///     TypeError: `path` is not a path.
 ///     ValueError: An option has no such value.
 ///
 /// A step of the iteration, and `poll`, raise:
 ///
 /// * `CorruptionError`, `RecordTooLargeError`: damage, under the policy `"raise"`. The next
 ///   step continues after it.
-/// * `DialectError`: the file is no log.
+/// * `DialectError`: the file is not a log.
 /// * `LogTruncatedError`: the file is shorter than what has been read of it. So does every
 ///   further step.
 /// * `LogRotatedError`: the path names another file or none, and all of the old one has been
@@ -279,7 +280,7 @@ impl Open {
 /// NotYet(reason='idle', offset=10, file_len=10)
 #[pyclass(frozen, weakref, module = "cordwood")]
 pub(crate) struct Follower {
-    /// `None` once it is closed.
+    /// `None` once closed.
     state: Exclusive<State>,
     path: PathBuf,
     timeout: Option<Duration>,
@@ -368,13 +369,14 @@ impl Follower {
         Ok(FollowerRecords { follower: slf })
     }
 
-    /// Returns the next record if it is there. It never waits.
+    /// Returns the next record if there is one. It never waits.
     ///
     /// Returns:
-    ///     The record, or `None`: `waiting` then says why, and `outcome` whether there will be more.
+    ///     The record, or `None`: `waiting` then says why, and `outcome` whether there will be
+    ///     more.
     ///
     /// Raises:
-    ///     CordwoodError: As a step of the iteration: damage, or what became of the file.
+    ///     CordwoodError: As a step of the iteration: damage, or a change of the file.
     ///     OSError: The file cannot be read.
     ///     ClosedError: The follower is closed.
     ///
@@ -420,7 +422,7 @@ impl Follower {
         self.with_state(py, |state| state.follower.delay().as_secs_f64())
     }
 
-    /// How long a step waits at most, in seconds; `None` is for ever.
+    /// How long a step waits at most, in seconds; `None` means forever.
     #[getter]
     fn timeout(&self) -> Option<f64> {
         self.timeout.map(|timeout| timeout.as_secs_f64())
@@ -448,8 +450,8 @@ impl Follower {
 
     /// `"stopped"` where damage ended the log under the policy `"stop"`; else `"unfinished"`.
     ///
-    /// Under `on_rotation="stop"`, once the file was rotated: `"clean"`, or `"torn_tail"` if it ends
-    /// with bytes that are no whole record.
+    /// Under `on_rotation="stop"`, once the file was rotated: `"clean"`, or `"torn_tail"` if it
+    /// ends with bytes that are not a complete record.
     #[getter]
     fn outcome(&self, py: Python<'_>) -> PyResult<Outcome> {
         Ok(match &*self.state.lock(py)? {
@@ -464,7 +466,7 @@ impl Follower {
         Ok(self.format(py)?.dialect.name())
     }
 
-    /// The number of the log; `None` where the dialect has none or it is not known yet.
+    /// The number of the log; `None` if the dialect has none or it is not known yet.
     #[getter]
     fn log_number(&self, py: Python<'_>) -> PyResult<Option<u32>> {
         Ok(self.format(py)?.log_number)
@@ -488,10 +490,10 @@ impl Follower {
         Ok(matches!(&*self.state.lock(py)?, State::Closed { .. }))
     }
 
-    /// Closes the file. Closing twice is no error.
+    /// Closes the file. Closing twice is allowed.
     ///
-    /// `skipped`, `skipped_len`, `outcome` and the properties that say which log it is can still
-    /// be read.
+    /// `skipped`, `skipped_len`, `outcome`, `dialect`, `log_number` and `compression` can still be
+    /// read.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let mut state = self.state.lock(py)?;
         let State::Open(open) = &mut *state else { return Ok(()) };
@@ -535,7 +537,7 @@ impl Follower {
 }
 
 impl Follower {
-    /// Which log is followed.
+    /// The format of the log that is followed.
     fn format(&self, py: Python<'_>) -> PyResult<cordwood::LogFormat> {
         Ok(match &*self.state.lock(py)? {
             State::Open(open) => open.follower.format(),
@@ -553,7 +555,7 @@ impl Follower {
         let follower = py
             .detach(|| cordwood::Follower::open(&path, options.clone()))
             .map_err(|error| to_python(py, error, Some(&path)))?;
-        // A relative path is that of the working directory now, also for the next file.
+        // A relative path refers to the working directory as of now, also for the next file.
         let absolute = std::path::absolute(&path).map_err(|error| os_error(error, Some(&path)))?;
         Ok(Follower {
             state: Exclusive::new(State::Open(Box::new(Open {
@@ -580,7 +582,7 @@ impl Follower {
         used.ok_or_else(|| closed(py, "follower", Some(&self.path)))
     }
 
-    /// What has been skipped, also by a follower that is closed.
+    /// Calls `use_it` with what has been skipped, also for a closed follower.
     fn with_told<T>(&self, py: Python<'_>, use_it: impl FnOnce(&mut Listed) -> T) -> PyResult<T> {
         Ok(match &mut *self.state.lock(py)? {
             State::Open(open) => use_it(&mut open.skipped),
@@ -588,7 +590,7 @@ impl Follower {
         })
     }
 
-    /// A record that is there, or how long to wait for one: `None` for ever, since the end has been reached.
+    /// The next record, or how long to wait for one: `None` if the end has been reached.
     fn take(&self, py: Python<'_>) -> PyResult<Result<Record, Option<Duration>>> {
         loop {
             match self.with_state(py, |state| state.take(py))? {
@@ -631,7 +633,7 @@ impl Follower {
 
     /// The next record, as soon as there is one.
     fn next(&self, py: Python<'_>) -> PyResult<Option<Record>> {
-        // A time that no clock can show is as good as never.
+        // A deadline that the clock cannot represent means no deadline.
         let deadline = self.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         loop {
             let delay = match self.take(py)? {
@@ -644,7 +646,7 @@ impl Follower {
             if deadline.is_some_and(|deadline| deadline <= now) {
                 return Ok(None);
             }
-            // Nothing is locked while we sleep: other threads may use the follower, or close it.
+            // Nothing is locked during the sleep: other threads may use the follower, or close it.
             let until = [wanted, deadline].into_iter().flatten().min();
             loop {
                 py.check_signals()?;
@@ -658,14 +660,14 @@ impl Follower {
     }
 }
 
-/// Tells the logger of the incomplete record at the end of a file that is no longer followed.
+/// Logs the incomplete record at the end of a file that is no longer followed.
 fn log_left(py: Python<'_>, offset: u64, len: u64, path: &Path) -> PyResult<()> {
     let log_left = py.import("cordwood._log")?.getattr("log_left")?;
     log_left.call1((offset, len, path.as_os_str())).map(drop)
 }
 
 fn seconds(name: &str, seconds: f64) -> PyResult<Duration> {
-    // Longer than any clock goes is allowed: it means never.
+    // A time beyond the range of any clock is allowed: it means no timeout.
     if seconds >= 1e15 {
         return Ok(Duration::MAX);
     }
@@ -675,7 +677,7 @@ fn seconds(name: &str, seconds: f64) -> PyResult<Duration> {
 
 fn async_iterator<'py>(py: Python<'py>, follower: Py<Follower>, class: &str) -> PyResult<Bound<'py, PyAny>> {
     follower.get().with_state(py, |_| ())?;
-    // Loaded only here: asyncio is large.
+    // Imported only here: asyncio is large.
     py.import("cordwood._follow")?.getattr(class)?.call1((follower,))
 }
 
@@ -725,7 +727,7 @@ impl FollowerRecords {
     }
 }
 
-/// There is no record yet: where, and why. `Follower.waiting` gives it.
+/// There is no record yet: where, and why. The value of `Follower.waiting`.
 ///
 /// It distinguishes a writer that is idle from one that is stuck. The constructor takes the
 /// attributes as keywords, but `pending_len`, which follows from the others.
@@ -776,7 +778,7 @@ impl NotYet {
         new_args(slf, &["reason", "offset", "file_len"])
     }
 
-    /// What is waited for.
+    /// What the follower is waiting for.
     #[getter]
     fn reason<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         static REASON: PyOnceLock<Py<PyType>> = PyOnceLock::new();

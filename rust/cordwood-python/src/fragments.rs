@@ -1,4 +1,5 @@
-//! The function `fragments`, its iterator and the class `Fragment`; and `runs`, what the picture of a long log is made of.
+//! The function `fragments`, its iterator and the class `Fragment`; and `runs`, from which the
+//! picture of a long log is made.
 
 use std::io::{self, Read, SeekFrom};
 use std::path::PathBuf;
@@ -22,10 +23,10 @@ use crate::reader::is_interrupt_of_source;
 use crate::source::{Input, InputSource, Opened, Referent, open, source_at, unsupported};
 use crate::value::{NewArgs, new_args, static_name};
 
-/// Fragments that are found at a time, with the interpreter released.
+/// Fragments found per step, with the interpreter released.
 const BATCH_MAX: usize = 512;
 
-/// A fragment, or a stretch of a block that is none. `cordwood.fragments` gives them.
+/// A fragment of a log, or a gap between fragments. `cordwood.fragments` returns them.
 ///
 /// `len(fragment)` is the number of bytes from `offset` to `end_offset`. The constructor takes the
 /// attributes as keywords, but `severity`, which is that of the reason.
@@ -182,13 +183,13 @@ impl Fragment {
         self.offset
     }
 
-    /// File offset after the last byte. After damage that is where the next fragment was found.
+    /// File offset after the last byte. After damage, the beginning of the next fragment found.
     #[getter]
     fn end_offset(&self) -> u64 {
         self.end_offset
     }
 
-    /// The number of the block that it lies in, counted from 0.
+    /// The index of its block, from 0.
     #[getter]
     fn block(&self) -> u64 {
         self.block
@@ -201,37 +202,37 @@ impl Fragment {
         KIND.import(py, "cordwood.types", "FragmentKind")?.call1((self.kind,))
     }
 
-    /// The type byte; `None` where there is no header.
+    /// The type byte; `None` if there is no header.
     #[getter]
     fn type_byte(&self) -> Option<u8> {
         self.type_byte
     }
 
-    /// Bytes of payload that the header states, right or wrong; `None` where there is no header.
+    /// Bytes of payload as stated by the header, right or wrong; `None` if there is no header.
     #[getter]
     fn payload_len(&self) -> Option<u16> {
         self.payload_len
     }
 
-    /// The CRC-32C that the header states, without the mask; `None` where there is no header.
+    /// The CRC-32C that the header states, without the mask; `None` if there is no header.
     #[getter]
     fn stored_crc(&self) -> Option<u32> {
         self.stored_crc
     }
 
-    /// The CRC-32C of what it should cover; `None` where that passes the end of block or file.
+    /// The CRC-32C of what it should cover; `None` if that goes past the end of block or file.
     #[getter]
     fn computed_crc(&self) -> Option<u32> {
         self.computed_crc
     }
 
-    /// The number of the log, where headers of this type carry one; else `None`.
+    /// The number of the log, if headers of this type carry one; else `None`.
     #[getter]
     fn log_number(&self) -> Option<u32> {
         self.log_number
     }
 
-    /// How far the file had been synced, in bytes, where headers of this type say so; else `None`.
+    /// How far the file had been synced, in bytes, if headers of this type state it; else `None`.
     #[getter]
     fn synced_offset(&self) -> Option<u64> {
         self.synced_offset
@@ -245,14 +246,14 @@ impl Fragment {
         self.reason.map(|(name, _)| reason_object(py, name)).transpose()
     }
 
-    /// How severe that is; `None` if there is no reason.
+    /// The severity of that; `None` if there is no reason.
     #[getter]
     fn severity<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let severity = self.reason.map(|(_, severity)| severity_object(py, severity));
         severity.transpose()
     }
 
-    /// File offset of the record of which it is a part, if that was returned; else `None`.
+    /// File offset of the record that contains it, if that was returned; else `None`.
     #[getter]
     fn record_offset(&self) -> Option<u64> {
         self.record_offset
@@ -286,12 +287,12 @@ impl Fragment {
     }
 }
 
-/// Gives every fragment of a log, and every stretch that is none, with what is wrong with it.
+/// Lists every fragment and every gap of a log, with the reason for each that was not returned.
 ///
 /// They tile the file: each begins where the one before it ends, and none crosses the end of a
-/// block. Damage is no error here. What the policy `"salvage"` of `Reader` returns or skips
-/// decides: in a region that it skips, each fragment carries the region's reason. Memory does
-/// not grow with the log.
+/// block. Damage is not an error here. They follow what the policy `"salvage"` of `Reader` returns
+/// or skips: in a skipped region, each fragment carries the region's reason. Memory does not grow
+/// with the log.
 ///
 /// Args:
 ///     source: What `Reader` takes, if it can be read twice: a path of a file, a buffer, or an
@@ -304,7 +305,7 @@ impl Fragment {
 ///     An iterator of `Fragment`.
 ///
 /// Raises:
-///     DialectError: It is no log, on the first step.
+///     DialectError: It is not a log, on the first step.
 ///     OSError: The source cannot be opened or read.
 ///     io.UnsupportedOperation: The source cannot seek.
 ///     TypeError: `source` is nothing that `Reader` takes.
@@ -351,7 +352,7 @@ impl Fragments {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // Who uses it now holds it, and so all that it refers to.
+        // A thread that uses it now holds it, and so everything that it refers to.
         match self.0.try_lock().as_deref() {
             Some(Some(batches)) => batches.traverse(&visit),
             _ => Ok(()),
@@ -364,7 +365,7 @@ impl Fragments {
     }
 }
 
-/// Gives `fragments`, with neighbours of the same kind and reason in one block as one.
+/// Lists `fragments`, with neighbours of the same kind and reason in one block as one.
 ///
 /// For pictures of long logs.
 ///
@@ -444,10 +445,10 @@ impl Runs {
     }
 }
 
-/// One of two that read the same source.
+/// One of two readers of the same source.
 struct Half {
     input: Box<dyn Input>,
-    /// Where it stands, if the other one moves the same object.
+    /// Its position, if the other one moves the same object.
     position: Option<u64>,
 }
 
@@ -469,7 +470,7 @@ struct Batches {
     path: Option<PathBuf>,
     referents: [Option<Referent>; 2],
     found: vec::IntoIter<verbs::Fragment>,
-    /// What came behind those that were found.
+    /// The error after the fragments that were found.
     failed: Option<cordwood::Error>,
 }
 
@@ -487,7 +488,8 @@ impl Batches {
             path,
             referent,
         } = open(source, 0)?;
-        // A file or a buffer can be read at two positions, unless it is a pipe; an object is shared.
+        // A file or a buffer can be read at two positions, unless it is a pipe; an object is
+        // shared.
         let another = ahead.get_ref().another();
         let is_shared = another.is_none();
         if is_shared && path.is_some() {
@@ -550,7 +552,7 @@ impl Batches {
             });
             self.found = found.into_iter();
         }
-        // Ctrl-C is raised at once. What was found comes with the next step.
+        // Ctrl-C is raised at once. What was found is returned by the next step.
         let is_interrupt = |error: &mut cordwood::Error| match error {
             cordwood::Error::Io { source, .. } => is_interrupt_of_source(py, source),
             _ => false,

@@ -1,7 +1,7 @@
 //! `cordwood._native`: the crate `cordwood` as a Python module. One file for each class.
 //!
-//! What `///` says of a class, method, attribute or function of Python is what `help` shows: it is
-//! written as Python's docstrings are. `tests/test_help.py` compares it with the stub,
+//! The `///` text of a Python class, method, attribute or function is what `help` shows: it is
+//! written as a Python docstring. `tests/test_help.py` compares it with the stub,
 //! `python/cordwood/_native.pyi`.
 
 mod ahead;
@@ -63,7 +63,8 @@ mod native {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        // The garbage collector looks for `__del__` in a slot of the class, which Python fills when the method is assigned.
+        // The garbage collector finds `__del__` through a slot of the class, which Python fills
+        // when the method is assigned.
         let writer = module.py().get_type::<Writer>();
         writer.setattr("__del__", writer.getattr("__del__")?)?;
         module.add("Writer", crate::fast_call::writer_class(module.py()))

@@ -17,13 +17,13 @@ use crate::value::{NewArgs, short_repr};
 ///
 /// Iterating over one gives them; the class makes those for `WriteBatch.build`.
 ///
-/// An attribute is `None` if operations of this kind do not have it. Two operations are equal
-/// if they say the same, whatever their sequence numbers are. One that was read from a record
-/// keeps that record in memory.
+/// An attribute is `None` if operations of this kind do not have it. Two operations are equal if
+/// everything but the sequence numbers is. One that was read from a record keeps that record in
+/// memory.
 ///
 /// Args:
-///     kind: An `OperationKind`, or its name. It decides which of the others are to be given:
-///         all that it has.
+///     kind: An `OperationKind`, or its name. It decides which others must be given: all that it
+///         has.
 ///     column_family: The number of the column family. Default: 0, the default one.
 ///     key: The key; of a range, the first one.
 ///     end_key: The key after the last one of a range.
@@ -34,8 +34,8 @@ use crate::value::{NewArgs, short_repr};
 ///     sequence: The sequence number, as that of one that was read. `WriteBatch.build` ignores it.
 ///
 /// Raises:
-///     TypeError: Something that this kind has is missing, or there is something that it has
-///         not.
+///     TypeError: An attribute that this kind has is missing, or one that it does not have is
+///         given.
 ///     ValueError: There is no such kind.
 ///     OverflowError: A number is negative, or has too many bits.
 ///     PayloadError: Something is too large.
@@ -44,11 +44,10 @@ use crate::value::{NewArgs, short_repr};
 /// >>> operation = Operation("delete_range", key=b"a", end_key=b"c", column_family=3)
 /// >>> operation.column_family, operation.key, operation.end_key, operation.value
 /// (3, b'a', b'c', None)
-// It is read from the record again each time that it is asked for something: most of what stands in
-// a log nobody looks at.
+// It is decoded from the record at each access: most of a log is never looked at.
 #[pyclass(frozen, module = "cordwood.payload")]
 pub(crate) struct Operation {
-    /// The record that it stands in, which begins with the header of a batch.
+    /// The record that contains it, which begins with the header of a batch.
     pub(crate) record: Py<PyBytes>,
     pub(crate) engine: Engine,
     pub(crate) offset: usize,
@@ -186,7 +185,7 @@ impl Operation {
         Ok(self.parts(py)?.write_unix_time)
     }
 
-    /// All that it has, by the names of the attributes: faster than one attribute after the other.
+    /// All its attributes, by name: faster than reading them one by one.
     ///
     /// Returns:
     ///     The attributes that are not `None`; `kind` as `str`.
@@ -248,7 +247,8 @@ impl Operation {
     }
 }
 
-/// What an operation has, under the names of the attributes; `None` is what it has not.
+/// The parts of an operation, by the names of the attributes; `None` for those that it does not
+/// have.
 #[derive(Default)]
 struct Parts<B> {
     column_family: Option<u32>,
@@ -271,7 +271,7 @@ impl<B> Parts<B> {
         ]
     }
 
-    /// The names of what is there. A column family may always be left out.
+    /// The names of the present parts. A column family may always be omitted.
     fn names(&self) -> Vec<&'static str> {
         let strings = self.strings().into_iter();
         let mut names: Vec<_> = strings.filter_map(|(name, bytes)| bytes.map(|_| name)).collect();
@@ -343,7 +343,7 @@ impl<'a> From<payload::Operation<'a>> for Parts<&'a [u8]> {
                 (parts.key, parts.end_key) = (Some(key), Some(end_key));
             }
             Op::IngestSst { key } => parts.key = Some(key),
-            // The marks of transactions have nothing.
+            // The marks of transactions have no parts.
             _ => {}
         }
         parts
@@ -351,7 +351,8 @@ impl<'a> From<payload::Operation<'a>> for Parts<&'a [u8]> {
 }
 
 impl Parts<Vec<u8>> {
-    /// The operation of this kind with these parts. It must have all that the kind has, and nothing else.
+    /// The operation of this kind with these parts. It must have all that the kind has, and nothing
+    /// else.
     fn operation(&self, kind: &str) -> PyResult<payload::Operation<'_>> {
         use payload::Operation as Op;
         let column_family = self.column_family.unwrap_or(0);

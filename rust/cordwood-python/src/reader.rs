@@ -33,7 +33,7 @@ use crate::value::not_pickled;
 )]
 enum State {
     Open(Open),
-    /// What it has told of stays.
+    /// The skipped regions stay readable after `close`.
     Closed {
         skipped: Listed,
         end: Option<cordwood::End>,
@@ -42,7 +42,7 @@ enum State {
 }
 
 impl State {
-    /// What is to be dropped, if it was open.
+    /// Returns what is to be dropped, if it was open.
     fn close(&mut self) -> Option<Box<Open>> {
         let closed = match self {
             State::Open(open) => State::Closed {
@@ -64,16 +64,17 @@ struct Open {
     position: u64,
     skipped: Listed,
     end: Option<cordwood::End>,
-    /// What a batch met and left to the next step, since it had records to return first.
+    /// The event that ended the last batch, delivered by the next step, since there were records to
+    /// return first.
     met: Option<Next>,
-    /// To read it in several threads, if it is a file or memory of a length that is known.
+    /// For reading in several threads, if it is a file or memory of known length.
     source: Option<Box<dyn Input>>,
     referent: Option<Referent>,
     options: ReadOptions,
     logged: Logged,
 }
 
-/// What the logger is told of one reading of a log: a hostile file must not flood it.
+/// Limits what one reading of a log sends to the logger: a hostile file must not flood it.
 #[derive(Default)]
 pub(crate) struct Logged {
     count: u64,
@@ -81,10 +82,10 @@ pub(crate) struct Logged {
 }
 
 impl Logged {
-    /// So many regions are told one by one.
+    /// The most regions that are logged individually.
     const COUNT_MAX: u64 = 10;
 
-    /// Counts a region of damage, and says whether it is to be told.
+    /// Counts a region of damage, and returns whether to log it.
     pub(crate) fn add(&mut self, region: cordwood::damage::SkippedRegion) -> bool {
         self.count += 1;
         let is_told = self.count <= Self::COUNT_MAX;
@@ -94,7 +95,7 @@ impl Logged {
         is_told
     }
 
-    /// Counts a region of which the logger is not told. `false`: it is to be told, and is not counted.
+    /// Counts a region that is not logged. `false`: it is to be logged, and is not counted.
     fn only_counts(&mut self, region: cordwood::damage::SkippedRegion) -> bool {
         let is_damage = region.reason.severity() == Severity::Corruption;
         if is_damage && self.count < Self::COUNT_MAX {
@@ -106,17 +107,19 @@ impl Logged {
         true
     }
 
-    /// At the end of a reading: how many regions have only been counted, and how many bytes they have. The next reading begins.
+    /// At the end of a reading: how many regions were only counted, and how many bytes they have.
+    /// Resets the counters.
     pub(crate) fn summary(&mut self) -> Option<(u64, u64)> {
         let Logged { count, len } = std::mem::take(self);
         (count > Self::COUNT_MAX).then(|| (count - Self::COUNT_MAX, len))
     }
 }
 
-/// Records that were made and not handed out: an interrupt came first, or there was not memory enough for what was to hold them.
+/// Records that were made and not returned: an interrupt came first, or there was not enough memory
+/// for their container.
 type Made = VecDeque<Record>;
 
-/// The same of a pack.
+/// The same for a record batch.
 struct Held {
     pack: cordwood::read::RecordBatch,
     /// The number of the next one.
@@ -134,7 +137,7 @@ impl Held {
     }
 }
 
-/// What stands next in the log.
+/// What comes next in the log.
 enum Next {
     Record(RecordSpan),
     /// At least one.
@@ -143,9 +146,9 @@ enum Next {
     Made(Made, Option<Box<Next>>),
     Skipped(cordwood::damage::SkippedRegion),
     Failed(cordwood::Error),
-    /// A signal's handler has raised this.
+    /// A signal handler has raised this.
     Raised(PyErr),
-    /// Threads have read ahead: the reader has to go to the position first.
+    /// Position is ahead of the decoder, by prefetching: the reader has to seek there first.
     Elsewhere,
     End,
 }
@@ -161,7 +164,7 @@ impl Open {
         }
     }
 
-    /// Keeps `records`, which could not be handed out, for the next step.
+    /// Keeps `records`, which could not be returned, for the next step.
     fn put_back(&mut self, records: Made) {
         if let Some(first) = records.front() {
             self.position = first.offset;
@@ -170,7 +173,7 @@ impl Open {
         }
     }
 
-    /// What is left when the first ones of some records have been handed out.
+    /// What is left when the first ones of some records have been returned.
     fn left(records: Made, then: Option<Box<Next>>) -> Option<Next> {
         if records.is_empty() {
             then.map(|then| *then)
@@ -179,7 +182,7 @@ impl Open {
         }
     }
 
-    /// The same for a record batch that could not be handed out.
+    /// The same for a record batch that could not be returned.
     fn hold(&mut self, records: cordwood::read::RecordBatch) {
         if let Some(&offset) = records.record_offsets().first() {
             self.position = offset;
@@ -190,7 +193,8 @@ impl Open {
         }
     }
 
-    /// What comes next, when nothing more has been found: looks on, with the interpreter released. It is not handed out yet.
+    /// What comes next, if nothing more has been found yet: reads on, with the interpreter
+    /// released. It is not returned yet.
     fn look(&mut self, py: Python<'_>) -> Next {
         match self.met.take() {
             Some(Next::Elsewhere) => {
@@ -221,9 +225,11 @@ impl Open {
         Next::End
     }
 
-    /// The next step that concerns anyone. Regions of which the logger is not told are counted here: they may be as short as a header.
+    /// The next step to report. Regions that are not logged are only counted here: they may be as
+    /// short as a header.
     ///
-    /// [`Step::NeedMore`] after one read, or after many regions: a long stretch without a record must not keep Ctrl-C waiting.
+    /// [`Step::NeedMore`] after one read, or after many regions: a long part without a record must
+    /// not delay Ctrl-C.
     fn look_without_python(&mut self) -> Result<Step, cordwood::Error> {
         const REGION_COUNT_MAX: u32 = 1 << 12;
         for _ in 0..REGION_COUNT_MAX {
@@ -239,7 +245,7 @@ impl Open {
         Ok(Step::NeedMore)
     }
 
-    /// Goes to the position, to which threads have read ahead.
+    /// Seeks to the position to which threads have prefetched.
     fn come_here(&mut self, py: Python<'_>) -> Result<(), Next> {
         let position = self.position;
         let moved = py.detach(|| self.reader.seek(position));
@@ -249,7 +255,7 @@ impl Open {
         })
     }
 
-    /// [`fill`](Self::fill) for `record_batches`, with what threads have read ahead where they can.
+    /// [`fill`](Self::fill) for `record_batches`, with prefetched records where possible.
     fn fill_for(
         &mut self,
         py: Python<'_>,
@@ -267,7 +273,7 @@ impl Open {
             }
         }
         let found = match &self.source {
-            // One range does not depend on another, and nothing else has met what comes next.
+            // Ranges do not depend on each other, and nothing else has consumed what comes next.
             Some(source)
                 if self.options.on_corruption != OnCorruption::Stop
                     && !self.options.dialect.is_some_and(cordwood::Dialect::has_log_numbers)
@@ -305,12 +311,12 @@ impl Open {
         }
     }
 
-    /// Adds the next records to `pack`, with the interpreter released, until it holds `len_max` bytes or something else comes, which is
-    /// returned if there is no record before it.
+    /// Adds the next records to `pack`, with the interpreter released, until it holds `len_max`
+    /// bytes or something else comes, which is returned if there is no record before it.
     fn fill(&mut self, py: Python<'_>, pack: &mut cordwood::read::RecordBatch, len_max: usize) -> Option<Next> {
         let stopped_by = loop {
             match self.met.take() {
-                // What `batches` has left.
+                // What `batches` has left over.
                 Some(Next::Record(span)) => self.reader.put_back(span),
                 Some(Next::Made(mut records, then)) => {
                     while let Some(record) = records.front() {
@@ -395,7 +401,8 @@ impl Open {
         None
     }
 
-    /// Hands out a record. `None`, with an exception set: there is not memory enough, and the record comes again.
+    /// Returns a record. `None`, with an exception set: there is not enough memory, and the record
+    /// comes again.
     #[inline(always)]
     fn take(&mut self, py: Python<'_>, span: RecordSpan) -> Option<Py<PyBytes>> {
         match new_bytes(py, self.reader.data(span)) {
@@ -410,7 +417,7 @@ impl Open {
         }
     }
 
-    /// Hands out a record that comes next, or else what does.
+    /// Returns the next record, or what else comes next.
     fn hand_out(&mut self, py: Python<'_>, next: Next) -> Result<Record, Next> {
         match next {
             Next::Record(span) => match self.take(py, span) {
@@ -477,8 +484,8 @@ fn record_of(span: RecordSpan, data: Py<PyBytes>) -> Record {
     }
 }
 
-/// Whether this must be raised at once: Ctrl-C, or what else a signal's handler has raised. Exceptions of a source may wait until the records before them
-/// have been handed out.
+/// Whether this must be raised at once: Ctrl-C, or another exception of a signal handler.
+/// Exceptions of a source may wait until the records before them have been returned.
 fn is_interrupt(py: Python<'_>, next: &Next) -> bool {
     match next {
         Next::Raised(_) => true,
@@ -487,7 +494,7 @@ fn is_interrupt(py: Python<'_>, next: &Next) -> bool {
     }
 }
 
-/// Whether a source that is a Python object raised an exception that is no error.
+/// Whether a source that is a Python object raised an exception that is not an error.
 pub(crate) fn is_interrupt_of_source(py: Python<'_>, error: &std::io::Error) -> bool {
     let raised = error.get_ref().and_then(|error| error.downcast_ref::<PyErr>());
     raised.is_some_and(|raised| !raised.is_instance_of::<PyException>(py))
@@ -530,23 +537,22 @@ pub(crate) fn is_interrupt_of_source(py: Python<'_>, error: &std::io::Error) -> 
 ///     compression: How each record is compressed, in `"rocksdb"`: `"zstd"`. Default: `None`: the
 ///         beginning of the log says so.
 ///     on_corruption: What to do with damage. `"raise"`: raise `CorruptionError`; the next step
-///         continues after the damage. `"skip"`: continue at the next block, as LevelDB does;
-///         the logger `cordwood` gets a warning for each of the first ten regions, and the
-///         number of the others at the end of the log, by `seek` or by `close`. `"stop"`: take
-///         it for the end. `"salvage"`: like `"skip"`, but keep valid records after the damage
-///         in the same block; `records()` marks them. Default: `"raise"`.
+///         continues after the damage. `"skip"`: continue at the next block, as LevelDB does; the
+///         logger `cordwood` gets a warning for each of the first ten regions, and the number of
+///         the others at the end of the log, by `seek` or by `close`. `"stop"`: take it as the end
+///         of the log. `"salvage"`: like `"skip"`, but keep valid records after the damage in the
+///         same block; `records()` marks them. Default: `"raise"`.
 ///     start: Return only what begins at or after this file offset, in bytes. Default: 0.
-///     end: Return only what begins before this file offset, in bytes; the last record is
-///         finished beyond it. A record belongs to the range in which its first fragment
-///         starts, so adjacent ranges give each record once. Default: `None`, the end of the
-///         file.
-///     verify_checksums: Check each checksum. Without it, damaged data is returned as good.
-///         Default: `True`.
-///     record_len_max: Refuse a longer record with `RecordTooLargeError`, in bytes. Default: 1
-///         GiB. The records of a compressed log may together have 256 MiB and 200 times the bytes
-///         read since the reader began or was last sought; the one that would pass that is a
+///     end: Return only what begins before this file offset, in bytes; the last record may end
+///         after it. A record belongs to the range in which its first fragment starts, so adjacent
+///         ranges give each record once. Default: `None`, the end of the file.
+///     verify_checksums: Check each checksum. Without it, damaged data is returned as if it were
+///         intact. Default: `True`.
+///     record_len_max: Refuse a longer record with `RecordTooLargeError`, in bytes. Default: 1 GiB.
+///         The records of a compressed log may together have 256 MiB and 200 times the bytes read
+///         since the reader began or last sought; the one that would exceed that is a
 ///         `RecordTooLargeError` under every policy, and is neither skipped nor consumed. A value
-///         above the default takes the place of the 256 MiB.
+///         above the default replaces the 256 MiB.
 ///
 /// Raises:
 ///     OSError: The file cannot be opened. A missing file is a `FileNotFoundError`.
@@ -555,16 +561,15 @@ pub(crate) fn is_interrupt_of_source(py: Python<'_>, error: &std::io::Error) -> 
 ///     ValueError: An option has no such value, or the dialect has no log number or no
 ///         compression.
 ///
-/// A step of the iteration, over the reader or what `records`, `batches` and `record_batches` return,
-/// raises:
+/// A step of the iteration, over the reader or what `records`, `batches` and `record_batches`
+/// return, raises:
 ///
 /// * `CorruptionError`: damage, under the policy `"raise"`. The next step continues after it.
 /// * `RecordTooLargeError`: a record longer than `record_len_max`, under the same policy.
-/// * `DialectError`: the source is no log. Only the first step.
+/// * `DialectError`: the source is not a log. Only the first step.
 /// * `OSError`: the source cannot be read.
 /// * `ClosedError`: the reader is closed.
-/// * `ValueError`: the dialect that was detected has no log number or no compression, and one was
-///   given.
+/// * `ValueError`: the detected dialect has no log number or no compression, and one was given.
 /// * `RuntimeError`: the source's own `read` uses the reader.
 ///
 /// >>> with cordwood.open("example.log", "w") as writer:
@@ -694,10 +699,9 @@ impl Reader {
     /// The fastest way to read.
     ///
     /// Args:
-    ///     target_len: A batch is full with the record that makes it at least this many bytes; or
-    ///         with 65,536 records, or with one for each 16 bytes of `target_len` if these are more.
-    ///         It ends earlier before damage that has to be reported, and at the end. Default: 4
-    ///         MiB.
+    ///     target_len: A batch is closed once it holds at least this many bytes; or 65,536 records,
+    ///         or one record for each 16 bytes of `target_len` if that is more. It ends earlier
+    ///         before damage that has to be reported, and at the end. Default: 4 MiB.
     ///     threads: Read ahead in this many threads, 1 to 256, 16 MiB of the file in each, which
     ///         are held in memory. The records and their order are the same. An object with `read`
     ///         is read by one thread, and so is anything under the policy `"stop"`. Default: 1.
@@ -735,7 +739,7 @@ impl Reader {
 
     /// The file offset after what has been returned or skipped so far: `seek` continues from there.
     ///
-    /// A torn tail is not passed: once it is whole, it can be read from there.
+    /// A torn tail is not skipped: once it is complete, it can be read from there.
     ///
     /// Returns:
     ///     The offset in bytes.
@@ -753,9 +757,9 @@ impl Reader {
         self.with_state(py, |state| Ok(state.position))
     }
 
-    /// Goes to a file offset: `Record.offset`, `Record.end_offset` or what `tell` returned.
+    /// Moves to a file offset: `Record.offset`, `Record.end_offset` or what `tell` returned.
     ///
-    /// At any other offset, what is found is reported as damage. `skipped` and `outcome` begin anew,
+    /// At any other offset, what is found is reported as damage. `skipped` and `outcome` are reset,
     /// and the range's `start` is now here.
     ///
     /// Args:
@@ -811,7 +815,7 @@ impl Reader {
         self.with_told(py, |skipped| skipped.len())
     }
 
-    /// How the records ended, or that they have not yet: `"unfinished"`.
+    /// How reading ended; `"unfinished"` while it has not.
     #[getter]
     fn outcome(&self, py: Python<'_>) -> PyResult<Outcome> {
         Ok(match &*self.state.lock(py)? {
@@ -826,7 +830,7 @@ impl Reader {
     /// To detect it, the source is read.
     ///
     /// Raises:
-    ///     DialectError: It is no log.
+    ///     DialectError: It is not a log.
     ///     OSError: The source cannot be read.
     ///     ClosedError: The reader is closed.
     #[getter]
@@ -834,12 +838,12 @@ impl Reader {
         Ok(self.format(py)?.dialect.name())
     }
 
-    /// The number of the log; `None` where the dialect has none or it is not known.
+    /// The number of the log; `None` if the dialect has none or it is not known.
     ///
     /// To detect it, the source is read.
     ///
     /// Raises:
-    ///     DialectError: It is no log.
+    ///     DialectError: It is not a log.
     ///     OSError: The source cannot be read.
     ///     ClosedError: The reader is closed.
     #[getter]
@@ -852,7 +856,7 @@ impl Reader {
     /// To detect it, the source is read.
     ///
     /// Raises:
-    ///     DialectError: It is no log.
+    ///     DialectError: It is not a log.
     ///     OSError: The source cannot be read.
     ///     ClosedError: The reader is closed.
     #[getter]
@@ -872,7 +876,7 @@ impl Reader {
         Ok(matches!(*self.state.lock(py)?, State::Closed { .. }))
     }
 
-    /// Releases the source. A file object that was passed in stays open. Closing twice is no error.
+    /// Releases the source. A file object that was passed in stays open. Closing twice is allowed.
     ///
     /// >>> with cordwood.open("example.log", "w") as writer:
     /// ...     _ = writer.append(b"one")
@@ -883,14 +887,14 @@ impl Reader {
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let mut state = self.state.lock(py)?;
         let open = state.close();
-        // Dropped without the lock: letting go of a Python object may run Python code.
+        // Dropped without the lock: releasing a Python object may run Python code.
         drop(state);
         let summary = open.and_then(|mut open| open.logged.summary());
         log_summary(py, summary, self.path.as_deref())
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // Who uses the reader now holds it, and so all that it refers to.
+        // A thread that uses the reader now holds it, and so everything that it refers to.
         match self.state.try_lock().as_deref() {
             Some(State::Open(Open {
                 referent: Some(referent),
@@ -937,7 +941,7 @@ impl Reader {
 }
 
 impl Reader {
-    /// Which log is read.
+    /// The format of the log that is read.
     fn format(&self, py: Python<'_>) -> PyResult<cordwood::LogFormat> {
         self.with_state(py, |state| {
             let _owner = self.state.may_run_python();
@@ -955,14 +959,14 @@ impl Reader {
         used.unwrap_or_else(|| Err(closed(py, "reader", self.path.as_deref())))
     }
 
-    /// What has been told of, also by a reader that is closed.
+    /// Calls `use_it` with what has been reported, also for a closed reader.
     fn with_told<T>(&self, py: Python<'_>, use_it: impl FnOnce(&mut Listed) -> T) -> PyResult<T> {
         Ok(match &mut *self.state.lock(py)? {
             State::Open(Open { skipped, .. }) | State::Closed { skipped, .. } => use_it(skipped),
         })
     }
 
-    /// The next record, if it has been found already and nobody else uses the reader.
+    /// The next record, if it has already been found and no other thread uses the reader.
     #[inline]
     pub(crate) fn next_found(&self, py: Python<'_>) -> Option<Py<PyBytes>> {
         match &mut *self.state.try_lock()? {
@@ -970,7 +974,7 @@ impl Reader {
                 let span = state.next_found()?;
                 let found = state.take(py, span);
                 if found.is_none() {
-                    // The method `__next__` tries once more, and raises if it has to.
+                    // The method `__next__` tries again, and raises if necessary.
                     drop(PyErr::fetch(py));
                 }
                 found
@@ -979,7 +983,8 @@ impl Reader {
         }
     }
 
-    /// The next record, as `make` hands it out. If that fails, the record comes again. `make` must not run Python code.
+    /// The next record, as returned by `make`. If that fails, the record comes again. `make` must
+    /// not run Python code.
     #[inline]
     fn next<T>(&self, py: Python<'_>, make: impl Fn(Record) -> PyResult<T>) -> PyResult<Option<T>> {
         let found = self.with_state(py, |state| {
@@ -1026,7 +1031,8 @@ impl Reader {
         })
     }
 
-    /// What `find_it` finds, or `None` at the end. What it meets before is told or raised, once others may use the reader again.
+    /// What `find_it` finds, or `None` at the end. What comes before that is logged or raised, once
+    /// other threads may use the reader again.
     fn find<T>(&self, py: Python<'_>, mut find_it: impl FnMut(&mut Open) -> Result<T, Next>) -> PyResult<Option<T>> {
         loop {
             let mut is_told = false;
@@ -1038,7 +1044,7 @@ impl Reader {
                     state.skip(region);
                 }
                 match found {
-                    // Damage that nobody else will tell of.
+                    // Damage that is reported nowhere else.
                     Err(Next::Skipped(region)) if region.reason.severity() == Severity::Corruption => {
                         is_told = state.logged.add(region);
                     }
@@ -1061,18 +1067,18 @@ impl Reader {
         }
     }
 
-    /// Records with at least `len_max` bytes together, or many short ones; fewer before the end or before what is to be said or raised; `None` at
-    /// the end.
+    /// Records with at least `len_max` bytes together, or many short ones; fewer before the end or
+    /// before something to log or raise; `None` at the end.
     fn pack(&self, py: Python<'_>, batches: &RecordBatches) -> PyResult<Option<RecordBatch>> {
         let mut pack = batches.pool.take();
         let found = self.find(py, |state| state.fill_for(py, &mut pack, batches).map_or(Ok(()), Err))?;
         Ok(found.map(|()| RecordBatch::new(pack, Arc::clone(&batches.pool))))
     }
 
-    /// Records with at most `len_max` bytes together, or one longer one, and at most [`COUNT_MAX`]; fewer before the end or before what is to be said
-    /// or raised; `None` at the end.
+    /// Records with at most `len_max` bytes together, or one longer one, and at most [`COUNT_MAX`];
+    /// fewer before the end or before something to log or raise; `None` at the end.
     ///
-    /// `records` is empty, and empty again when this returns: room that is used once more.
+    /// `records` is empty before and after the call: a buffer that is reused.
     fn batch<'py>(
         &self,
         py: Python<'py>,
@@ -1087,7 +1093,7 @@ impl Reader {
         let interrupt = self.with_state(py, |state| {
             let _owner = self.state.may_run_python();
             while records.len() < COUNT_MAX {
-                // Most have been found already.
+                // Most have already been found.
                 if let Some(span) = state.next_found() {
                     let data = state.reader.data(span);
                     if len + data.len() > len_max {
@@ -1095,7 +1101,7 @@ impl Reader {
                         break;
                     }
                     let Some(record) = new_bytes(py, data) else {
-                        // The next step says so.
+                        // The next step reports it.
                         drop(PyErr::fetch(py));
                         state.reader.put_back(span);
                         break;
@@ -1113,7 +1119,7 @@ impl Reader {
                     state.met = Some(next);
                     break;
                 };
-                // If there is no memory for it, the next step says so.
+                // If there is no memory for it, the next step reports that.
                 let Ok(record) = state.hand_out(py, next) else {
                     break;
                 };
@@ -1123,7 +1129,8 @@ impl Reader {
             Ok(None)
         })?;
         let error = match interrupt {
-            // Made without the lock: a new list may start the garbage collector, and that Python code.
+            // Made without the lock: a new list may start the garbage collector, which may run
+            // Python code.
             None => match new_list(py, records) {
                 Some(list) => return Ok(Some(list)),
                 None => PyErr::fetch(py),
@@ -1140,7 +1147,7 @@ impl Reader {
     }
 }
 
-/// So many records are in a batch, however short they are.
+/// The most records in a batch, however short they are.
 const COUNT_MAX: usize = 1 << 16;
 
 /// More threads than this do not read faster.
@@ -1159,7 +1166,7 @@ pub(crate) fn on_corruption_name<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<&'
     name(value, ON_CORRUPTION)
 }
 
-/// The policy of that name.
+/// The policy with this name.
 pub(crate) fn on_corruption_of(name: &str) -> PyResult<OnCorruption> {
     match name {
         "raise" => Ok(OnCorruption::Fail),
@@ -1170,7 +1177,7 @@ pub(crate) fn on_corruption_of(name: &str) -> PyResult<OnCorruption> {
     }
 }
 
-/// Tells the logger of damage.
+/// Logs damage.
 pub(crate) fn log_skipped(
     py: Python<'_>,
     region: cordwood::damage::SkippedRegion,
@@ -1183,7 +1190,7 @@ pub(crate) fn log_skipped(
         .map(drop)
 }
 
-/// Tells the logger of what it was not told one by one.
+/// Logs a summary of what was not logged individually.
 pub(crate) fn log_summary(py: Python<'_>, summary: Option<(u64, u64)>, path: Option<&Path>) -> PyResult<()> {
     let Some((count, len)) = summary else { return Ok(()) };
     let log_summary = py.import("cordwood._log")?.getattr("log_summary")?;
@@ -1242,7 +1249,8 @@ impl Records {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<Record>>> {
-        // The class takes no part in garbage collection, so that a new object of it runs no Python code.
+        // The class is not tracked by the garbage collector, so that making an object of it runs no
+        // Python code.
         self.reader.get().next(py, |record| Py::new(py, record))
     }
 }
@@ -1252,7 +1260,7 @@ impl Records {
 pub(crate) struct Batches {
     reader: Py<Reader>,
     len_max: usize,
-    /// Empty, and kept for its memory: the system zeroes each new page before it is used.
+    /// Empty, and kept to reuse its memory: the system zeroes each new page before it is used.
     room: Mutex<Vec<Record>>,
 }
 
@@ -1270,7 +1278,7 @@ impl Batches {
         let room = || self.room.lock().unwrap_or_else(PoisonError::into_inner);
         let mut records = std::mem::take(&mut *room());
         let batch = self.reader.get().batch(py, self.len_max, &mut records);
-        // If the reader was closed meanwhile, there is something left that nobody will ask for.
+        // If the reader was closed meanwhile, records may be left that nothing will request.
         records.clear();
         *room() = records;
         batch
@@ -1284,7 +1292,7 @@ pub(crate) struct RecordBatches {
     target_len: usize,
     threads: NonZeroUsize,
     pool: Arc<Pool>,
-    /// Locked only by who has locked the reader.
+    /// Locked only while the reader is locked.
     ahead: Mutex<Ahead>,
 }
 

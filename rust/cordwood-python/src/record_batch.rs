@@ -15,8 +15,8 @@ use crate::value::not_pickled;
 ///
 /// The layout is that of Arrow's `LargeBinary`.
 ///
-/// `Reader.record_batches` makes them. The buffers are shared, not copied; they are read-only, and stay
-/// as they are for as long as anything refers to them.
+/// `Reader.record_batches` makes them. The buffers are shared, not copied; they are read-only, and
+/// stay as they are for as long as anything refers to them.
 ///
 /// `len(batch)` is the number of records. `batch[i]` copies one record to `bytes`, and raises
 /// `IndexError` if there is none; a slice gives a list, and iterating gives all.
@@ -73,7 +73,7 @@ impl Drop for RecordBatch {
 
 #[pymethods]
 impl RecordBatch {
-    /// The bytes of all records, one after the other.
+    /// The bytes of all records, concatenated.
     #[getter]
     fn data<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyMemoryView>> {
         Self::column(slf, Part::Data)
@@ -110,7 +110,7 @@ impl RecordBatch {
         let py = index.py();
         if let Ok(slice) = index.cast::<PySlice>() {
             let range = slice.indices(self.records.len() as isize)?;
-            // Of a slice of this length, no index passes its ends.
+            // For a slice of this length, no index goes past the ends.
             return self.list(
                 py,
                 (0..range.slicelength as isize).map(|at| range.start + at * range.step),
@@ -127,7 +127,8 @@ impl RecordBatch {
     }
 
     fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
-        // All at once: a step of a list takes Python less than one of an object of ours.
+        // All at once: a step over a list is cheaper in Python than one over an object of this
+        // module.
         self.list(py, 0..self.records.len() as isize)?.try_iter()
     }
 
@@ -148,14 +149,15 @@ impl RecordBatch {
     }
 }
 
-/// Memory of record batches that Python is done with. New memory costs more than what is read into it: the system zeroes each page of it first.
+/// Memory of record batches that Python has released. New memory costs more than reading into it:
+/// the system zeroes each page first.
 pub(crate) struct Pool {
     batches: Mutex<Vec<cordwood::read::RecordBatch>>,
     count_max: usize,
 }
 
 impl Pool {
-    /// A record batch that a huge record has made larger is not kept.
+    /// A record batch that a huge record has enlarged is not kept.
     const CAPACITY_MAX: usize = 64 << 20;
 
     /// One record batch is read while the next is filled; several threads fill more of them.

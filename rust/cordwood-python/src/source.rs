@@ -1,4 +1,4 @@
-//! What Python users read from and write to, as [`Read`], [`Seek`] and [`Write`].
+//! The sources and sinks of Python users, as [`Read`], [`Seek`] and [`Write`].
 
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
@@ -18,7 +18,8 @@ use crate::error::{os_error, to_python};
 
 /// A file, a buffer or a Python object.
 pub(crate) trait Input: Read + Seek + Send + Sync {
-    /// The same once more, at a position of its own: of what stays the same whoever else reads it, and so not of a pipe, a device or an object.
+    /// A second input of the same source, with a position of its own: only for sources that other
+    /// readers do not affect, so not for a pipe, a device or an object.
     fn another(&self) -> Option<Box<dyn Input>> {
         None
     }
@@ -34,13 +35,13 @@ pub(crate) trait Input: Read + Seek + Send + Sync {
     }
 }
 
-/// The Python object that an [`Input`] reads, if it does not read a file. All inputs of it share this reference, so whoever holds an input can show it
-/// to the garbage collector.
+/// The Python object that an [`Input`] reads, if it does not read a file. All its inputs share this
+/// reference, so the holder of an input can show it to the garbage collector.
 pub(crate) type Referent = Arc<Py<PyAny>>;
 
 pub(crate) type InputSource = StreamSource<Box<dyn Input>>;
 
-/// A source that is open, and its path if it has one.
+/// An open source, and its path if it has one.
 pub(crate) struct Opened {
     pub(crate) source: InputSource,
     pub(crate) path: Option<PathBuf>,
@@ -73,12 +74,12 @@ pub(crate) fn source_at(mut input: Box<dyn Input>, begin: u64) -> io::Result<Inp
 
 pub(crate) type SourceReader = cordwood::Reader<InputSource>;
 
-/// A reader that is open.
+/// An open reader.
 pub(crate) struct OpenedReader {
     pub(crate) reader: SourceReader,
-    /// Those that were asked for. They name which log it is, if that had to be detected.
+    /// The given options, completed with the format if that had to be detected.
     pub(crate) options: ReadOptions,
-    /// What the reader reads, once more, where that can be.
+    /// A second input of the same source, if possible.
     pub(crate) another: Option<Box<dyn Input>>,
     pub(crate) referent: Option<Referent>,
 }
@@ -96,7 +97,8 @@ pub(crate) fn open_reader(source: &Bound<'_, PyAny>, mut options: ReadOptions) -
     if is_content && let Err(error @ cordwood::Error::Foreign { .. }) = py.detach(|| reader.format()) {
         return Err(content_error(py, error));
     }
-    // Which log it is is detected at the beginning; then what lies before the range need not be read, where the source can be read at any position.
+    // The format is detected at the beginning; the bytes before the range need not be read, if the
+    // source can be read at any position.
     if options.must_look()
         && options.start > 0
         && let Some(input) = another.as_ref().and_then(|another| another.another())
@@ -116,7 +118,7 @@ pub(crate) fn open_reader(source: &Bound<'_, PyAny>, mut options: ReadOptions) -
     })
 }
 
-/// The error for bytes that hold no log: a path may have been meant.
+/// The error for bytes that are not a log: a path may have been meant.
 fn content_error(py: Python<'_>, error: cordwood::Error) -> PyErr {
     let error = to_python(py, error, None);
     let note = "bytes are the content of a log, not its path: pass a path as str or os.PathLike";
@@ -142,7 +144,7 @@ pub(crate) fn open(source: &Bound<'_, PyAny>, begin: u64) -> PyResult<Opened> {
     }
     if let Ok(bytes) = source.cast::<PyBytes>() {
         let bytes = Arc::new(bytes.clone().unbind());
-        // Bytes refer to nothing, so the garbage collector need not see them.
+        // `bytes` refer to nothing, so the garbage collector need not see them.
         return Opened::new(BytesInput { bytes, position: 0 }, begin, None);
     }
     if let Ok(view) = PyMemoryView::from(source) {
@@ -195,8 +197,9 @@ fn open_object(object: &Bound<'_, PyAny>, begin: u64) -> PyResult<Opened> {
         base,
         is_seekable,
     };
-    // What cannot seek is read from its beginning, and what lies before the range is thrown away. The length is not asked for: the answer may
-    // cost as much as reading it all, of a compressed file for one.
+    // A source that cannot seek is read from its beginning, and what comes before the range is
+    // discarded. The length is not queried: that may cost as much as reading everything, for
+    // example of a compressed file.
     let offset = if begin > 0 && is_seekable {
         input.seek(SeekFrom::Start(begin))?
     } else {
@@ -209,7 +212,7 @@ fn open_object(object: &Bound<'_, PyAny>, begin: u64) -> PyResult<Opened> {
     })
 }
 
-/// A text file would be asked for bytes and give text.
+/// A text file would return text instead of bytes.
 pub(crate) fn refuse_text(object: &Bound<'_, PyAny>) -> PyResult<()> {
     static TEXT: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     if object.is_instance(TEXT.import(object.py(), "io", "TextIOBase")?)? {
@@ -220,7 +223,7 @@ pub(crate) fn refuse_text(object: &Bound<'_, PyAny>) -> PyResult<()> {
     Ok(())
 }
 
-/// The path that `object` is, if it is `str` or `os.PathLike`.
+/// `object` as a path, if it is `str` or `os.PathLike`.
 pub(crate) fn path_of(object: &Bound<'_, PyAny>) -> PyResult<Option<PathBuf>> {
     let is_path =
         object.is_instance_of::<pyo3::types::PyString>() || object.hasattr(intern!(object.py(), "__fspath__"))?;
@@ -242,7 +245,7 @@ fn byte_view<'py>(view: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyAny>, u64)
     Ok((view, len))
 }
 
-/// A copy of the bytes of any buffer; `name` is what it was passed as.
+/// A copy of the bytes of any buffer; `name` is the name of the argument.
 pub(crate) fn bytes_of(name: &str, object: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
     if let Ok(bytes) = object.cast::<PyBytes>() {
         return Ok(bytes.as_bytes().to_vec());
@@ -256,7 +259,7 @@ pub(crate) fn bytes_of(name: &str, object: &Bound<'_, PyAny>) -> PyResult<Vec<u8
     PyBuffer::get(&byte_view(&view)?.0)?.to_vec(object.py())
 }
 
-/// What is raised for an argument that is no buffer.
+/// The exception for an argument that is not a buffer.
 #[cold]
 fn not_bytes(name: &str, object: &Bound<'_, PyAny>) -> PyErr {
     if object.is_instance_of::<PyString>() {
@@ -309,10 +312,12 @@ impl Seek for BytesInput {
     }
 }
 
-/// Any other buffer. Others may write to it while we read, so each piece is copied before anyone looks at it.
+/// Any other buffer. Other threads may write to it meanwhile, so each piece is copied before it is
+/// used.
 #[derive(Clone)]
 struct BufferInput {
-    /// A `memoryview` of our own, which keeps the buffer where it is, and which the garbage collector can look through.
+    /// A `memoryview` that we created, which keeps the buffer in place, and which the garbage
+    /// collector can traverse.
     view: Referent,
     len: u64,
     position: u64,
@@ -356,7 +361,7 @@ fn seek_position(position: &mut u64, to: SeekFrom) -> io::Result<u64> {
 /// An object with `read`.
 struct ObjectInput {
     object: Referent,
-    /// Where the object stood when it was passed in: there is file offset 0.
+    /// The position of the object when it was passed in: file offset 0.
     base: u64,
     is_seekable: bool,
 }
@@ -435,8 +440,7 @@ impl ObjectOutput {
     }
 }
 
-/// Calls the object. A writer that is dropped at the very end of the program may come after the
-/// interpreter.
+/// Calls the object. A writer may be dropped after the interpreter has shut down.
 fn call<T>(work: impl FnOnce(Python<'_>) -> PyResult<T>) -> io::Result<T> {
     match Python::try_attach(work) {
         Some(done) => done.map_err(io::Error::from),
@@ -472,12 +476,12 @@ impl Write for ObjectOutput {
 }
 
 impl ObjectOutput {
-    /// Fails if what is written here can never be synced.
+    /// Fails if the object can never be synced.
     pub(crate) fn check_sync(&self) -> io::Result<()> {
         Python::attach(|py| self.fileno(py).map(drop)).map_err(io::Error::from)
     }
 
-    /// Waits until all that was written is on the disk.
+    /// Waits until everything written is on the disk.
     pub(crate) fn sync(&self) -> io::Result<()> {
         let sync = |py: Python<'_>| py.import("os")?.call_method1("fsync", (self.fileno(py)?,)).map(drop);
         Python::attach(sync).map_err(io::Error::from)

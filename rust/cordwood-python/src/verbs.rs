@@ -1,4 +1,5 @@
-//! The functions `verify`, `salvage` and `stat`, and the classes `Report`, `Stat` and `BitFlip` that they return.
+//! The functions `verify`, `salvage` and `stat`, and the classes `Report`, `Stat` and `BitFlip`
+//! that they return.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -29,19 +30,20 @@ use crate::reader::threads_of;
 use crate::source::{Input, InputSource, Opened, OpenedReader, open, open_reader, path_of, source_at};
 use crate::value::{NewArgs, new_args, static_name};
 
-/// A source that looks for Ctrl-C at each read, since the work is done with the interpreter released, and tells how far it has come. In a thread that is
-/// not Python's main one there is no Ctrl-C to see: it stops when another one has seen it.
+/// A source that checks for Ctrl-C at each read, since the work is done with the interpreter
+/// released, and reports its progress. A thread other than Python's main one cannot detect Ctrl-C:
+/// it stops when the main one has.
 struct Watched {
     input: Box<dyn Input>,
     watch: Arc<Watch>,
 }
 
-/// What all threads that read one log have in common.
+/// The state shared by all threads that read one log.
 struct Watch {
     /// Called with the number of bytes of each read.
     progress: Option<Py<PyAny>>,
     is_stopped: AtomicBool,
-    /// What `progress` or a signal's handler raised first.
+    /// The first exception of `progress` or a signal handler.
     raised: Mutex<Option<PyErr>>,
 }
 
@@ -54,7 +56,7 @@ impl Watch {
         })
     }
 
-    /// Fails, and lets all threads fail at their next read, if `result` is an exception.
+    /// If `result` is an exception, fails, and makes all threads fail at their next read.
     fn check(&self, result: PyResult<()>) -> io::Result<()> {
         if let Err(error) = result {
             self.is_stopped.store(true, Ordering::Relaxed);
@@ -69,8 +71,8 @@ impl Watch {
         Ok(())
     }
 
-    /// Does `work`, which reads [`Watched`] sources, with the interpreter released. If there are several, this thread only waits, and looks for
-    /// Ctrl-C.
+    /// Runs `work`, which reads [`Watched`] sources, with the interpreter released. If there are
+    /// several, this thread only waits, and checks for Ctrl-C.
     fn run<T: Send>(
         &self,
         py: Python<'_>,
@@ -85,13 +87,13 @@ impl Watch {
                     let (sender, receiver) = mpsc::channel();
                     let thread = thread::Builder::new().spawn_scoped(scope, move || {
                         let done = work();
-                        // Nobody waits if there is nobody: that cannot be.
+                        // The receiver outlives the sender, so this cannot fail.
                         let _ = sender.send(());
                         done
                     });
                     let thread = thread.map_err(|source| cordwood::Error::Io { path: None, source })?;
                     while let Err(RecvTimeoutError::Timeout) = receiver.recv_timeout(PAUSE) {
-                        // The threads see what was raised.
+                        // The threads see the exception.
                         let _ = self.check(Python::attach(|py| py.check_signals()));
                     }
                     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -149,7 +151,7 @@ fn on_corruption_of(name: &str) -> PyResult<OnCorruption> {
 
 /// Reads a log to its end, and reports what is in it and what is wrong with it.
 ///
-/// Damage is no error here.
+/// Damage is not an error here.
 ///
 /// Args:
 ///     source: What `Reader` takes.
@@ -172,7 +174,7 @@ fn on_corruption_of(name: &str) -> PyResult<OnCorruption> {
 ///     The report. `ok` says whether there is no damage.
 ///
 /// Raises:
-///     DialectError: It is no log.
+///     DialectError: It is not a log.
 ///     OSError: The source cannot be opened or read.
 ///     TypeError: `source` is nothing that `Reader` takes.
 ///     ValueError: An option has no such value.
@@ -219,7 +221,8 @@ pub(crate) fn verify(
 
 type WatchedReader = cordwood::Reader<StreamSource<Watched>>;
 
-/// A reader for each of `threads` parts of `source`, or one for all of it if its length is not known; and its path, if it has one.
+/// A reader for each of `threads` parts of `source`, or one for all of it if its length is not
+/// known; and its path, if it has one.
 fn readers(
     source: &Bound<'_, PyAny>,
     options: ReadOptions,
@@ -256,15 +259,15 @@ fn readers(
 
 /// Reads a log under the policy `"salvage"`, and writes all its records to a new log.
 ///
-/// The source is not changed. The new log is written in the folder of `destination` under
-/// another name, synced, and renamed last: what has the name is complete. If anything fails,
-/// what was written is removed.
+/// The source is not changed. The new log is written in the folder of `destination` under a
+/// temporary name, synced, and renamed last: a file with the final name is complete. If anything
+/// fails, what was written is removed.
 ///
 /// Args:
 ///     source: What `Reader` takes.
-///     destination: The path of the new log. It must not exist. It is as the source is: its
-///         dialect, its log number, what the engine wrote for itself. RocksDB and Pebble look
-///         for the number of a log in the name of its file.
+///     destination: The path of the new log. It must not exist. It has the dialect, the log number
+///         and the engine's metadata of the source. RocksDB and Pebble look for the number of a log
+///         in the name of its file.
 ///     dialect: As for `Reader`. Default: `None`.
 ///     log_number: As for `Reader`. Default: `None`.
 ///     compression: As for `Reader`. Default: `None`.
@@ -275,14 +278,13 @@ fn readers(
 ///     The report about `source`.
 ///
 /// Raises:
-///     DialectError: `source` is no log.
-///     FileExistsError: There is something at `destination`. It is left as it is.
-///     OSError: The source cannot be opened or read, the new log cannot be written, or
-///         `destination` has the name of another log than the one whose number the records
-///         carry.
+///     DialectError: `source` is not a log.
+///     FileExistsError: There is already a file at `destination`. It is not changed.
+///     OSError: The source cannot be opened or read, the new log cannot be written, or the number
+///         in the name of `destination` is not the one that the records carry.
 ///     OtherLogError: All of `source` belongs to another log than its name or `log_number` says.
 ///         Nothing is written.
-///     TypeError: `source` is nothing that `Reader` takes, or `destination` is no path.
+///     TypeError: `source` is nothing that `Reader` takes, or `destination` is not a path.
 ///     ValueError: There is no such dialect.
 ///
 /// >>> with cordwood.open("example.log", "w") as writer:
@@ -322,7 +324,7 @@ pub(crate) fn salvage(
         verbs::salvage_source(source, path.as_deref(), &destination, &options)
     })?;
     let report = report.map_err(|error| match error {
-        // It concerns the destination.
+        // The error is about the destination.
         cordwood::Error::Io {
             path: Some(path),
             source,
@@ -332,7 +334,7 @@ pub(crate) fn salvage(
     Report::of(py, report, path)
 }
 
-/// Reads a log to its end, and counts what is in it. Damage is no error here.
+/// Reads a log to its end, and counts what is in it. Damage is not an error here.
 ///
 /// Args:
 ///     source: What `Reader` takes.
@@ -349,7 +351,7 @@ pub(crate) fn salvage(
 ///     The numbers.
 ///
 /// Raises:
-///     DialectError: It is no log.
+///     DialectError: It is not a log.
 ///     OSError: The source cannot be opened or read.
 ///     TypeError: `source` is nothing that `Reader` takes.
 ///     ValueError: `threads` is not 1 to 256, or there is no such dialect.
@@ -395,8 +397,8 @@ pub(crate) fn stat(
 /// What is in a log, and what is wrong with it: what `verify` and `salvage` return.
 ///
 /// The constructor takes the attributes as keywords, without those that follow from the others:
-/// `ok`, `skipped_len` and `len_by_severity`. Two reports are equal if they say the same, whatever
-/// the paths are. A notebook shows a table.
+/// `ok`, `skipped_len` and `len_by_severity`. Two reports are equal if everything but the paths is.
+/// A notebook shows a table.
 ///
 /// >>> with cordwood.open("example.log", "w") as writer:
 /// ...     writer.extend([b"one", b"two"])
@@ -414,7 +416,7 @@ pub(crate) struct Report {
     path: Option<PathBuf>,
 }
 
-/// What of a [`Report`] is plain numbers.
+/// The plain numbers of a [`Report`].
 #[derive(PartialEq, Eq, Hash)]
 struct Counts {
     record_count: u64,
@@ -532,7 +534,7 @@ impl Report {
         self.format.dialect.name()
     }
 
-    /// The number of the log; `None` where the dialect has none or it is not known.
+    /// The number of the log; `None` if the dialect has none or it is not known.
     #[getter]
     fn log_number(&self) -> Option<u32> {
         self.format.log_number
@@ -544,7 +546,7 @@ impl Report {
         compression_name(self.format)
     }
 
-    /// Whether no damage was found: no region of severity `"corruption"`. A torn tail is no damage.
+    /// Whether no damage was found: no region of severity `"corruption"`. Torn tails do not count.
     #[getter]
     fn ok(&self) -> bool {
         self.len_of(Severity::Corruption) == 0
@@ -568,9 +570,9 @@ impl Report {
         self.counts.payload_len
     }
 
-    /// Bytes of the whole file, also of what is not in the range.
+    /// The length of the whole file, including what is not in the range.
     ///
-    /// `None` if they are not known: of an object with `read` that was not read to its end.
+    /// `None` if it is not known: for an object with `read` that was not read to its end.
     #[getter]
     fn file_len(&self) -> Option<u64> {
         self.counts.file_len
@@ -593,7 +595,7 @@ impl Report {
         self.lens.values().map(|(_, len)| len).sum()
     }
 
-    /// Bytes in the regions of each severity that there is.
+    /// Bytes in the regions of each severity that occurs.
     #[getter]
     fn len_by_severity<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let lens = PyDict::new(py);
@@ -606,7 +608,7 @@ impl Report {
         Ok(lens)
     }
 
-    /// Bytes in the regions with each reason that there is.
+    /// Bytes in the regions with each reason that occurs.
     #[getter]
     fn len_by_reason<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let lens = PyDict::new(py);
@@ -616,7 +618,7 @@ impl Report {
         Ok(lens)
     }
 
-    /// How the records ended.
+    /// How reading ended.
     #[getter]
     fn outcome(&self) -> Outcome {
         self.counts.outcome
@@ -624,18 +626,18 @@ impl Report {
 
     /// The number of another log, if the whole file belongs to it; else `None`.
     ///
-    /// The file's name, or `log_number`, has this log's number: the file was recycled and nothing has
-    /// been written to this log yet, or it was renamed or copied.
+    /// The file's name, or `log_number`, has this log's number: the file was recycled and nothing
+    /// has been written to this log yet, or it was renamed or copied.
     #[getter]
     fn other_log_number(&self) -> Option<u32> {
         self.counts.other_log_number
     }
 
-    /// What `salvage` could not give the new log; empty after `verify`.
+    /// What `salvage` could not keep in the new log; empty after `verify`.
     ///
     /// `"synced_offsets"`: how far the file had been synced, as some records of Pebble state.
-    /// `"bad_metadata"` and `"ignored_kinds"`: what the engine wrote for itself and is not as it
-    /// writes it, or is not known. `"compression"`: this build does not compress.
+    /// `"bad_metadata"` and `"ignored_kinds"`: metadata that no engine writes like this, or of an
+    /// unknown type. `"compression"`: this build does not compress.
     #[getter]
     fn not_kept(&self, py: Python<'_>) -> Py<PyTuple> {
         self.not_kept.clone_ref(py)
@@ -683,13 +685,13 @@ impl Report {
     }
 }
 
-/// What a notebook shows of a report.
+/// The HTML of a report for a notebook.
 fn html<'py>(report: &Bound<'py, PyAny>, function: &str) -> PyResult<Bound<'py, PyAny>> {
     let module = report.py().import("cordwood._html")?;
     module.getattr(function)?.call1((report,))
 }
 
-/// Where a log lies, which makes no difference to what is in it.
+/// The path of a log, which does not count for equality.
 struct Source(Option<PathBuf>);
 
 impl PartialEq for Source {
@@ -702,9 +704,9 @@ impl Eq for Source {}
 
 /// What is in a log, in numbers: what `stat` returns.
 ///
-/// `stored_len`, `header_len`, `trailer_len` and `skipped_len` add up to `file_len`. The constructor
-/// takes the attributes as keywords, without `record_len_mean` and `block_count`, which follow from
-/// the others. Two are equal if they say the same, whatever the paths are. A notebook shows a table.
+/// `stored_len`, `header_len`, `trailer_len` and `skipped_len` add up to `file_len`. The
+/// constructor takes the attributes as keywords, without `record_len_mean` and `block_count`, which
+/// follow from the others. Two are equal if everything but the paths is. A notebook shows a table.
 ///
 /// >>> with cordwood.open("example.log", "w") as writer:
 /// ...     writer.extend([b"one", b"two"])
@@ -754,19 +756,19 @@ pub(crate) struct Stat {
     /// Bytes that were not returned, for whatever reason: `verify` says which.
     #[pyo3(get)]
     skipped_len: u64,
-    /// Bytes of these that are damage: in regions of `Severity.CORRUPTION`.
+    /// Bytes of these in regions of `Severity.CORRUPTION`.
     #[pyo3(get)]
     damaged_len: u64,
-    /// Bytes of the file; `None` if they are not known.
+    /// The length of the file in bytes; `None` if it is not known.
     #[pyo3(get)]
     file_len: Option<u64>,
-    /// How the records ended.
+    /// How reading ended.
     #[pyo3(get)]
     outcome: Outcome,
     /// The number of another log, if the whole file belongs to it; else `None`.
     ///
-    /// The file's name, or `log_number`, has this log's number: the file was recycled and nothing has
-    /// been written to this log yet, or it was renamed or copied.
+    /// The file's name, or `log_number`, has this log's number: the file was recycled and nothing
+    /// has been written to this log yet, or it was renamed or copied.
     #[pyo3(get)]
     other_log_number: Option<u32>,
     path: Source,
@@ -884,7 +886,7 @@ impl Stat {
         self.format.dialect.name()
     }
 
-    /// The number of the log; `None` where the dialect has none or it is not known.
+    /// The number of the log; `None` if the dialect has none or it is not known.
     #[getter]
     fn log_number(&self) -> Option<u32> {
         self.format.log_number
@@ -896,13 +898,13 @@ impl Stat {
         compression_name(self.format)
     }
 
-    /// Bytes in a record on average; `None` if there is none.
+    /// Mean length of a record in bytes; `None` if there is none.
     #[getter]
     fn record_len_mean(&self) -> Option<f64> {
         (self.record_count > 0).then(|| self.payload_len as f64 / self.record_count as f64)
     }
 
-    /// Blocks of 32 KiB in the file, the last one whole or not; `None` if `file_len` is.
+    /// Blocks of 32 KiB in the file, including a partial last one; `None` if `file_len` is.
     #[getter]
     fn block_count(&self) -> Option<u64> {
         self.file_len.map(|len| len.div_ceil(BLOCK_LEN as u64))
@@ -938,7 +940,7 @@ impl Stat {
     }
 }
 
-/// The one bit that explains damage: flipped back, it makes the fragment's checksum right.
+/// The one bit that explains damage: flipped back, it makes the fragment's checksum valid.
 ///
 /// `SkippedRegion.bit_flip` gives it. The constructor takes the attributes as keywords.
 ///
@@ -1000,7 +1002,7 @@ impl BitFlip {
         self.bit
     }
 
-    /// What part of the fragment the byte belongs to.
+    /// The part of the fragment to which the byte belongs.
     #[getter]
     fn part<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         static PART: PyOnceLock<Py<PyType>> = PyOnceLock::new();

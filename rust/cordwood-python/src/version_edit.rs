@@ -1,4 +1,5 @@
-//! The class `VersionEdit`. What its fields hold are tuples with names, written in Python: `cordwood.payload.version_edit`.
+//! The class `VersionEdit`. The values of its fields are named tuples, written in Python:
+//! `cordwood.payload.version_edit`.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -12,7 +13,7 @@ use pyo3::types::{PyBytes, PyTuple};
 use crate::error::payload_error;
 use crate::write_batch::kept;
 
-/// `repr` names so many fields.
+/// The most fields that `repr` shows.
 const SHOWN_MAX: usize = 8;
 
 /// The record of a MANIFEST of LevelDB or RocksDB: what changes in one version of the database.
@@ -25,7 +26,7 @@ const SHOWN_MAX: usize = 8;
 ///     record: The record. All of it is decoded.
 ///
 /// Raises:
-///     PayloadError: The record is no version edit. Tags that only Pebble knows are unknown
+///     PayloadError: The record is not a version edit. Tags that only Pebble knows are unknown
 ///         here.
 ///     TypeError: `record` is not bytes-like.
 ///
@@ -39,7 +40,7 @@ const SHOWN_MAX: usize = 8;
 #[pyclass(frozen, module = "cordwood.payload")]
 pub(crate) struct VersionEdit {
     record: Py<PyBytes>,
-    /// Made when they are asked for.
+    /// Made at the first access.
     fields: PyOnceLock<Py<PyTuple>>,
 }
 
@@ -69,7 +70,7 @@ impl VersionEdit {
         (self.record.clone_ref(py),)
     }
 
-    /// The fields, in the order in which they stand. They are made at the first use, and kept.
+    /// The fields, in the order of the record. They are made at the first use, and kept.
     #[getter]
     fn fields<'py>(&self, py: Python<'py>) -> PyResult<&Bound<'py, PyTuple>> {
         let fields = self.fields.get_or_try_init(py, || {
@@ -109,7 +110,7 @@ impl VersionEdit {
 
     /// The fields, encoded again: the record, byte for byte.
     fn __bytes__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        // Encoded anew, so that whoever compares it with the record sees that nothing was lost.
+        // Encoded again, so that a comparison with the record shows that nothing was lost.
         let fields: Vec<_> = self.core(py).collect::<PyResult<_>>()?;
         let record = payload::VersionEdit::encode(&fields).map_err(|error| payload_error(py, error))?;
         Ok(PyBytes::new(py, &record))
@@ -153,7 +154,7 @@ impl Fields {
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let edit = payload::VersionEdit::new(self.edit.get().record.as_bytes(py));
-        // Two threads at one iterator may get the same field; each gets a whole one.
+        // Two threads that share an iterator may get the same field; each gets a complete one.
         let step = edit.field_at(self.offset.load(Ordering::Relaxed));
         let Some((field, end_offset)) = step.map_err(|error| payload_error(py, error))? else {
             return Ok(None);
@@ -218,7 +219,7 @@ impl<'py> Module<'py> {
                 ),
             )?,
             Field::WalAddition(wal) => self.make("WalAddition", (wal.log_number, wal.synced_len))?,
-            // A column family that is dropped: the tag says it all.
+            // A dropped column family: the tag has no value.
             _ => py.None().into_bound(py),
         };
         self.make("Field", (kind, field.tag(), value))

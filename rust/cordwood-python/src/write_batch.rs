@@ -84,7 +84,7 @@ impl WriteBatch {
     ///
     /// Raises:
     ///     PayloadError: The engine does not know one of the operations, or something is too large.
-    ///     TypeError: Something in `operations` is no `Operation`.
+    ///     TypeError: Something in `operations` is not an `Operation`.
     ///     ValueError: There is no such engine.
     ///     OverflowError: `sequence` is not a number of 64 bits.
     ///

@@ -24,10 +24,11 @@ use crate::exclusive::Exclusive;
 use crate::source::{ObjectOutput, bytes_of, path_of, refuse_text};
 use crate::value::not_pickled;
 
-/// From so many bytes on that wait to be written, `append` releases the interpreter: the buffer is about to be written out.
+/// With this many unwritten bytes, `append` releases the interpreter: the buffer is about to be
+/// written out.
 const DETACH_LEN: usize = (1 << 20) - BLOCK_LEN;
 
-/// What `extend` takes before it appends: little enough to stay in the processor's cache.
+/// The bytes that `extend` takes before it appends: few enough to stay in the processor's cache.
 const BATCH_LEN: usize = 128 << 10;
 const BATCH_COUNT: usize = 1024;
 
@@ -36,14 +37,14 @@ const BATCH_COUNT: usize = 1024;
     reason = "there is one for each writer, and most are files"
 )]
 enum Sink {
-    /// A file that we have opened. It has a lock of its own, which no thread holds while it waits for the disk to sync.
+    /// A file that we opened. It has its own lock, which no thread holds while it waits for a sync.
     File(LogFile),
     /// An object with `write`.
     Object(Exclusive<Object>),
 }
 
 struct Object {
-    /// `None` when it is closed.
+    /// `None` once closed.
     writer: Option<cordwood::Writer<ObjectOutput>>,
     durable_offset: u64,
 }
@@ -82,7 +83,7 @@ impl Object {
 /// `cordwood.open(sink, "w")` makes one, or the class itself.
 ///
 /// By default, a record for which `append` has returned survives if this process crashes or is
-/// killed; what has been synced survives if the machine stops. A `with` statement closes the
+/// killed; what has been synced survives a crash of the machine. A `with` statement closes the
 /// writer.
 ///
 /// Threads may share a writer; each record is written whole. A file is locked against a second
@@ -90,23 +91,22 @@ impl Object {
 /// do). A writer belongs to the process that opened it: in a forked child, `append`, `extend`,
 /// `flush` and `sync` raise `OSError`, and closing or dropping it changes nothing.
 ///
-/// A write to a file that fails is undone: the file is cut back to the end of its last whole
+/// A write to a file that fails is undone: the file is truncated to the end of its last complete
 /// record, and the writer stays usable. If it cannot be undone, or if a sync has failed, every
 /// later call fails: what is on the disk after `durable_offset` is not known, and a second sync
-/// would not reveal it. Close the log and open it again with `"a"`, in this process: that
-/// writes the uncertain part again. An object with `write` is not used again after it has
-/// failed.
+/// would not reveal it. Close the log and open it again with `"a"`, in this process: that rewrites
+/// the uncertain part. An object with `write` is not used again after it has failed.
 ///
-/// A writer that nobody closed writes what it has when it is dropped or its cycle is collected,
-/// and warns (`ResourceWarning`); what fails then is shown (`sys.unraisablehook`), and an
-/// exception that is already being raised is kept.
+/// An unclosed writer writes its buffer when it is dropped or its cycle is collected, and warns
+/// (`ResourceWarning`); a failure then is shown (`sys.unraisablehook`), and an exception that is
+/// already being raised is kept.
 ///
 /// Args:
 ///     sink: A path (`str` or `os.PathLike`), or an object with `write(data)`, at whose
 ///         position the log begins.
-///     mode: `"x"`: a new file; fails if there is one. `"w"`: a new file, in place of any that
-///         is there. `"a"`: append to the file, or make a new one. An object takes `"x"` or
-///         `"w"`, which are then the same. Default: `"x"`.
+///     mode: `"x"`: a new file; fails if the file exists. `"w"`: a new file, replacing an existing
+///         one. `"a"`: append to the file, or create it. An object takes `"x"` or `"w"`, which are
+///         then the same. Default: `"x"`.
 ///     dialect: How the bytes are laid out, as for `Reader`. For Pebble, closing also writes the
 ///         end-of-log trailer. Default: `None`: for `"a"` the dialect of the file, as a `Reader`
 ///         detects it; for a new file `"leveldb"`.
@@ -114,11 +114,11 @@ impl Object {
 ///         each fragment. Such a log is never appended to. Default: `None`.
 ///     compression: How each record is compressed, in `"rocksdb"`: `"zstd"`. Such a log is never
 ///         appended to. Default: `None`, not at all.
-///     flush: For a path: when to hand records to the operating system, which keeps them if
-///         this process ends. `"append"`: before each `append` returns, with one write; an
-///         `extend` makes one for each 1,024 records or 128 KiB. `"close"`: records are
-///         gathered, up to 1 MiB, until `flush`, `sync` or `close`. An object is written to as
-///         with `"close"`, and takes no `flush`. Default: `None`, which is `"append"`.
+///     flush: For a path: when to write records to the operating system, which keeps them if this
+///         process ends. `"append"`: before each `append` returns, with one write; an `extend`
+///         makes one for each 1,024 records or 128 KiB. `"close"`: records are buffered, up to 1
+///         MiB, until `flush`, `sync` or `close`. An object is written to as with `"close"`, and
+///         takes no `flush`. Default: `None`, which is `"append"`.
 ///     sync: When to wait until records are on the disk, besides `sync()` and `append(...,
 ///         sync=True)`. `"never"`: not at all; `"close"`: when the writer is closed;
 ///         `"append"`: before each `append` returns. Every setting but `"never"` also syncs on
@@ -128,19 +128,19 @@ impl Object {
 ///     sync_interval: Instead of `sync`: sync within the first `append` that comes this many
 ///         seconds after the last sync, or later. While nothing is appended, nothing is synced:
 ///         no thread runs in the background. Default: `None`.
-///     on_torn_tail: For `"a"`, if the file does not end with a whole record. `"refuse"`:
-///         raise. `"truncate"`: cut off what a crash can have left after the last whole record;
-///         damage raises, and so does what one flipped bit explains, or a file without any
-///         valid fragment. `"pad"`: leave every byte, and continue in the next block, damage or
-///         not; readers keep reporting the skipped bytes. Default: `"refuse"`.
+///     on_torn_tail: For `"a"`, if the file does not end with a complete record. `"refuse"`: raise.
+///         `"truncate"`: cut off what a crash can have left after the last complete record; damage
+///         raises, and so does what one flipped bit explains, or a file without any valid fragment.
+///         `"pad"`: keep every byte, damaged or not, and continue in the next block; readers keep
+///         reporting the skipped bytes. Default: `"refuse"`.
 ///     checkpoint: For `"a"`: a file offset at which a record begins or ends and before which
-///         all is known to be on the disk, such as an earlier `durable_offset`. The file is
-///         read from there on to find its end, and what follows is written again before a sync
-///         may cover it. Default: `None`, the beginning, and nothing is written again unless a
-///         sync of this file has failed in this process.
-///     preallocate_len: Ask the file system for room this many bytes at a time (Linux only,
-///         elsewhere without effect). The length of the file stays that of its records.
-///         Default: 0, not at all.
+///         everything is known to be on the disk, such as an earlier `durable_offset`. The file is
+///         read from there on to find its end, and what follows is rewritten, so that the next sync
+///         covers it. Default: `None`, the beginning, and nothing is rewritten unless a sync of
+///         this file has failed in this process.
+///     preallocate_len: Ask the file system for space this many bytes at a time (Linux only,
+///         elsewhere without effect). The length of the file stays that of its records. Default: 0,
+///         not at all.
 ///     record_len_max: Refuse to write a longer record, with `RecordTooLargeError`, in bytes.
 ///         Default: 1 GiB, as for `Reader`: what is longer can be read only with the option of the
 ///         same name.
@@ -148,16 +148,15 @@ impl Object {
 /// Raises:
 ///     OSError: The file cannot be opened. For `"x"` an existing file is a `FileExistsError`.
 ///     BlockingIOError: Another writer has the file open.
-///     TornTailError: For `"a"`, the file ends in an incomplete record or in zeros, and the
-///         choice is to refuse.
-///     CorruptionError: For `"a"`, the file is damaged, and the choice is not to pad.
-///     DialectError: For `"a"`, the file is in another dialect than the one that is named, or
-///         is no log; or its dialect is one whose logs are never appended to: those with a log
-///         number, and compressed ones.
+///     TornTailError: For `"a"`, the file ends in an incomplete record or in zeros, and
+///         `on_torn_tail` is `"refuse"`.
+///     CorruptionError: For `"a"`, the file is damaged, and `on_torn_tail` is not `"pad"`.
+///     DialectError: For `"a"`, the file is not in the given dialect, or is not a log; or it is of
+///         a kind that is never appended to: a log with a log number, or a compressed one.
 ///     OverflowError: `log_number` is not a number of 32 bits.
-///     TypeError: `sink` is no path and has no `write`, or is a text file.
-///     ValueError: An option has no such value, or makes no sense here: a log number or a
-///         compression that the dialect does not have, for one.
+///     TypeError: `sink` is not a path and has no `write`, or is a text file.
+///     ValueError: An option has no such value, or makes no sense here, such as a log number or a
+///         compression that the dialect does not have.
 ///
 /// >>> with cordwood.Writer("example.log", "w") as writer:
 /// ...     writer.append(b"one")
@@ -230,8 +229,8 @@ impl Writer {
     ///
     /// Args:
     ///     record: `bytes` or any other buffer.
-    ///     sync: Return when it and all before it are on the disk. Threads that wait for this share
-    ///         one sync. Default: `False`.
+    ///     sync: Return once it and everything before it are on the disk. Threads that wait for
+    ///         this share one sync. Default: `False`.
     ///
     /// Returns:
     ///     The file offset of its first fragment's header, in bytes.
@@ -286,14 +285,14 @@ impl Writer {
                 "records must be an iterable of records, not {class}: append(record) takes one record"
             )));
         }
-        // What a list gives is known without asking it, which costs as much as a short record.
+        // The length of a list is known without a call, which would cost as much as a short record.
         match records.cast_exact::<PyList>() {
             Ok(list) => self.extend_from(py, list.iter().map(Ok)),
             Err(_) => self.extend_from(py, records.try_iter()?),
         }
     }
 
-    /// The length of the log with all records so far, whether they are written out yet or not.
+    /// The length of the log with all records so far, including those not yet written out.
     ///
     /// Returns:
     ///     The length in bytes: the file offset after the last record.
@@ -314,7 +313,7 @@ impl Writer {
         }
     }
 
-    /// Hands all records so far to the operating system, or to the sink.
+    /// Writes all records so far to the operating system, or to the sink.
     ///
     /// They then survive the end of this process, not a crash of the machine.
     ///
@@ -341,7 +340,7 @@ impl Writer {
 
     /// Flushes, and waits until the records are on the disk.
     ///
-    /// Of a new file, its name is put there, too.
+    /// For a new file, that includes its name.
     ///
     /// Raises:
     ///     OSError: They may not be, and never will be: a failed sync cannot be repeated, so the
@@ -376,9 +375,9 @@ impl Writer {
         }
     }
 
-    /// What followed the last whole record when the log was opened with `"a"`; else `None`.
+    /// What followed the last complete record when the log was opened with `"a"`; else `None`.
     ///
-    /// It is cut off now, or left there, as `on_torn_tail` says.
+    /// It has been cut off or kept, as `on_torn_tail` says.
     #[getter]
     fn discarded_tail(&self) -> Option<SkippedRegion> {
         self.discarded_tail.map(SkippedRegion::from)
@@ -390,7 +389,7 @@ impl Writer {
         self.format.dialect.name()
     }
 
-    /// The number of the log, which each fragment carries; `None`: none does.
+    /// The number of the log, which each fragment carries; `None` if none does.
     #[getter]
     fn log_number(&self) -> Option<u32> {
         self.format.log_number
@@ -417,9 +416,9 @@ impl Writer {
         }
     }
 
-    /// Flushes, syncs if `sync` says so, and closes the file. Closing twice is no error.
+    /// Flushes, syncs if `sync` says so, and closes the file. Closing twice is allowed.
     ///
-    /// If other threads wait for a sync, it waits until they have it. Then another writer may open
+    /// If other threads wait for a sync, it waits until that is done. Then another writer may open
     /// the file. In a forked child it only closes the child's copy of the descriptor.
     ///
     /// An object that was passed in is only flushed.
@@ -436,7 +435,7 @@ impl Writer {
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         match &self.sink {
             Sink::File(log) => py.detach(|| log.close()).map_err(|error| self.raised(py, error)),
-            // A copy in a forked child: what it holds is for the process that opened it to write.
+            // A copy in a forked child: its contents are for the process that opened it to write.
             Sink::Object(object) if self.is_forked() => {
                 if let Some(mut state) = object.try_lock() {
                     state.writer = None;
@@ -446,8 +445,9 @@ impl Writer {
             Sink::Object(object) => {
                 let writer = object.lock(py)?.writer.take();
                 match writer {
-                    // Without the lock: to write to an object runs Python code. And attached, because at the end of the program, when the garbage
-                    // collector finds what nobody closed, whoever lets go of the interpreter does not get it back.
+                    // Without the lock: writing to an object runs Python code. And attached,
+                    // because at the end of the program, when the garbage collector finds unclosed
+                    // objects, a thread that releases the interpreter does not get it back.
                     Some(writer) => writer.finish().map(drop).map_err(|error| os_error(error, None)),
                     None => Ok(()),
                 }
@@ -460,8 +460,8 @@ impl Writer {
         Ok(slf)
     }
 
-    // The garbage collector calls it for objects of a cycle while all of them are still whole: a sink
-    // that holds its writer can be written to. What is not in a cycle is [dropped](Drop).
+    // The garbage collector calls it for objects of a cycle while all of them are still intact: a
+    // sink that holds its writer can be written to. An object outside a cycle is [dropped](Drop).
     fn __del__(&self, py: Python<'_>) {
         if self.is_unclosed() {
             self.finalize(py);
@@ -471,7 +471,7 @@ impl Writer {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         match &self.sink {
             Sink::File(_) => Ok(()),
-            // Who uses the writer now holds it, and so all that it refers to.
+            // A thread that uses the writer now holds it, and so everything that it refers to.
             Sink::Object(object) => match object.try_lock().as_deref_mut() {
                 Some(Object {
                     writer: Some(writer), ..
@@ -484,7 +484,7 @@ impl Writer {
     fn __clear__(&self) {
         if let Sink::Object(object) = &self.sink {
             let writer = object.try_lock().and_then(|mut object| object.writer.take());
-            // Without the lock: to drop an object may run Python code.
+            // Without the lock: dropping an object may run Python code.
             drop(writer);
         }
     }
@@ -508,7 +508,7 @@ impl Writer {
                 .is_some_and(cordwood::Writer::has_failed),
         };
         match self.close(py) {
-            // What failed has been raised already, and is on its way.
+            // The failure has already been raised, and is propagating.
             Err(_) if had_failed && !exc_type.is_none() => Ok(()),
             closed => closed,
         }
@@ -593,7 +593,8 @@ impl Writer {
     ) -> PyResult<u64> {
         let mut count = 0;
         loop {
-            // Taken from the iterable without the lock, since that runs Python code; then appended in one go.
+            // Taken from the iterable without the lock, since that runs Python code; then appended
+            // at once.
             let mut batch = Batch::default();
             let taken = batch.take_from(&mut records);
             if !batch.records.is_empty() {
@@ -609,7 +610,8 @@ impl Writer {
         }
     }
 
-    /// Appends a record to a file if that takes no waiting; else `None`, and nothing is appended. So it is if it cannot be appended at all.
+    /// Appends a record to a file if that needs no waiting. Otherwise, and if it cannot be appended
+    /// at all, it appends nothing and returns `None`.
     #[inline]
     pub(crate) fn append_now(&self, record: &[u8]) -> Option<u64> {
         match &self.sink {
@@ -665,7 +667,7 @@ impl Writer {
         }
     }
 
-    /// Whether this is the copy that a forked child has.
+    /// Whether this is the copy in a forked child.
     fn is_forked(&self) -> bool {
         Process::current().number() != self.owner
     }
@@ -678,8 +680,8 @@ impl Writer {
         object.lock(py)
     }
 
-    /// The state of the writer to an object, to be looked at: in a forked child, too, unless another thread of the process that was copied held it,
-    /// for which nobody would ever give it up.
+    /// The state of the writer to an object, for queries: also in a forked child, unless another
+    /// thread of the parent held it at the fork, and so nobody would ever release it.
     fn asked<'a>(&self, py: Python<'_>, object: &'a Exclusive<Object>) -> PyResult<MutexGuard<'a, Object>> {
         match object.try_lock() {
             Some(state) => Ok(state),
@@ -687,7 +689,7 @@ impl Writer {
         }
     }
 
-    /// Whether there is somebody left who has to close it; not if somebody uses it now, nor in a forked child.
+    /// Whether it still has to be closed; not if it is in use now, nor in a forked child.
     fn is_unclosed(&self) -> bool {
         if self.is_forked() {
             return false;
@@ -698,7 +700,7 @@ impl Writer {
         }
     }
 
-    /// Closes a writer that nobody closed, and warns. What fails is shown, since nobody is there to raise it to.
+    /// Closes an unclosed writer, and warns. A failure is shown, since it cannot be raised.
     fn finalize(&self, py: Python<'_>) {
         let closed = self.close(py);
         let message = format!("unclosed writer {}\0", self.__repr__());
@@ -719,7 +721,7 @@ impl Writer {
 const NEEDS_A_PATH: &str = "flush, sync, sync_len, sync_interval and preallocate_len need a path: they are about a file on disk; \
      flush() and sync() work for an object";
 
-/// Whether this is one record, or a text: iterating over it would give numbers, or letters.
+/// Whether this is one record, or a text: iterating over it would yield numbers, or letters.
 fn is_one_record(records: &Bound<'_, PyAny>) -> bool {
     records.is_instance_of::<PyBytes>()
         || records.is_instance_of::<PyByteArray>()
@@ -736,12 +738,13 @@ fn append_error(py: Python<'_>, error: io::Error) -> PyErr {
     }
 }
 
-/// Another thread may have the log while it writes. The interpreter is only given up for that: whoever gives it up may wait for long to get it back.
+/// Another thread may hold the log while it writes. The interpreter is released only for that:
+/// getting it back may take long.
 fn status(py: Python<'_>, log: &LogFile) -> LogStatus {
     log.try_status().unwrap_or_else(|| py.detach(|| log.status()))
 }
 
-/// The policy that the three options name together.
+/// The policy that the three options define together.
 const MODE: &str = "mode must be 'r', 'w', 'x' or 'a' to open a log";
 const SYNC: &str = "sync must be 'never', 'close' or 'append'";
 const FLUSH: &str = "flush must be 'append' or 'close'";
@@ -802,7 +805,7 @@ fn on_torn_tail_of(name: &str) -> PyResult<OnTornTail> {
     }
 }
 
-/// Records that `extend` appends in one go, with the interpreter released.
+/// Records that `extend` appends at once, with the interpreter released.
 #[derive(Default)]
 struct Batch<'py> {
     records: Vec<Bound<'py, PyBytes>>,
@@ -810,7 +813,8 @@ struct Batch<'py> {
 }
 
 impl<'py> Batch<'py> {
-    /// Takes some records, and says whether there are no more. If taking one fails, those before are there.
+    /// Takes some records, and returns whether there are no more. If taking one fails, those before
+    /// it are kept.
     fn take_from(&mut self, records: &mut impl Iterator<Item = PyResult<Bound<'py, PyAny>>>) -> PyResult<bool> {
         self.records.reserve(records.size_hint().0.min(BATCH_COUNT));
         while self.len < BATCH_LEN && self.records.len() < BATCH_COUNT {
@@ -830,15 +834,16 @@ impl<'py> Batch<'py> {
     }
 }
 
-/// A writer that nobody closed writes what it has, as Python's own files do, and warns.
+/// An unclosed writer writes its buffer, as Python's own files do, and warns.
 impl Drop for Writer {
     fn drop(&mut self) {
         if !self.is_unclosed() {
             return;
         }
-        // At the very end of the interpreter there is nobody left to warn.
+        // During interpreter shutdown, nothing can be warned.
         let _ = Python::try_attach(|py| {
-            // A writer may be dropped because an exception is on its way. Python allows no call while one is set.
+            // A writer may be dropped because of an exception. Python allows no call while one is
+            // set.
             let _kept = KeptException::new(py);
             self.finalize(py);
         });

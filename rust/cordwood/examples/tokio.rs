@@ -31,7 +31,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             Step::Record(span) => println!("{}: {}", span.offset, decoder.data(window, span).escape_ascii()),
             Step::Skipped(region) => eprintln!("skipped: {region}"),
             Step::NeedMore => {
-                // What stands before the decoder's offset is no longer needed.
+                // What is before the decoder's offset is no longer needed.
                 let done = usize::try_from(decoder.offset() - offset)?.min(bytes.len());
                 bytes.drain(..done);
                 offset += done as u64;

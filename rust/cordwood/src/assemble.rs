@@ -1,6 +1,7 @@
 //! Fragments to records: the FULL, FIRST, MIDDLE, LAST state machine.
 //!
-//! Source: LevelDB `db/log_reader.cc`, `ReadRecord`; `docs/format/reading.md`, "Fragments into records".
+//! Source: LevelDB `db/log_reader.cc`, `ReadRecord`; `docs/format/reading.md`, "Fragments into
+//! records".
 
 use std::collections::TryReserveError;
 
@@ -14,7 +15,7 @@ pub(crate) struct Fragment<'a> {
     pub(crate) kind: Kind,
     /// File offset of the header.
     pub(crate) begin: u64,
-    /// File offset behind the payload.
+    /// File offset after the payload.
     pub(crate) end: u64,
     pub(crate) payload: &'a [u8],
 }
@@ -25,19 +26,19 @@ impl Fragment<'_> {
     }
 }
 
-/// What a fragment leads to.
+/// The result of pushing a fragment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// It begins a record or goes on with one.
+    /// It begins or continues a record.
     Pending,
-    /// It completes the record that began at `begin`. If `is_joined`, the data is in [`Assembler::joined`]; otherwise it is the
-    /// fragment's own payload.
+    /// It completes the record that began at `begin`. If `is_joined`, the data is in
+    /// [`Assembler::joined`]; otherwise it is the fragment's own payload.
     Record { begin: u64, is_joined: bool },
-    /// It is given up, with what was pending.
+    /// It is abandoned, with what was pending.
     Skipped(SkippedRegion),
 }
 
-/// What comes where a pending record should go on.
+/// What interrupts a pending record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Interruption {
     /// FULL or FIRST.
@@ -56,7 +57,8 @@ enum Pending {
         begin: u64,
         end: u64,
     },
-    /// Behind a record that was refused as too large: the fragments of it that follow, none at first. Nothing is kept of them.
+    /// After a record that was refused as too large: its remaining fragments, none at first. They
+    /// are not kept.
     Rest {
         begin: u64,
         end: u64,
@@ -92,12 +94,12 @@ impl Assembler {
         }
     }
 
-    /// Says whether to keep the payloads that are joined from now on.
+    /// Sets whether to keep the payloads that are joined from now on.
     pub(crate) fn set_keeps(&mut self, keeps: bool) {
         self.keeps = keeps;
     }
 
-    /// Gives up a pending record of which some bytes were not kept, and says where it begins.
+    /// Abandons a pending record of which some bytes were not kept, and returns where it begins.
     pub(crate) fn take_unkept(&mut self) -> Option<u64> {
         match self.pending {
             Pending::Record { begin, .. } if self.joined.len() as u64 != self.joined_len => {
@@ -108,7 +110,7 @@ impl Assembler {
         }
     }
 
-    /// Whether no record has begun that could go on.
+    /// Whether there is no pending record.
     pub(crate) fn is_idle(&self) -> bool {
         self.pending == Pending::Nothing
     }
@@ -118,7 +120,8 @@ impl Assembler {
         matches!(self.pending, Pending::Record { .. })
     }
 
-    /// The data of the last record that had several fragments, until the next fragment is pushed. It must have been kept.
+    /// The data of the last record that had several fragments, until the next fragment is pushed.
+    /// It must have been kept.
     pub(crate) fn joined(&self) -> &[u8] {
         debug_assert_eq!(self.joined.len() as u64, self.joined_len);
         &self.joined
@@ -129,17 +132,20 @@ impl Assembler {
         self.joined_len
     }
 
-    /// The number of fragments of the last record that had several, until the next fragment is pushed.
+    /// The number of fragments of the last record that had several, until the next fragment is
+    /// pushed.
     pub(crate) fn joined_count(&self) -> u64 {
         self.joined_count
     }
 
-    /// Bytes of the headers of the last record that had several fragments, until the next fragment is pushed.
+    /// Bytes of the headers of the last record that had several fragments, until the next fragment
+    /// is pushed.
     pub(crate) fn joined_header_len(&self) -> u64 {
         self.joined_header_len
     }
 
-    /// Gives up what is pending, because of what comes next. Call it before all that is not MIDDLE or LAST.
+    /// Abandons the pending record because of what comes next. Call it before anything but MIDDLE
+    /// or LAST.
     pub(crate) fn give_up(&mut self, interruption: Interruption) -> Option<SkippedRegion> {
         let pending = std::mem::replace(&mut self.pending, Pending::Nothing);
         let len = Some(self.joined_len);
@@ -168,12 +174,13 @@ impl Assembler {
         }
     }
 
-    /// Makes room for a fragment that is to be kept. If there is not memory enough, nothing has changed.
+    /// Reserves room for a fragment that is to be kept. If there is not enough memory, nothing
+    /// changes.
     #[inline]
     pub(crate) fn reserve(&mut self, kind: Kind, payload_len: usize) -> Result<(), TryReserveError> {
         let pending_len = match (kind, self.pending) {
             (Kind::Full, _) => return Ok(()),
-            // What was joined has been handed out.
+            // The joined record has been returned.
             (Kind::First, _) => 0,
             (_, Pending::Record { .. }) => self.joined.len(),
             (_, Pending::Nothing | Pending::Rest { .. }) => return Ok(()),
@@ -188,7 +195,7 @@ impl Assembler {
         try_reserve(&mut self.joined, payload_len)
     }
 
-    /// Takes the next fragment. If it is FULL or FIRST, nothing may be pending.
+    /// Takes the next fragment. At FULL or FIRST, nothing may be pending.
     #[inline]
     pub(crate) fn push(&mut self, fragment: Fragment<'_>) -> Outcome {
         debug_assert!(self.is_idle() || matches!(fragment.kind, Kind::Middle | Kind::Last));

@@ -1,7 +1,7 @@
-//! A record to the zstd frame that stands for it in a compressed log. Pure, no I/O.
+//! Compression of a record to a zstd frame. Pure, no I/O.
 //!
-//! Source: RocksDB `db/log_writer.cc`, `util/compression.h`: one frame for each record, with its length and a checksum; an empty record is no
-//! frame.
+//! Source: RocksDB `db/log_writer.cc`, `util/compression.h`: one frame for each record, with its
+//! length and a checksum; an empty record is not a frame.
 
 #[cfg(feature = "zstd")]
 use zstd_safe::{CCtx, CParameter};
@@ -19,7 +19,8 @@ impl Deflater {
         let mut deflater = Deflater::default();
         if is_zstd {
             let mut context = CCtx::create();
-            // Both are what RocksDB sets. It fails for values that zstd does not know.
+            // Both parameters as RocksDB sets them. Setting one fails only for values that zstd
+            // does not know.
             let set = context.set_parameter(CParameter::ChecksumFlag(true));
             assert!(set.is_ok(), "zstd has checksums");
             deflater.zstd = Some(context);
@@ -27,7 +28,8 @@ impl Deflater {
         deflater
     }
 
-    /// Without the feature, who makes one has refused to compress: [`LogFormat::check_to_write`](crate::dialect::LogFormat::check_to_write).
+    /// Without the feature, the caller has already refused to compress:
+    /// [`LogFormat::check_to_write`](crate::dialect::LogFormat::check_to_write).
     #[cfg(not(feature = "zstd"))]
     pub(crate) fn new(_is_zstd: bool) -> Self {
         Deflater::default()
@@ -41,7 +43,8 @@ impl Deflater {
         };
         frame.clear();
         frame.reserve(zstd_safe::compress_bound(record.len()));
-        // With so much room it can fail only for want of memory, and then Rust ends the process, too.
+        // With this much room it can fail only for lack of memory, in which case Rust ends the
+        // process, too.
         let compressed = context.compress2(frame, record);
         compressed.expect("memory for a zstd frame");
         frame
@@ -53,7 +56,7 @@ impl Deflater {
     }
 }
 
-/// No state goes from one record to the next.
+/// No state is carried from one record to the next.
 impl Clone for Deflater {
     fn clone(&self) -> Self {
         #[cfg(feature = "zstd")]

@@ -11,7 +11,8 @@ use crate::format::{BLOCK_LEN, FRAGMENT_LEN_MAX, HEADER_LEN, Header, Kind, block
 
 /// Cuts records into fragments. Its only state is the length of the file so far.
 ///
-/// The bytes are those that LevelDB writes, or another engine: [`with_format`](Encoder::with_format). Source: LevelDB `db/log_writer.cc`.
+/// The bytes are those that LevelDB writes, or another engine:
+/// [`with_format`](Encoder::with_format). Source: LevelDB `db/log_writer.cc`.
 ///
 /// ```
 /// use cordwood_log::codec::Encoder;
@@ -25,24 +26,28 @@ pub struct Encoder {
     offset: u64,
     format: LogFormat,
     form: Form,
-    /// Whether all is as in LevelDB.
+    /// Whether the format is exactly LevelDB's.
     is_leveldb: bool,
     deflater: Deflater,
-    /// The last record as it was compressed. Kept for its memory.
+    /// The last compressed record. Kept to reuse its memory.
     frame: Vec<u8>,
 }
 
 impl Encoder {
-    /// An encoder for a file of `file_len` bytes: 0 for a new one. The last record of the file must be whole.
+    /// An encoder for a file of `file_len` bytes: 0 for a new one. The last record of the file must
+    /// be complete.
     pub fn new(file_len: u64) -> Self {
         Encoder::unchecked(file_len, Dialect::LEVELDB.into())
     }
 
     /// An encoder for a file in another dialect, with a log number or with compression.
     ///
-    /// * With a [log number](LogFormat::log_number) fragments are recyclable ones: types 5 to 8. Without one they are types 1 to 4.
-    /// * With a [compression](LogFormat::compression) each record is compressed, as RocksDB does with `wal_compression`.
-    /// * [`begin`](Encoder::begin) writes what a file begins with, [`finish`](Encoder::finish) what closes it.
+    /// * With a [log number](LogFormat::log_number) fragments are recyclable: types 5 to 8. Without
+    ///   one they have types 1 to 4.
+    /// * With a [compression](LogFormat::compression) each record is compressed, as RocksDB does
+    ///   with `wal_compression`.
+    /// * [`begin`](Encoder::begin) writes the beginning of a file, [`finish`](Encoder::finish) its
+    ///   end.
     ///
     /// ```
     /// use cordwood_log::{Dialect, LogFormat};
@@ -56,8 +61,8 @@ impl Encoder {
     ///
     /// # Errors
     ///
-    /// [`Error::Unsupported`]: logs in the dialect have no number or are not compressed, or this build has not the feature `zstd` and records are to be
-    /// compressed.
+    /// [`Error::Unsupported`]: logs in the dialect have no number or are not compressed, or this
+    /// build does not have the feature `zstd` and records are to be compressed.
     pub fn with_format(file_len: u64, format: impl Into<LogFormat>) -> Result<Self, Error> {
         let format = format.into();
         let checked = format.check_to_write();
@@ -65,7 +70,7 @@ impl Encoder {
         Ok(Encoder::unchecked(file_len, format))
     }
 
-    /// The same, where the format has been checked.
+    /// As [`with_format`](Self::with_format), for a format that has been checked.
     pub(crate) fn unchecked(file_len: u64, format: LogFormat) -> Self {
         Encoder {
             offset: file_len,
@@ -89,14 +94,15 @@ impl Encoder {
         }
     }
 
-    /// Makes room in `out` for a record of `record_len` bytes.
+    /// Reserves room in `out` for a record of `record_len` bytes.
     pub(crate) fn try_reserve(&self, record_len: usize, out: &mut Vec<u8>) -> Result<(), TryReserveError> {
-        // A header for each block that it may touch. If compressing makes it longer, then by less than that.
+        // A header for each block that the record may touch. Compression lengthens it by less than
+        // that, if at all.
         let block_count = record_len / (BLOCK_LEN - self.form.header_len()) + 3;
         out.try_reserve(record_len.saturating_add(block_count * 2 * self.form.header_len()))
     }
 
-    /// Writes the next records with this log number, or in types 1 to 4 without one.
+    /// Writes the next records with this log number; without one, in types 1 to 4.
     pub(crate) fn set_number(&mut self, number: Option<u32>) {
         self.format = self.format.numbered(number);
         self.form = match number.and(self.format.log_number) {
@@ -105,7 +111,8 @@ impl Encoder {
         };
     }
 
-    /// Appends a whole fragment as it is. It must be in this dialect, and is moved to the next block if it has no room in this one.
+    /// Appends a complete fragment unchanged. It must be in this dialect, and goes to the next
+    /// block if this one has no room for it.
     pub(crate) fn copy_fragment(&mut self, fragment: &[u8], out: &mut Vec<u8>) {
         self.begin(out);
         let left = self.format.dialect.block_left(self.offset);
@@ -117,14 +124,15 @@ impl Encoder {
         self.offset += fragment.len() as u64;
     }
 
-    /// The length of the file with all that has been encoded, in bytes.
+    /// The length of the file, including everything encoded so far, in bytes.
     #[inline]
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Appends what a file of this dialect begins with: the header of a run file, or RocksDB's word that records are compressed. Nothing if the file
-    /// has begun. [`encode`](Encoder::encode) does it first.
+    /// Appends the beginning of a file of this dialect: the header of a run file, or RocksDB's
+    /// record that declares compression. Appends nothing if the file has begun.
+    /// [`encode`](Encoder::encode) calls it first.
     pub fn begin(&mut self, out: &mut Vec<u8>) {
         if self.offset > 0 {
             return;
@@ -137,9 +145,9 @@ impl Encoder {
         }
     }
 
-    /// Appends the trailer that ends a log of Pebble, if the dialect has one and the log has a
-    /// number, and returns the length of the file. It takes the encoder, since nothing may follow
-    /// the trailer.
+    /// Appends Pebble's end-of-log trailer, if the dialect has one and the log has a number, and
+    /// returns the length of the file. It consumes the encoder, since nothing may follow the
+    /// trailer.
     ///
     /// ```
     /// use cordwood_log::{Dialect, LogFormat};
@@ -165,10 +173,11 @@ impl Encoder {
         }
     }
 
-    /// Appends the record's fragments to `out`, the trailer of the block before included, and returns the file offset of the
-    /// record's first header.
+    /// Appends the record's fragments to `out`, including the trailer of the previous block, and
+    /// returns the file offset of the record's first header.
     ///
-    /// In LevelDB's dialect `out` grows by [`encoded_len`](crate::format::encoded_len)`(self.offset(), record.len())` bytes.
+    /// In LevelDB's dialect `out` grows by
+    /// [`encoded_len`](crate::format::encoded_len)`(self.offset(), record.len())` bytes.
     #[inline]
     pub fn encode(&mut self, record: &[u8], out: &mut Vec<u8>) -> u64 {
         if self.is_one_full(record) {
@@ -183,15 +192,16 @@ impl Encoder {
         self.encode_parts(record, out)
     }
 
-    /// Whether the record is one FULL fragment of LevelDB's, as most are.
+    /// Whether the record is one LevelDB FULL fragment, as most are.
     #[inline(always)]
     fn is_one_full(&self, record: &[u8]) -> bool {
         self.is_leveldb && HEADER_LEN + record.len() <= block_left(self.offset)
     }
 
-    /// [`encode`](Self::encode) for record after record, until `out` holds `out_len` bytes or there are no more. Returns how many, and whether there may be
-    /// more. Where most are short it takes half the time. Fails at a record of more than `record_len_max` bytes, or for which there is no memory; those
-    /// before it are encoded.
+    /// [`encode`](Self::encode) for consecutive records, until `out` holds `out_len` bytes or there
+    /// are no more. Returns how many, and whether there may be more. If most are short it takes
+    /// half the time. Fails at a record of more than `record_len_max` bytes, or for which there is
+    /// no memory; those before it are encoded.
     pub(crate) fn encode_all<R: AsRef<[u8]>>(
         &mut self,
         records: &mut impl Iterator<Item = R>,
@@ -236,7 +246,7 @@ impl Encoder {
         self.begin(out);
         self.trailer(out);
         let record_offset = self.offset;
-        // Taken out while it is read, and put back: only memory, should this panic.
+        // Taken out while it is read, and put back: a panic loses only its memory.
         let mut frame = std::mem::take(&mut self.frame);
         let mut rest = self.deflater.deflate(record, &mut frame);
         let mut is_first = true;
@@ -254,7 +264,8 @@ impl Encoder {
         }
     }
 
-    /// Fills up a block that has no room for a header. It is written with the record that follows, as in LevelDB.
+    /// Fills up a block that has no room for a header. The trailer is written with the record that
+    /// follows, as in LevelDB.
     fn trailer(&mut self, out: &mut Vec<u8>) {
         let left = self.format.dialect.block_left(self.offset);
         if left < self.form.header_len() {
@@ -271,16 +282,16 @@ impl Encoder {
         self.write(byte, self.form, payload, out);
     }
 
-    /// A fragment of LevelDB's, which is the way of each short record: one checksum, and a header whose length is known.
+    /// Fast path: a LevelDB fragment (7-byte header, masked CRC-32C).
     #[inline]
     fn plain(&mut self, kind: Kind, payload: &[u8], out: &mut Vec<u8>) {
         self.summed(kind, crc32c_behind(kind as u8, payload), payload, out);
     }
 
-    /// The same, with its checksum known.
+    /// [`leveldb`](Self::leveldb) with its checksum known.
     #[inline(always)]
     fn summed(&mut self, kind: Kind, crc: u32, payload: &[u8], out: &mut Vec<u8>) {
-        // A payload is at most FRAGMENT_LEN_MAX bytes: the caller cuts at the end of the block.
+        // A payload is at most FRAGMENT_LEN_MAX bytes: the caller splits at the end of the block.
         let header = Header {
             masked_crc: mask(crc),
             len: payload.len() as u16,
@@ -314,11 +325,12 @@ impl Encoder {
 #[derive(Debug)]
 pub(crate) enum NotEncoded {
     NoMemory(TryReserveError),
-    /// It has so many bytes.
+    /// Its length in bytes, which is too large.
     TooLarge(usize),
 }
 
-/// The job of encoding a record that [is one FULL fragment](Encoder::is_one_full), compiled with the instructions of the checksum's kernel.
+/// The job of encoding a record that [is one FULL fragment](Encoder::is_one_full), compiled with
+/// the instructions of the checksum's kernel.
 struct Full<'a> {
     encoder: &'a mut Encoder,
     record: &'a [u8],
@@ -336,7 +348,7 @@ impl Job for Full<'_> {
     }
 }
 
-/// The same for record after record, in one loop.
+/// The same for consecutive records, in one loop.
 struct FullRun<'a, I> {
     encoder: &'a mut Encoder,
     records: &'a mut I,
@@ -349,9 +361,9 @@ struct FullRun<'a, I> {
 enum Stopped<R> {
     /// There are no more records.
     AtEnd,
-    /// `out` is as long as it may be.
+    /// `out` has reached its limit.
     Full,
-    /// This record is no such fragment. It is not encoded yet.
+    /// This record is not such a fragment. It is not encoded yet.
     At(R),
 }
 
@@ -361,7 +373,8 @@ impl<R: AsRef<[u8]>, I: Iterator<Item = R>> Job for FullRun<'_, I> {
     #[inline(always)]
     fn call<K: Kernel>(self, kernel: K) -> Stopped<R> {
         for record in self.records {
-            // Asked for once: another answer would make the header lie.
+            // Called only once: a second call could return other bytes, and the header would be
+            // wrong.
             let bytes = record.as_ref();
             if !self.encoder.is_one_full(bytes) {
                 return Stopped::At(record);
@@ -385,7 +398,8 @@ impl<R: AsRef<[u8]>, I: Iterator<Item = R>> Job for FullRun<'_, I> {
 mod tests {
     use super::*;
 
-    /// Of any lengths, at any place in a block, in LevelDB's dialect and in others, with any length at which `out` is full.
+    /// Records of any lengths, anywhere in a block, in LevelDB's dialect and in others, with any
+    /// limit on `out`.
     #[test]
     fn runs_write_what_single_calls_write() {
         let dialects = [

@@ -1,4 +1,5 @@
-//! What a reader did not return and why, and the errors: values with offsets and lengths; text only in `Display`.
+//! What a reader did not return and why, and the errors: values with offsets and lengths; text only
+//! in `Display`.
 
 use std::fmt;
 use std::io;
@@ -8,79 +9,87 @@ use crate::dialect::{Dialect, Foreign, LogFormat, Unsupported};
 
 /// Why a region of a file was not returned.
 ///
-/// `docs/format/reading.md` has the rule behind each. [`as_str`](Reason::as_str) gives the stable name.
+/// `docs/format/reading.md` has the rule for each reason. [`as_str`](Reason::as_str) gives the
+/// stable name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Reason {
-    /// A header's length passes the end of its block, or is proved wrong at the end of the file.
+    /// The header's length goes past the end of the block, or is provably wrong at the end of the
+    /// file.
     BadLength {
         /// The length that the header states, in bytes.
         len: u16,
     },
-    /// A fragment's checksum is not that of its type and payload. The length may be what is damaged, so the rest of the
-    /// block is not trusted.
+    /// The fragment's checksum does not match its type and payload. The length may be damaged, so
+    /// the rest of the block is not trusted.
     ChecksumMismatch {
         /// The CRC-32C that the header states, unmasked.
         stored: u32,
         /// The CRC-32C of the type byte and the payload.
         computed: u32,
     },
-    /// A fragment with a right checksum and a type that this dialect does not know.
+    /// A fragment with a valid checksum and a type that is unknown in this dialect.
     UnknownKind {
         /// The type byte.
         kind: u8,
     },
-    /// MIDDLE or LAST fragments of a record whose FIRST is not there.
+    /// MIDDLE or LAST fragments of a record without its FIRST.
     MissingStart,
     /// A record without its LAST: FULL or FIRST came instead.
     MissingEnd,
-    /// A record in the middle of which something else was skipped.
+    /// A record interrupted by another skipped region.
     InterruptedRecord,
-    /// A header of type 0 and length 0, which means zeros up to the end of the block, in front of something that is not zero.
+    /// A header of type 0 and length 0, which announces zeros up to the end of the block, followed
+    /// by a byte that is not zero.
     ZeroHeader,
-    /// A record longer than [`record_len_max`](crate::ReadOptions::record_len_max), as far as it was read when that was clear.
+    /// A record longer than [`record_len_max`](crate::ReadOptions::record_len_max), as far as it
+    /// had been read when the limit was passed.
     RecordTooLarge,
     /// The rest of a record that was skipped as [`RecordTooLarge`](Reason::RecordTooLarge).
     TooLargeRest,
     /// Zeros up to the end of the block or of the file: preallocated or padded.
     ZeroFill,
-    /// A trailer that is not all zero. No engine looks at it.
+    /// A block trailer that is not all zero. No engine checks it.
     NonzeroTrailer,
-    /// A FIRST fragment without payload that nothing continues. An old LevelDB wrote these at the end of a block; no data is
-    /// missing.
+    /// A FIRST fragment without payload that nothing continues. An old LevelDB wrote these at the
+    /// end of a block; no data is missing.
     EmptyFirst,
     /// The incomplete end that a crash leaves.
     TornTail,
-    /// What a file of this dialect begins with, before the first fragment.
+    /// The file header of this dialect, before the first fragment.
     FileHeader,
-    /// Something else where a file of this dialect has its [`FileHeader`](Reason::FileHeader).
+    /// Other bytes in place of this dialect's [`FileHeader`](Reason::FileHeader).
     BadFileHeader,
-    /// A record that the engine has written for itself. It is no user's data.
+    /// Metadata that the engine wrote for itself: not user data.
     Metadata {
         /// The type byte.
         kind: u8,
     },
-    /// The same, with a content or in a place that the engine does not give it. Where its content can be used, it is.
+    /// Metadata whose content or position no engine writes. It is applied as far as it can be
+    /// interpreted.
     BadMetadata {
         /// The type byte.
         kind: u8,
     },
-    /// A fragment with a right checksum and a type that this dialect does not know, but that says of itself that it may be passed over.
+    /// A fragment with a valid checksum and an unknown type that is marked as safe to ignore.
     IgnoredKind {
         /// The type byte.
         kind: u8,
     },
-    /// The header that closes a log. The log ends here, whatever follows.
+    /// The end-of-log trailer. The log ends here, whatever follows.
     EndTrailer,
-    /// Behind the end of the log, in a file that an older log was in before: what is left of that.
+    /// What an older log left after the end of this one, in a recycled file.
     Stale,
-    /// The same with fragments of this log behind it: what was written here never reached the disk.
+    /// The same, but followed by fragments of this log: what was written here never reached the
+    /// disk.
     LostWrite,
-    /// A record that is compressed in a way that this build does not read: other than zstd, or the feature `zstd` is off.
+    /// A record whose compression this build cannot read: not zstd, or built without the feature
+    /// `zstd`.
     UnsupportedCompression,
-    /// A record with right checksums that cannot be decompressed.
+    /// A record with valid checksums that cannot be decompressed.
     BadCompression,
-    /// Not looked at: it lies behind the damage at which [`OnCorruption::Stop`](crate::OnCorruption::Stop) ended the file.
+    /// Not read: it follows the damage at which [`OnCorruption::Stop`](crate::OnCorruption::Stop)
+    /// ended the log.
     NotRead,
 }
 
@@ -88,12 +97,13 @@ pub enum Reason {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Severity {
-    /// No data is missing here, or the reader was told not to look.
+    /// No data is missing here, or the options exclude it.
     Info,
-    /// The incomplete end of the file. A writer that was killed leaves one; what was synced before is not in it.
+    /// The incomplete end of the file. A killed writer leaves one; it contains nothing that had
+    /// been synced.
     TornTail,
-    /// Bytes that a whole write cannot have left, or a limit that was passed. The policy
-    /// ([`OnCorruption`](crate::OnCorruption)) decides what follows.
+    /// Bytes that no complete write can have left, or a limit that was exceeded. The policy
+    /// ([`OnCorruption`](crate::OnCorruption)) decides what happens next.
     Corruption,
 }
 
@@ -109,7 +119,8 @@ impl Severity {
 }
 
 impl Reason {
-    /// A stable name, such as `"checksum_mismatch"`: part of the interface, the same in Python and on the command line.
+    /// A stable name, such as `"checksum_mismatch"`: part of the interface, the same in Python and
+    /// on the command line.
     pub const fn as_str(self) -> &'static str {
         match self {
             Reason::BadLength { .. } => "bad_length",
@@ -139,7 +150,7 @@ impl Reason {
         }
     }
 
-    /// How bad it is; each reason has one severity.
+    /// The severity; each reason has exactly one.
     pub const fn severity(self) -> Severity {
         match self {
             Reason::BadLength { .. }
@@ -238,27 +249,28 @@ impl fmt::Display for Reason {
 pub struct SkippedRegion {
     /// File offset of the first byte.
     pub begin: u64,
-    /// File offset behind the last byte.
+    /// File offset after the last byte.
     pub end: u64,
     /// Why these bytes were not returned.
     pub reason: Reason,
-    /// The number of bytes that LevelDB's own reader reports for this region, `None` where it is silent. It leaves headers out
-    /// where the reason is about records, and knows nothing of the limit on a record's length.
+    /// The number of bytes that LevelDB's own reader reports for this region, `None` where it
+    /// reports nothing. It excludes headers where the reason is about records, and has no limit on
+    /// a record's length.
     pub leveldb_len: Option<u64>,
 }
 
 impl SkippedRegion {
-    /// Bytes in the region.
+    /// The length of the region in bytes.
     pub const fn len(&self) -> u64 {
         self.end - self.begin
     }
 
-    /// Whether it has no bytes. A reader returns no such region.
+    /// Whether the region is empty. A reader never returns an empty one.
     pub const fn is_empty(&self) -> bool {
         self.begin == self.end
     }
 
-    /// This region and `next` as one, if they touch and have the same reason.
+    /// This region merged with `next`, if they are adjacent and have the same reason.
     #[must_use]
     pub fn joined(self, next: SkippedRegion) -> Option<SkippedRegion> {
         let leveldb_len = match (self.leveldb_len, next.leveldb_len) {
@@ -281,7 +293,7 @@ impl fmt::Display for SkippedRegion {
     }
 }
 
-/// The word behind a number of bytes.
+/// The unit to print after a number of bytes.
 pub(crate) fn bytes(len: u64) -> &'static str {
     if len == 1 { "byte" } else { "bytes" }
 }
@@ -290,28 +302,29 @@ pub(crate) fn bytes(len: u64) -> &'static str {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The source could not be read. The reader may be asked again.
+    /// The source could not be read. The call may be repeated.
     Io {
-        /// The file, where the reader opened it itself.
+        /// The file, if the reader opened it itself.
         path: Option<PathBuf>,
-        /// What the operating system said.
+        /// The error from the operating system.
         source: io::Error,
     },
     /// Damage, under the policy [`OnCorruption::Fail`](crate::OnCorruption::Fail). The next call
-    /// goes on behind it.
+    /// continues after it.
     #[non_exhaustive]
     Corruption {
-        /// The file, where the reader opened it itself.
+        /// The file, if the reader opened it itself.
         path: Option<PathBuf>,
         /// What is damaged and how.
         region: SkippedRegion,
     },
-    /// The next record of a compressed log, with all before it, decompresses to more than so few bytes of a file may: see
-    /// [`ReadOptions::record_len_max`](crate::ReadOptions::record_len_max). It is neither skipped nor consumed, whatever the policy: every further call
-    /// says the same.
+    /// The records of a compressed log, up to and including the next one, decompress to more than
+    /// is allowed for the bytes read: see
+    /// [`ReadOptions::record_len_max`](crate::ReadOptions::record_len_max). The record is neither
+    /// skipped nor consumed, whatever the policy: every further call returns the same error.
     #[non_exhaustive]
     OverBudget {
-        /// The file, where the reader opened it itself.
+        /// The file, if the reader opened it itself.
         path: Option<PathBuf>,
         /// File offset of the record's first header.
         offset: u64,
@@ -319,42 +332,44 @@ pub enum Error {
         end_offset: u64,
         /// Bytes of its data.
         data_len: u64,
-        /// The least `record_len_max` with which it is returned.
+        /// The smallest `record_len_max` with which it is returned.
         record_len_max: u64,
     },
-    /// A record was to be written that readers refuse unless they are told otherwise. Nothing of it was written, and the log can be used on: see
+    /// A record to be written is longer than readers accept by default. None of it was written, and
+    /// the log remains usable: see
     /// [`LogFileOptions::record_len_max`](crate::LogFileOptions::record_len_max).
     #[non_exhaustive]
     RecordTooLarge {
         /// The file.
         path: Option<PathBuf>,
-        /// The length of the log, where the record would have followed.
+        /// The length of the log, at which the record would have begun.
         offset: u64,
-        /// Bytes of the record.
+        /// The length of the record in bytes.
         record_len: u64,
-        /// The most that a record may have.
+        /// The longest record allowed.
         record_len_max: u64,
     },
-    /// The file is no log of any dialect: of another known format, or of none.
+    /// The file is not a log of any dialect: it is in another known format, or in none.
     #[non_exhaustive]
     Foreign {
-        /// The file, where the reader opened it itself.
+        /// The file, if the reader opened it itself.
         path: Option<PathBuf>,
         /// What it is.
         foreign: Foreign,
     },
-    /// All of a file belongs to another log than the one whose number was named or is in the file's name, so there is nothing to salvage.
+    /// The whole file belongs to a log with another number than the one given or in the file's
+    /// name, so there is nothing to salvage.
     #[non_exhaustive]
     OtherLog {
-        /// The file, where the reader opened it itself.
+        /// The file, if the reader opened it itself.
         path: Option<PathBuf>,
-        /// The number that was named or is in the file's name.
+        /// The number that was given or is in the file's name.
         log_number: u32,
-        /// The number that its fragments have.
+        /// The number that its fragments carry.
         other_log_number: u32,
     },
-    /// A log that ends in an incomplete record or in zeros was to be appended to. Records behind such an end would be lost to every
-    /// reader up to the next block.
+    /// The log to append to ends in an incomplete record or in zeros. Records written after such an
+    /// end would be lost to every reader up to the next block.
     #[non_exhaustive]
     TornTail {
         /// The file.
@@ -362,41 +377,44 @@ pub enum Error {
         /// The end.
         region: SkippedRegion,
     },
-    /// A log was to be appended to in a dialect that its fragments are not in: readers of the file would not find the record.
+    /// The log to append to is not in the dialect given: readers of the file would not find the
+    /// record.
     #[non_exhaustive]
     WrongDialect {
         /// The file.
         path: Option<PathBuf>,
-        /// The [name](Dialect::name) of the dialect that was asked for.
+        /// The [name](Dialect::name) of the dialect that was given.
         named: &'static str,
-        /// That of the one that was detected.
+        /// The name of the detected dialect.
         found: &'static str,
     },
-    /// A log was to be appended to in whose dialect logs are never appended to: those of RocksDB and Pebble that have a log number or are
-    /// compressed. Their engines create a new log each time, and readers take what follows the end of such a log for the rest of an older one.
+    /// The log is of a kind that is never appended to: a RocksDB or Pebble log that has a log
+    /// number or is compressed. Their engines create a new log each time, and readers take what
+    /// follows the end of such a log for the rest of an older one.
     #[non_exhaustive]
     NeverAppended {
         /// The file.
         path: Option<PathBuf>,
-        /// What the file is, or what was named.
+        /// The detected format, or the one given.
         format: Box<LogFormat>,
     },
-    /// A log number or a compression was named for a dialect that has none, or records were to be compressed by a build without the feature `zstd`. No file
-    /// was created or changed.
+    /// A log number or a compression was given for a dialect that has none, or compression was
+    /// requested from a build without the feature `zstd`. No file was created or changed.
     Unsupported {
-        /// The file, where one was named.
+        /// The file, if one was given.
         path: Option<PathBuf>,
-        /// The [name](Dialect::name) of the dialect that was named or detected.
+        /// The [name](Dialect::name) of the dialect that was given or detected.
         dialect: &'static str,
-        /// What it does not have, or what this build cannot do.
+        /// What the dialect or this build does not support.
         unsupported: Unsupported,
     },
-    /// A [`LogFile`](crate::LogFile) was used in a process that did not open it: a forked child. Its file is left as it is.
+    /// A [`LogFile`](crate::LogFile) was used in a process that did not open it: a forked child.
+    /// Its file is left as it is.
     Forked {
         /// The file.
         path: Option<PathBuf>,
     },
-    /// A log was to be written that another writer has open, in this process or another.
+    /// Another writer has the log open, in this process or another.
     Locked {
         /// The file.
         path: Option<PathBuf>,
@@ -406,12 +424,12 @@ pub enum Error {
     Write {
         /// The file.
         path: Option<PathBuf>,
-        /// What the operating system said.
+        /// The error from the operating system.
         source: io::Error,
         /// Everything before this file offset is on the disk. What follows may not be.
         durable_offset: u64,
-        /// Whether the write was undone, so that the log can be used on. The record that was being appended is not in it. Else every later
-        /// call fails.
+        /// Whether the write was undone, so that the log remains usable without the record that was
+        /// being appended. Otherwise every later call fails.
         is_undone: bool,
     },
     /// A [`LogFile`](crate::LogFile) was used after it was closed.
@@ -552,8 +570,8 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {
-    /// The cause of what the operating system said, if there is one. That itself is part of the message, so whoever prints the causes one after
-    /// another prints nothing twice.
+    /// The cause of the operating system's error, if there is one. That error itself is part of the
+    /// message, so a program that prints the chain of causes prints nothing twice.
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Error::Io { source, .. } | Error::Write { source, .. } => source.source(),
@@ -573,7 +591,7 @@ impl std::error::Error for Error {
     }
 }
 
-/// What a check of a dialect has found, as an error.
+/// The result of a check of a dialect, as an error.
 pub(crate) fn unsupported(checked: Result<(), (Dialect, Unsupported)>, path: Option<&Path>) -> Result<(), Error> {
     checked.map_err(|(dialect, unsupported)| Error::Unsupported {
         path: path.map(Path::to_owned),
@@ -582,7 +600,7 @@ pub(crate) fn unsupported(checked: Result<(), (Dialect, Unsupported)>, path: Opt
     })
 }
 
-/// With the same message and, where the operating system said something, its kind.
+/// Keeps the message and, for an operating system error, its kind.
 ///
 /// ```
 /// use std::io;

@@ -1,4 +1,4 @@
-//! What was not returned, in memory that does not grow with the damage.
+//! The regions that were not returned, in bounded memory.
 
 use std::collections::BTreeMap;
 
@@ -11,20 +11,23 @@ use crate::flip::BitFlip;
 pub struct Finding {
     /// The region.
     pub region: SkippedRegion,
-    /// The one flipped bit that explains it, if the reason is one that a flipped bit can have and exactly one does. Nothing is repaired.
+    /// The one flipped bit that explains it, if the reason is one that a flipped bit can have and
+    /// exactly one does. Nothing is repaired.
     pub bit_flip: Option<BitFlip>,
 }
 
 impl Finding {
-    /// A region for which no flipped bit was looked for, or none was found.
+    /// A region without a flipped bit: none was searched for, or none was found.
     pub const fn new(region: SkippedRegion) -> Self {
         Finding { region, bit_flip: None }
     }
 }
 
-/// The regions of a log that were not returned: the first [`LISTED_MAX`](Findings::LISTED_MAX) one by one, and the bytes of all.
+/// The regions of a log that were not returned: a list of the first
+/// [`LISTED_MAX`](Findings::LISTED_MAX), and the total bytes of all.
 ///
-/// A file can be made in which every second record is damaged. A list of all of it would take more memory than the file.
+/// In a crafted file every second record may be damaged. A list of all regions would take more
+/// memory than the file.
 ///
 /// ```
 /// use cordwood_log::{Event, ReadOptions, Reader};
@@ -48,11 +51,11 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// So many are listed, in at most 10 MiB.
+    /// The most regions listed, in at most 10 MiB.
     pub const LISTED_MAX: usize = 100_000;
 
-    /// Adds a region that begins behind all others. If it touches the last and has the same reason, and no flipped bit explains either, they
-    /// are listed as one.
+    /// Adds a region that begins after all others. If it is adjacent to the last and has the same
+    /// reason, and no flipped bit explains either, they are listed as one.
     pub fn add(&mut self, finding: Finding) {
         let reason = finding.region.reason;
         let (_, len) = self.lens.entry(reason.as_str()).or_insert((reason.severity(), 0));
@@ -60,13 +63,14 @@ impl Findings {
         self.list(finding);
     }
 
-    /// Adds the findings of a range behind this one.
+    /// Appends the findings of the next range.
     pub fn append(&mut self, next: Findings) {
         for (name, (severity, next_len)) in next.lens {
             let (_, len) = self.lens.entry(name).or_insert((severity, 0));
             *len += next_len;
         }
-        // If some of these are not listed, the list is full, and none of the next touches its last.
+        // If some of these are not listed, the list is full, and none of the next is adjacent to
+        // its last.
         for finding in next.listed {
             self.list(finding);
         }
@@ -109,12 +113,13 @@ impl Findings {
         lens.map(|(_, len)| len).sum()
     }
 
-    /// Bytes in all regions with this reason: the name that [`Reason::as_str`](crate::damage::Reason::as_str) gives.
+    /// Bytes in all regions with this reason: the name that
+    /// [`Reason::as_str`](crate::damage::Reason::as_str) gives.
     pub fn len_by(&self, reason: &str) -> u64 {
         self.lens.get(reason).map_or(0, |(_, len)| *len)
     }
 
-    /// The reasons that there are, by name, each with its severity and the bytes in all its regions.
+    /// The reasons that occur, by name, each with its severity and the bytes in all its regions.
     pub fn lens(&self) -> impl Iterator<Item = (&'static str, Severity, u64)> {
         self.lens.iter().map(|(name, (severity, len))| (*name, *severity, *len))
     }
@@ -134,7 +139,8 @@ mod tests {
         })
     }
 
-    /// Whether the list is made in one go or from two, it is the same; and what it does not hold is counted.
+    /// The list is the same whether built at once or joined from two; and what it does not hold is
+    /// counted.
     #[test]
     fn a_full_list_counts_on() {
         let count = Findings::LISTED_MAX as u64 + 100;

@@ -1,11 +1,11 @@
-//! Which bit was flipped, if one was: CRC-32C tells all single-bit errors of a fragment from one another. Pure, no I/O.
+//! Locates a flipped bit: CRC-32C distinguishes all single-bit errors of a fragment. Pure, no I/O.
 
 use crate::checksum::{back_over_word, back_over_word_of_crc32};
 use crate::dialect::{Checksum, Dialect, Form};
 use crate::format::{HEADER_LEN, Header};
 use crate::salvage::true_len;
 
-/// What part of a fragment a byte belongs to.
+/// The part of a fragment to which a byte belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FragmentPart {
@@ -15,16 +15,17 @@ pub enum FragmentPart {
     Length,
     /// The type, byte 6.
     Kind,
-    /// The number of the log, bytes 7 to 10, where fragments carry it.
+    /// The number of the log, bytes 7 to 10, if fragments carry it.
     LogNumber,
-    /// How far the file had been synced, bytes 11 to 18, where fragments say so.
+    /// How far the file had been synced, bytes 11 to 18, if fragments state it.
     SyncedOffset,
     /// What follows the header.
     Payload,
 }
 
 impl FragmentPart {
-    /// A stable name: `"checksum"`, `"length"`, `"kind"`, `"log_number"`, `"synced_offset"` or `"payload"`.
+    /// A stable name: `"checksum"`, `"length"`, `"kind"`, `"log_number"`, `"synced_offset"` or
+    /// `"payload"`.
     pub const fn as_str(self) -> &'static str {
         match self {
             FragmentPart::Checksum => "checksum",
@@ -37,7 +38,7 @@ impl FragmentPart {
     }
 }
 
-/// The one bit that explains damage: if it is flipped back, the fragment's checksum is right.
+/// The one bit that explains damage: if it is flipped back, the fragment's checksum is valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct BitFlip {
@@ -45,16 +46,16 @@ pub struct BitFlip {
     pub offset: u64,
     /// Which bit of it: 0 is the lowest, 7 the highest.
     pub bit: u8,
-    /// What part of the fragment the byte belongs to.
+    /// The part of the fragment to which the byte belongs.
     pub part: FragmentPart,
 }
 
 /// Finds the one flipped bit that explains why no fragment is found where one should begin.
 ///
-/// `bytes` begin with the damaged header and go on to the end of its block or of the file; `offset` is the file offset of the first,
-/// `dialect` that of the file.
-/// `None` if no single bit explains the damage, or more than one does: two flipped bits look like one elsewhere once in about 16,000 cases.
-/// Nothing is repaired.
+/// `bytes` begin with the damaged header and extend to the end of its block or of the file;
+/// `offset` is the file offset of the first byte, `dialect` the dialect of the file. `None` if no
+/// single bit explains the damage, or more than one does: in about one of 16,000 cases, two flipped
+/// bits look like a single one elsewhere. Nothing is repaired.
 ///
 /// It takes time linear in the length of the fragment, about 0.02 ms for the longest.
 ///
@@ -78,7 +79,7 @@ pub fn locate_bit_flip(bytes: &[u8], offset: u64, dialect: Dialect) -> Option<Bi
         flip(4 + bit as usize / 8, bit % 8, FragmentPart::Length)
     });
     let header_len = dialect.meaning(header.kind).form.header_len();
-    // What the checksum covers: the type byte, and all behind it.
+    // What the checksum covers: from the type byte on.
     let covered = bytes.get(HEADER_LEN - 1..header_len + usize::from(header.len));
     let computed = covered.map(|covered| dialect.checksum.crc(covered));
     let in_checksum = computed.and_then(|computed| {
@@ -93,7 +94,7 @@ pub fn locate_bit_flip(bytes: &[u8], offset: u64, dialect: Dialect) -> Option<Bi
         let at = KIND_AT + at;
         Some(flip(at, bit, part_of(at, header_len)))
     });
-    // With another type the header may have another length, so the checksum is that of other bytes.
+    // With another type the header may have another length, so the checksum covers other bytes.
     let in_kind = (0..8).filter_map(|bit| {
         let kind = header.kind ^ 1 << bit;
         let form = dialect.meaning(kind).form;
@@ -107,10 +108,10 @@ pub fn locate_bit_flip(bytes: &[u8], offset: u64, dialect: Dialect) -> Option<Bi
     explanations.next().filter(|_| explanations.next().is_none())
 }
 
-/// Where the type byte stands in a header.
+/// The position of the type byte in a header.
 const KIND_AT: usize = HEADER_LEN - 1;
 
-/// What the byte at `at` is, which the checksum covers.
+/// The part to which the byte at `at` belongs, which the checksum covers.
 fn part_of(at: usize, header_len: usize) -> FragmentPart {
     match at {
         KIND_AT => FragmentPart::Kind,
@@ -122,8 +123,9 @@ fn part_of(at: usize, header_len: usize) -> FragmentPart {
 
 /// The byte and the bit of `len` bytes whose flip changes their CRC by `syndrome`.
 ///
-/// A CRC is linear: the flip of one bit changes it by what that bit alone would give, moved over the zeros that stand for all bytes behind it. So the
-/// syndrome is moved back, four bytes at a time, until a single bit is left: one of the four bytes that come next.
+/// A CRC is linear: flipping one bit changes it by the CRC of that bit alone, advanced over a zero
+/// byte for each byte after it. So the syndrome is moved back, four bytes at a time, until a single
+/// bit is left: one of the four bytes that come next.
 fn flipped_bit(checksum: Checksum, syndrome: u32, len: usize) -> Option<(usize, u32)> {
     let mut state = syndrome;
     for end in (1..=len).rev().step_by(4) {
@@ -155,10 +157,10 @@ mod tests {
 
     #[test]
     fn each_bit_of_a_fragment_is_found() {
-        let sound = fragment(&[b'x'; 300]);
+        let valid = fragment(&[b'x'; 300]);
         for at in 0..HEADER_LEN + 300 {
             for bit in 0..8 {
-                let mut bytes = sound.clone();
+                let mut bytes = valid.clone();
                 bytes[at] ^= 1 << bit;
                 let part = match at {
                     0..4 => FragmentPart::Checksum,
@@ -188,10 +190,10 @@ mod tests {
         ] {
             let covered = [&[kind], numbers, &[b'x'; 300][..]].concat();
             let stored = dialect.checksum.stored(&covered).to_le_bytes();
-            let sound = [&stored, &300_u16.to_le_bytes()[..], &covered, b"what follows"].concat();
+            let valid = [&stored, &300_u16.to_le_bytes()[..], &covered, b"what follows"].concat();
             for at in 0..HEADER_LEN + numbers.len() + 300 {
                 for bit in 0..8 {
-                    let mut bytes = sound.clone();
+                    let mut bytes = valid.clone();
                     bytes[at] ^= 1 << bit;
                     let part = match at {
                         0..4 => FragmentPart::Checksum,

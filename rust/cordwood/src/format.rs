@@ -1,12 +1,11 @@
 //! The constants of the format, the header codec and block arithmetic: pure, no I/O.
 //!
-//! A file is cut into **blocks** of 32 KiB counted from offset 0. A block holds **fragments**: a 7-byte
-//! header and its payload. A **record** is one FULL fragment, or FIRST, MIDDLE..., LAST. A block's last
-//! bytes that cannot hold a header are its **trailer**.
+//! A file is cut into **blocks** of 32 KiB counted from offset 0. A block holds **fragments**: a
+//! 7-byte header and its payload. A **record** is one FULL fragment, or FIRST, MIDDLE..., LAST. A
+//! block's last bytes that cannot hold a header are its **trailer**.
 //!
-//! Headers and blocks are here as LevelDB has them. Other dialects have longer headers or blocks
-//! that are counted from elsewhere; [`Dialect::block_begin`](crate::Dialect::block_begin) knows
-//! them.
+//! Headers and blocks here are LevelDB's. Other dialects have longer headers, or blocks that are
+//! not counted from offset 0: see [`Dialect::block_begin`](crate::Dialect::block_begin).
 //!
 //! Source: LevelDB `doc/log_format.md` and `db/log_format.h`.
 
@@ -22,15 +21,15 @@ pub const HEADER_LEN: usize = 7;
 /// The longest payload that a LevelDB fragment can carry: a block less one header, 32,761 bytes.
 pub const FRAGMENT_LEN_MAX: usize = BLOCK_LEN - HEADER_LEN;
 
-/// The longest trailer of a LevelDB block, 6 bytes: one more and a header fits.
+/// The longest trailer of a LevelDB block, 6 bytes: with one more, a header fits.
 pub const TRAILER_LEN_MAX: usize = HEADER_LEN - 1;
 
-/// What place a fragment has in its record: the type byte of its header.
+/// The position of a fragment in its record: the type byte of its header.
 ///
-/// Only these four are kinds. A wire byte that is none of them stays a number
-/// ([`Reason::UnknownKind`](crate::damage::Reason::UnknownKind)), so no byte of a file can be taken for an internal
-/// state: LevelDB encodes "end of file" and "bad record" as types 5 and 6, and a file that holds a valid type 5
-/// ends there for it.
+/// Only these four are kinds. Any other wire byte stays a number
+/// ([`Reason::UnknownKind`](crate::damage::Reason::UnknownKind)), so no byte of a file can be
+/// mistaken for an internal state: LevelDB encodes "end of file" and "bad record" as types 5 and 6,
+/// and so takes a valid type 5 in a file for the end.
 ///
 /// ```
 /// use cordwood_log::format::Kind;
@@ -41,9 +40,9 @@ pub const TRAILER_LEN_MAX: usize = HEADER_LEN - 1;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Kind {
-    /// A whole record.
+    /// A complete record.
     Full = 1,
-    /// The first fragment of a record that goes on in the next block.
+    /// The first fragment of a record that continues in the next block.
     First = 2,
     /// A fragment between the first and the last.
     Middle = 3,
@@ -52,7 +51,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The kind that the wire byte `byte` means, or `None` for a byte that means none.
+    /// The kind of the wire byte `byte`, or `None` if it has none.
     pub const fn from_wire(byte: u8) -> Option<Kind> {
         match byte {
             1 => Some(Kind::Full),
@@ -74,7 +73,7 @@ impl Kind {
     }
 }
 
-/// A fragment's header as it stands in the file; nothing about it has been checked.
+/// A fragment's header as stored in the file, unchecked.
 ///
 /// ```
 /// use cordwood_log::format::Header;
@@ -88,7 +87,7 @@ pub struct Header {
     pub masked_crc: u32,
     /// Bytes of payload that follow the header.
     pub len: u16,
-    /// The type byte; [`Kind::from_wire`] says what it means.
+    /// The type byte; see [`Kind::from_wire`].
     pub kind: u8,
 }
 
@@ -133,8 +132,8 @@ pub const fn trailer_len(offset: u64) -> usize {
     if left < HEADER_LEN { left } else { 0 }
 }
 
-/// Bytes that a record of `record_len` bytes takes in a file of `offset` bytes: its trailer in
-/// front, headers and payload. In LevelDB's dialect.
+/// Bytes that a record of `record_len` bytes adds to a file of `offset` bytes, in LevelDB's
+/// dialect: the trailer before it, headers and payload.
 ///
 /// Saturates at `u64::MAX`.
 ///

@@ -1,6 +1,8 @@
-//! The bytes of a block to a fragment or to what is wrong with them: pure, no I/O, no state.
+//! Parses the bytes of a block as a fragment, or finds what is wrong with them: pure, no I/O, no
+//! state.
 //!
-//! The order of the checks is LevelDB's (`db/log_reader.cc`, `ReadPhysicalRecord`); `docs/format/reading.md` numbers them.
+//! The order of the checks is LevelDB's (`db/log_reader.cc`, `ReadPhysicalRecord`);
+//! `docs/format/reading.md` numbers them.
 
 use crate::checksum::{Job, Kernel, mask, run, state_after};
 use crate::dialect::{Checksum, Dialect, Form, LogFormat, Metadata, Role};
@@ -8,47 +10,51 @@ use crate::error::Reason;
 use crate::format::{HEADER_LEN, Header, Kind};
 use crate::scanner::Scanner;
 
-/// What stands at an offset of a file.
+/// What is found at an offset of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Found {
     /// A fragment: its header, of this form, and `payload_len` bytes.
     Fragment { kind: Kind, form: Form, payload_len: usize },
-    /// A record of `len` bytes, header and all, that the engine has written for itself.
+    /// A metadata record of the engine, of `len` bytes with its header.
     Metadata { metadata: Metadata, form: Form, len: usize },
     /// Too little of the block is left for a header.
     Trailer { is_zero: bool },
-    /// `len` bytes that are no fragment. `leveldb_len` is what LevelDB reports for them, if anything.
+    /// `len` bytes that are not a fragment. `leveldb_len` is what LevelDB reports for them, if
+    /// anything.
     Fault {
         len: usize,
         reason: Reason,
         leveldb_len: Option<u64>,
     },
-    /// The trailer of a closed log: the log ends behind these `len` bytes.
+    /// The end-of-log trailer: the log ends after these `len` bytes.
     EndTrailer { len: usize },
-    /// A sound fragment of another log: this one has ended before it, unless it goes on in a later block.
+    /// A valid fragment of another log: this one has ended before it, unless it continues in a
+    /// later block.
     Stale,
     /// The end of the file.
     Nothing,
-    /// More bytes of the block must be there to tell.
+    /// More bytes of the block are needed.
     Incomplete,
 }
 
-/// Says what stands at the beginning of `bytes`, which go on to the end of the block or as far as the file is known.
+/// Classifies the beginning of `bytes`, which extend to the end of the block or of the known part
+/// of the file.
 ///
-/// `left` is the number of bytes to the end of the block; `is_last` says that the file ends where `bytes` end.
+/// `left` is the number of bytes to the end of the block; `is_last` says that the file ends where
+/// `bytes` end.
 #[inline]
 pub(crate) fn find(format: &LogFormat, bytes: &[u8], left: usize, is_last: bool, verify_checksums: bool) -> Found {
     if left >= HEADER_LEN
-        && let Some(sound) = format.dialect.sound(bytes, verify_checksums)
-        && let Role::Fragment(kind) = sound.role
-        && !format.is_stale(bytes, sound.form)
+        && let Some(valid) = format.dialect.valid(bytes, verify_checksums)
+        && let Role::Fragment(kind) = valid.role
+        && !format.is_stale(bytes, valid.form)
         // Without its checksum, a trailer looks like an empty fragment.
-        && (sound.form == Form::Plain || !format.is_end_trailer(bytes))
+        && (valid.form == Form::Plain || !format.is_end_trailer(bytes))
     {
         return Found::Fragment {
             kind,
-            form: sound.form,
-            payload_len: sound.end - sound.form.header_len(),
+            form: valid.form,
+            payload_len: valid.end - valid.form.header_len(),
         };
     }
     if bytes.len() < left && !is_last {
@@ -57,7 +63,7 @@ pub(crate) fn find(format: &LogFormat, bytes: &[u8], left: usize, is_last: bool,
     fault(format, bytes, left, verify_checksums)
 }
 
-/// What can be told of no good fragment before all of the block is there.
+/// Classifies what is not a valid fragment, before the whole block is available.
 #[cold]
 fn incomplete(format: &LogFormat, bytes: &[u8], verify_checksums: bool) -> Found {
     match special(format, bytes, verify_checksums) {
@@ -66,25 +72,25 @@ fn incomplete(format: &LogFormat, bytes: &[u8], verify_checksums: bool) -> Found
     }
 }
 
-/// What is sound and no fragment of a record.
+/// Classifies a valid fragment that is not part of a record.
 fn special(format: &LogFormat, bytes: &[u8], verify_checksums: bool) -> Option<Found> {
     if format.is_end_trailer(bytes) {
         return Some(Found::EndTrailer {
             len: Form::Recyclable.header_len(),
         });
     }
-    let sound = format.dialect.sound(bytes, verify_checksums)?;
-    if format.is_stale(bytes, sound.form) {
+    let valid = format.dialect.valid(bytes, verify_checksums)?;
+    if format.is_stale(bytes, valid.form) {
         return Some(Found::Stale);
     }
-    let (form, len) = (sound.form, sound.end);
+    let (form, len) = (valid.form, valid.end);
     let kind = bytes[HEADER_LEN - 1];
     let fault = |reason, leveldb_len| Found::Fault {
         len,
         reason,
         leveldb_len,
     };
-    Some(match sound.role {
+    Some(match valid.role {
         Role::Metadata(metadata) => Found::Metadata { metadata, form, len },
         Role::Ignorable => fault(Reason::IgnoredKind { kind }, None),
         Role::Unknown | Role::Fragment(_) => {
@@ -93,15 +99,16 @@ fn special(format: &LogFormat, bytes: &[u8], verify_checksums: bool) -> Option<F
     })
 }
 
-/// The most fragments that are found at a time.
+/// The most fragments found at once.
 pub(crate) const RUN_MAX: usize = 512;
 
-/// FULL fragments one after the other, as most files consist of: what [`find`] would find, call by call, in one loop that is compiled with
-/// the instructions of the checksum's kernel. It ends where anything else stands.
+/// Consecutive FULL fragments, which make up most files: finds the same as repeated calls of
+/// [`find`], in one loop that is compiled with the instructions of the checksum's kernel. It ends
+/// at anything else.
 pub(crate) struct FullRun<'a> {
-    /// From the first header to the end of the block, or as far as the file is known.
+    /// From the first header to the end of the block, or of the known part of the file.
     pub(crate) bytes: &'a [u8],
-    /// The ends of the fragments are written here, counted from the beginning of `bytes`.
+    /// Output: the ends of the fragments, counted from the beginning of `bytes`.
     pub(crate) ends: &'a mut [u16; RUN_MAX],
     pub(crate) verify_checksums: bool,
 }
@@ -135,7 +142,8 @@ impl Job for FullRun<'_> {
     }
 }
 
-/// The slow half of [`find`]: `bytes` are all there will ever be of the block, and no good fragment begins here.
+/// Slow path of [`find`]: `bytes` are the whole rest of the block, and no valid fragment begins
+/// here.
 #[cold]
 fn fault(format: &LogFormat, bytes: &[u8], left: usize, verify_checksums: bool) -> Found {
     let is_zero = bytes.iter().all(|&byte| byte == 0);
@@ -149,7 +157,7 @@ fn fault(format: &LogFormat, bytes: &[u8], left: usize, verify_checksums: bool) 
     if bytes.is_empty() {
         return Found::Nothing;
     }
-    // Where headers are longer, so are trailers. Zeros are no fragment, so no harm is done to one.
+    // If headers are longer, so are trailers. Zeros are not a fragment, so none is lost.
     if left < HEADER_LEN || (is_zero && bytes.len() == left && left <= format.dialect.trailer_len_max()) {
         return Found::Trailer { is_zero };
     }
@@ -162,7 +170,8 @@ fn fault(format: &LogFormat, bytes: &[u8], left: usize, verify_checksums: bool) 
         return Found::EndTrailer { len: end };
     }
     let Some(covered) = bytes.get(HEADER_LEN - 1..end) else {
-        // LevelDB takes any length that passes the end of the file for a torn write and ends there in silence.
+        // LevelDB takes any length that goes past the end of the file for a torn write and ends
+        // there silently.
         let is_at_end = bytes.len() < left;
         return if !is_at_end {
             rest(bad_length, rest_len)
@@ -186,14 +195,17 @@ fn fault(format: &LogFormat, bytes: &[u8], left: usize, verify_checksums: bool) 
     })
 }
 
-/// Whether a header whose length passes the end of the file cannot have come from a torn write, given what follows it.
+/// Whether a header whose length goes past the end of the file cannot be from a torn write, given
+/// what follows it.
 ///
-/// (a) The checksum does not cover the length: if it is right for a shorter payload, the length is what was damaged.
-/// (b) A whole, valid fragment follows: more was written after this header, so its own payload had been written.
+/// (a) The checksum does not cover the length: if it is valid for a shorter payload, the length was
+/// damaged. (b) A complete, valid fragment follows: more was written after this header, so its own
+/// payload had been written.
 ///
-/// A payload that holds log fragments itself can make (b) call a torn tail damage: rather a false alarm than a silent loss.
+/// If a payload itself holds log fragments, (b) can report a torn tail as damage: better a false
+/// alarm than a silent loss.
 fn length_is_proved_wrong(format: &LogFormat, header: Header, bytes: &[u8]) -> bool {
-    // From here on the checksum covers what there is.
+    // The checksum covers everything from here on.
     let (head, payload) = bytes[HEADER_LEN - 1..]
         .split_at_checked(format.dialect.meaning(header.kind).form.header_len() - HEADER_LEN + 1)
         .unwrap_or_default();
@@ -203,7 +215,7 @@ fn length_is_proved_wrong(format: &LogFormat, header: Header, bytes: &[u8]) -> b
     }
 }
 
-/// Whether the checksum of the header is right for `head` and any number of the bytes of `payload` behind it.
+/// Whether the checksum of the header is valid for `head` followed by any prefix of `payload`.
 fn any_prefix_is_right(dialect: &Dialect, header: Header, head: &[u8], payload: &[u8]) -> bool {
     let (wanted, crc) = (
         dialect.checksum.crc_of_stored(header.masked_crc),
@@ -226,7 +238,7 @@ fn any_prefix_is_right(dialect: &Dialect, header: Header, head: &[u8], payload: 
     }
 }
 
-/// The job of finding out whether a state leads to another over any number of the bytes of `payload`.
+/// The job of determining whether some prefix of `payload` leads from one state to another.
 struct AnyPrefix<'a> {
     wanted: u32,
     state: u32,
@@ -252,7 +264,7 @@ mod tests {
     use super::*;
     use crate::format::BLOCK_LEN;
 
-    /// A fragment of any type with a right checksum.
+    /// A fragment of any type with a valid checksum.
     fn fragment(kind: u8, payload: &[u8]) -> Vec<u8> {
         let masked_crc = Dialect::LEVELDB.checksum.stored(&[&[kind], payload].concat());
         let header = Header {
@@ -299,7 +311,8 @@ mod tests {
         }
     }
 
-    /// The trap of LevelDB's internal codes 5 and 6: no type byte may end a read or pass unreported.
+    /// LevelDB's internal codes 5 and 6 clash with type bytes: no type byte may end a read or go
+    /// unreported.
     #[test]
     fn each_type_byte_with_a_right_and_a_wrong_checksum() {
         for kind in 0..=255 {
@@ -343,20 +356,20 @@ mod tests {
             reason(find_at_end(&damaged[..150])),
             Some(Reason::BadLength { len: 0xffc8 })
         );
-        // The same bytes in a block that is full are damage in any case.
+        // In a full block, the same bytes are damage in any case.
         assert_eq!(
             reason(find(&Dialect::LEVELDB.into(), &whole[..150], 150, false, true)),
             Some(Reason::BadLength { len: 200 })
         );
     }
 
-    /// LevelDB loses what follows a flipped bit in a length of the last block in silence.
+    /// LevelDB silently loses what follows a flipped bit in a length in the last block.
     #[test]
     fn a_length_that_the_rest_proves_wrong_is_damage() {
         let mut flipped = fragment(1, b"foo");
         flipped[4] |= 0x40; // 67 bytes, of which there are 3: the checksum fits 3
         assert_eq!(reason(find_at_end(&flipped)), Some(Reason::BadLength { len: 67 }));
-        flipped[0] ^= 1; // now it fits nothing, but a good fragment follows
+        flipped[0] ^= 1; // now it fits nothing, but a valid fragment follows
         assert_eq!(reason(find_at_end(&flipped)), Some(Reason::TornTail));
         flipped.extend(fragment(1, b"bar"));
         assert_eq!(reason(find_at_end(&flipped)), Some(Reason::BadLength { len: 67 }));

@@ -1,4 +1,4 @@
-//! The data of a compressed record: one zstd frame. Pure, no I/O.
+//! Decompression of a record: one zstd frame. Pure, no I/O.
 //!
 //! Source: RocksDB `db/log_reader.cc`, `util/compression.h`.
 
@@ -9,10 +9,11 @@ use crate::error::Reason;
 pub(crate) enum Failed {
     /// It is skipped.
     Skipped(Reason),
-    /// It may be tried again.
+    /// It may be retried.
     #[cfg_attr(not(feature = "zstd"), expect(dead_code, reason = "nothing is decompressed"))]
     OutOfMemory,
-    /// With its `data_len` bytes it would be more than `total_max` for all records together, by `excess` bytes.
+    /// Its `data_len` bytes would exceed `total_max`, the limit for all records together, by
+    /// `excess` bytes.
     #[cfg_attr(not(feature = "zstd"), expect(dead_code, reason = "nothing is decompressed"))]
     OverBudget { data_len: u64, excess: u64 },
 }
@@ -21,7 +22,7 @@ pub(crate) enum Failed {
 #[derive(Debug, Default)]
 pub(crate) struct Inflater {
     data: Vec<u8>,
-    /// Bytes of all frames that were decompressed, by what they state, since the last [`reset`](Self::reset).
+    /// Total length stated by the frames decompressed since the last [`reset`](Self::reset).
     total: u64,
 }
 
@@ -31,12 +32,13 @@ impl Inflater {
         &self.data
     }
 
-    /// Begins to count anew what is decompressed.
+    /// Resets the count of decompressed bytes.
     pub(crate) fn reset(&mut self) {
         self.total = 0;
     }
 
-    /// Decompresses `frame`, to at most `len_max` bytes, and at most `total_max` with all before it. An empty record is no frame.
+    /// Decompresses `frame`, to at most `len_max` bytes, and at most `total_max` including all
+    /// before it. An empty record is not a frame.
     #[cfg(feature = "zstd")]
     pub(crate) fn inflate(&mut self, frame: &[u8], len_max: u64, total_max: u64) -> Result<(), Failed> {
         self.data.clear();
@@ -45,7 +47,8 @@ impl Inflater {
         }
         let bad = Failed::Skipped(Reason::BadCompression);
         let stated = zstd_safe::get_frame_content_size(frame).map_err(|_| bad)?;
-        // RocksDB states the length in each frame. It is not believed beyond what so few bytes can hold.
+        // RocksDB states the length in each frame. It is not trusted beyond what a frame of this
+        // size can hold.
         let len = stated.ok_or(bad)?;
         let possible = (frame.len() as u64 / BLOCK_HEADER_LEN + 1).saturating_mul(BLOCK_DATA_LEN_MAX);
         if len > possible {
@@ -63,7 +66,7 @@ impl Inflater {
         }
         let len = usize::try_from(len).map_err(|_| Failed::Skipped(Reason::RecordTooLarge))?;
         self.data.try_reserve_exact(len).map_err(|_| Failed::OutOfMemory)?;
-        // Also for a frame that fails at its end.
+        // Also counted if the frame fails at its end.
         self.total = total;
         match zstd_safe::decompress(&mut self.data, frame) {
             Ok(found) if found == len => Ok(()),
@@ -85,6 +88,6 @@ impl Inflater {
 #[cfg(feature = "zstd")]
 const BLOCK_HEADER_LEN: u64 = 3;
 
-/// The most data that one block of a zstd frame gives. Source: RFC 8878, 3.1.1.2.4.
+/// The most data that one block of a zstd frame can hold. Source: RFC 8878, 3.1.1.2.4.
 #[cfg(feature = "zstd")]
 const BLOCK_DATA_LEN_MAX: u64 = 128 << 10;

@@ -1,8 +1,10 @@
-//! Reads and writes the **LevelDB log format**: the write-ahead logs and MANIFESTs of LevelDB and its relatives, and any file
-//! that a program wants to append records to and still read after a crash.
+//! Reads and writes the **LevelDB log format**: the write-ahead logs and MANIFESTs of LevelDB and
+//! its relatives, and any file that a program wants to append records to and still read after a
+//! crash.
 //!
-//! A file is cut into **blocks** of 32 KiB; a block holds **fragments**, a 7-byte header and a payload; a **record** is one
-//! fragment or several. Each fragment has a checksum, and after damage a reader goes on at the next block.
+//! A file is cut into **blocks** of 32 KiB; a block holds **fragments**, a 7-byte header and a
+//! payload; a **record** is one fragment or several. Each fragment has a checksum, and after damage
+//! a reader continues at the next block.
 //!
 //! # Writing and reading
 //!
@@ -34,33 +36,36 @@
 //!
 //! # Damage
 //!
-//! A reader returns *events*: records, and the [`SkippedRegion`](damage::SkippedRegion)s between them, each with the bytes it spans and the reason.
-//! No byte of a file goes unaccounted for. [`OnCorruption`] says whether damage is an error (the default), is skipped (LevelDB's
-//! behaviour), is taken for the end, or is skipped with as little as possible of its block. A torn tail, the incomplete end that a crash
-//! leaves, is not damage: it ends the file, and [`Reader::end`] says so.
+//! A reader returns *events*: records, and the [`SkippedRegion`](damage::SkippedRegion)s between
+//! them, each with the bytes it spans and the reason. No byte of a file goes unaccounted for.
+//! [`OnCorruption`] says whether damage is an error (the default), is skipped (LevelDB's
+//! behaviour), is taken as the end of the log, or is skipped while the intact rest of its block is
+//! salvaged. A torn tail, the incomplete end that a crash leaves, is not damage: it ends the log,
+//! and [`Reader::end`] reports it.
 //!
-//! No input makes this crate panic, loop or hold more than [`ReadOptions::record_len_max`] bytes of a record.
+//! No input makes this crate panic, loop or hold more than [`ReadOptions::record_len_max`] bytes of
+//! a record.
 //!
 //! # Layers
 //!
 //! [`Decoder`](codec::Decoder) does no I/O: it takes a [`Window`](codec::Window) of the file and
-//! says what is there, or that it needs more. [`Reader`] is the loop around it over a slice, any
-//! [`std::io::Read`] or a file; [`Follower`] is the one over a file that is still being written.
-//! [`Encoder`](codec::Encoder) and [`Writer`] are the same on the way out; [`LogFile`] is the
-//! writer of a file on disk, for programs that cannot afford to lose a record. [`verbs`] are what
-//! is done with a whole log: check it, save what can be read of it, count what is in it, take it
-//! apart, detect its dialect. What the engines keep in the records is decoded by the crate
-//! `cordwood-payload`.
+//! returns the next event, or asks for more bytes. [`Reader`] is the loop around it over a slice,
+//! any [`std::io::Read`] or a file; [`Follower`] is the one over a file that is still being
+//! written. [`Encoder`](codec::Encoder) and [`Writer`] do the same for writing; [`LogFile`] writes
+//! a file on disk, for programs that cannot afford to lose a record. [`verbs`] are the operations
+//! on a whole log: verify it, salvage it, count its contents, list its fragments, detect its
+//! dialect. The crate `cordwood-payload` decodes the payloads that the engines store in the
+//! records.
 //!
-//! The root has what most programs name. The modules have the rest: [`codec`], [`crc32c`],
+//! The root holds what most programs need; the modules hold the rest: [`codec`], [`crc32c`],
 //! [`damage`], [`follow`], [`mod@format`], [`read`], [`verbs`], [`mod@write`].
 //!
 //! # What is hidden
 //!
-//! Some functions are `#[doc(hidden)]`: those by which cordwood's Python package reads without
-//! holding its interpreter (`Reader::step_buffered`, `fill`, `data` and their like), and those by
-//! which tests put a disk of their own under a [`LogFile`] (`Storage`, `create_in`). They are no
-//! part of the interface, and may change in any release: to wait for bytes in your own way, use a
+//! Some functions are `#[doc(hidden)]`: those with which cordwood's Python package reads without
+//! holding the interpreter lock (`Reader::step_buffered`, `fill`, `data` and their like), and those
+//! with which tests put a simulated disk under a [`LogFile`] (`Storage`, `create_in`). They are not
+//! part of the public interface and may change in any release. To do your own I/O, use a
 //! [`Decoder`](codec::Decoder).
 
 // The README's example runs as a test of the documentation.
@@ -88,7 +93,8 @@ mod scanner;
 pub mod verbs;
 mod writer;
 
-/// Private parts that `rust/fuzz` compares with their definition. cargo-fuzz sets `fuzzing`.
+/// Private parts that `rust/fuzz` compares with reference implementations. cargo-fuzz sets
+/// `fuzzing`.
 #[cfg(fuzzing)]
 #[doc(hidden)]
 pub mod fuzzing {
@@ -102,32 +108,32 @@ pub use reader::{Event, FollowOptions, Follower, Reader, Record};
 pub use writer::{FlushPolicy, LogFile, LogFileOptions, SyncPolicy, Writer};
 
 /// Without I/O: the [`Decoder`](codec::Decoder), which finds the records in the bytes of a file,
-/// and the [`Encoder`](codec::Encoder), which makes the bytes of a record.
+/// and the [`Encoder`](codec::Encoder), which produces the bytes of a record.
 pub mod codec {
     pub use crate::decode::{Decoder, RECORD_LEN_MAX, RecordSpan, Refused, Step, Window};
     pub use crate::encode::Encoder;
 }
 
-/// The checksum of fragments: CRC-32C, and the mask that LevelDB puts over it.
+/// The checksum of fragments: CRC-32C, and LevelDB's masking of it.
 pub mod crc32c {
     pub use crate::checksum::crc32c_kernel as kernel;
     pub use crate::checksum::{combine, crc32c, extend, mask, unmask};
 }
 
 /// What a reader does not return, and why: [`SkippedRegion`](damage::SkippedRegion)s, reasons, and
-/// the bit that was flipped.
+/// flipped bits.
 pub mod damage {
     pub use crate::error::{Reason, Severity, SkippedRegion};
     pub use crate::findings::{Finding, Findings};
     pub use crate::flip::{BitFlip, FragmentPart, locate_bit_flip};
 }
 
-/// What a [`Follower`] answers.
+/// The results of a [`Follower`].
 pub mod follow {
     pub use crate::reader::{NotYet, Poll, WaitReason};
 }
 
-/// What a [`Reader`] reads, and what it gives besides [`Record`]s.
+/// What a [`Reader`] reads from, and what it returns besides [`Record`]s.
 pub mod read {
     pub use crate::log_info::{LogInfo, Predecessor};
     pub use crate::reader::{
@@ -135,7 +141,7 @@ pub mod read {
     };
 }
 
-/// What [`LogFile`] and its options name.
+/// The types that [`LogFile`] and its options use.
 pub mod write {
     #[doc(hidden)]
     pub use crate::writer::{FileId, Process, Storage};

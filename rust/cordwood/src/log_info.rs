@@ -1,4 +1,4 @@
-//! What an engine writes into its log for itself, and what follows from it. Pure, no I/O.
+//! The engine's metadata records, and what they say. Pure, no I/O.
 //!
 //! Source: RocksDB `db/log_reader.cc`, `util/udt_util.h`.
 
@@ -6,24 +6,28 @@ use std::collections::BTreeMap;
 
 use crate::dialect::{Compression, Metadata, ZSTD};
 
-/// What the log says about itself, as far as it has been read. Only RocksDB's logs say any of it.
+/// What the log says about itself, as far as it has been read. Only RocksDB's logs hold such
+/// metadata.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LogInfo {
-    /// The compression of all records, in RocksDB's numbers: 7 is zstd. `None`: they are not compressed.
+    /// The compression of all records, by RocksDB's numbers: 7 is zstd. `None`: they are not
+    /// compressed.
     pub compression: Option<u32>,
-    /// Bytes of the timestamp in each key, by the number of the column family, where there is one. It holds for the records read next.
+    /// Bytes of the timestamp in each key, by the number of the column family, if there is one.
+    /// Applies to the records read next.
     pub timestamp_lens: BTreeMap<u32, u16>,
     /// The log before this one.
     pub predecessor: Option<Predecessor>,
-    /// The number of another log, to which all fragments belong that have been read so far. The file was recycled, and nothing has been written to
-    /// this log yet; or the number of this log, which was named or is in the file's name, is not that of its content.
+    /// The number of another log, to which all fragments read so far belong. Either the file was
+    /// recycled and nothing has been written to this log yet, or the number of this log, which was
+    /// given or is in the file's name, does not match its contents.
     pub other_log_number: Option<u32>,
-    /// Whether a record has been read, or how all are compressed.
+    /// Whether a record, or the record that declares compression, has been read.
     pub(crate) has_begun: bool,
 }
 
-/// What a log says about the one before it.
+/// What a log says about its predecessor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Predecessor {
@@ -35,14 +39,15 @@ pub struct Predecessor {
     pub last_sequence: u64,
 }
 
-/// Whether an engine would have written it so.
+/// Whether the metadata is canonical: as an engine would write it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Applied {
     AsUsual,
     Unusual,
 }
 
-/// Column families of which the lengths are kept. It bounds what a log can make a reader hold; RocksDB knows no bound.
+/// The most column families whose lengths are kept. It bounds the memory of a reader; RocksDB has
+/// no bound.
 const TIMESTAMP_LENS_MAX: usize = 1 << 16;
 
 impl LogInfo {
@@ -62,7 +67,7 @@ impl LogInfo {
         self.compression == Some(u32::from_le_bytes(ZSTD))
     }
 
-    /// Takes in a record of this payload.
+    /// Applies a metadata record with this payload.
     pub(crate) fn apply(&mut self, metadata: Metadata, payload: &[u8]) -> Applied {
         let is_usual = match metadata {
             Metadata::SetCompression => self.set_compression(payload),
@@ -72,7 +77,7 @@ impl LogInfo {
         if is_usual { Applied::AsUsual } else { Applied::Unusual }
     }
 
-    /// Once, before all records. What comes too late is applied all the same, as RocksDB does.
+    /// Allowed once, before all records. A later one is applied all the same, as in RocksDB.
     fn set_compression(&mut self, payload: &[u8]) -> bool {
         let Some(compression) = payload.first_chunk().copied().map(u32::from_le_bytes) else {
             return false;
@@ -83,7 +88,8 @@ impl LogInfo {
         is_first && payload.len() == ZSTD.len()
     }
 
-    /// Pairs of a column family and a length, which is not 0. They add to those of earlier records.
+    /// Pairs of a column family and a length, which is not 0. They are added to those of earlier
+    /// records.
     fn set_timestamp_lens(&mut self, payload: &[u8]) -> bool {
         let mut pairs = payload.chunks_exact(6);
         let mut is_usual = pairs.remainder().is_empty();

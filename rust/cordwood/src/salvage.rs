@@ -1,22 +1,23 @@
-//! Where a block can be read again behind damage: pure, no I/O, no state. `docs/format/reading.md`, "Salvage", has the rule.
+//! Finds where reading can resume in a block after damage: pure, no I/O, no state.
+//! `docs/format/reading.md`, "Salvage", has the rules.
 
 use crate::dialect::{Dialect, Form, LogFormat, Role};
 use crate::format::{HEADER_LEN, Header};
 use crate::scanner::Scanner;
 
-/// Where to go on behind damage.
+/// Where to resume after damage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Resume {
-    /// How many bytes are lost: all that there are, if nothing behind them can be trusted.
+    /// How many bytes are lost: the whole rest, if nothing in it can be trusted.
     pub(crate) len: usize,
-    /// Whether each byte was tried, which may be done once in a block.
+    /// Whether every byte was tried as a beginning, which may happen once per block.
     pub(crate) has_scanned: bool,
 }
 
-/// Says where to go on behind the damaged header that `rest` begins with.
+/// Finds where to resume after the damaged header at the beginning of `rest`.
 ///
-/// `rest` goes on to the end of the block or of the file, and `left` counts to the end of the block. `may_scan` says that no byte of the
-/// block has been tried yet.
+/// `rest` extends to the end of the block or of the file; `left` counts to the end of the block.
+/// `may_scan` says that no byte of the block has been tried yet.
 #[cold]
 pub(crate) fn resume(dialect: &Dialect, rest: &[u8], left: usize, may_scan: bool) -> Resume {
     let found = |len| Resume {
@@ -27,31 +28,33 @@ pub(crate) fn resume(dialect: &Dialect, rest: &[u8], left: usize, may_scan: bool
         return found(rest.len());
     };
     let ends = Ends::new(rest, left);
-    // 1. One bit of the length was flipped: then the checksum is right for the true one. This is a proof, and what follows are guesses: a wrong
-    // length may lead to another fragment by chance, where all are of about the same length, or to one of a log inside of the payload.
+    // 1. One bit of the length was flipped: then the checksum is valid for the true one. This is a
+    //    proof; the checks after it are guesses: a wrong length may lead to another fragment by
+    //    chance, if all have about the same length, or to one of a log inside the payload.
     if let Some(len) = true_len(dialect, header, rest) {
         let end = dialect.meaning(header.kind).form.header_len() + len;
         if ends.is_end(end) || is_whole(dialect, rest, end) {
             return found(end);
         }
     }
-    // 2. The length is right, and a sound fragment follows.
+    // 2. The length is right, and a valid fragment follows.
     let stated_end = stated_end(dialect, rest, 0);
     if let Some(end) = stated_end
         && is_whole(dialect, rest, end)
     {
         return found(end);
     }
-    // 3. The length is right, nothing can follow, and the type does not speak against it.
+    // 3. The length is right, nothing can follow, and the type does not contradict it.
     if let Some(end) = stated_end
         && matches!(dialect.meaning(header.kind).role, Role::Fragment(_))
         && ends.is_hard_end(end)
     {
         return found(end);
     }
-    // 4. Any place from which sound fragments lead to the end.
+    // 4. Any position from which consecutive valid fragments lead to the end.
     let scanned = if may_scan { scan(dialect, rest, &ends) } else { None };
-    // 5. The length is right, and zeros follow. A wrong length may well lead there, so this comes last.
+    // 5. The length is right, and zeros follow. A wrong length may well lead there, too, so this
+    //    check comes last.
     let end = stated_end.filter(|&end| ends.is_end(end));
     Resume {
         len: scanned.or(end).unwrap_or(rest.len()),
@@ -59,9 +62,10 @@ pub(crate) fn resume(dialect: &Dialect, rest: &[u8], left: usize, may_scan: bool
     }
 }
 
-/// The true length of a payload, if exactly one bit of the length that `header` states is wrong and nothing else.
+/// The true length of a payload, if exactly one bit of the length that `header` states is wrong and
+/// nothing else.
 ///
-/// `rest` begins with the header, and the payload lies in it.
+/// `rest` begins with the header and contains the payload.
 pub(crate) fn true_len(dialect: &Dialect, header: Header, rest: &[u8]) -> Option<usize> {
     let header_len = dialect.meaning(header.kind).form.header_len();
     let (head, payload) = rest.split_at_checked(header_len)?;
@@ -79,40 +83,40 @@ pub(crate) fn true_len(dialect: &Dialect, header: Header, rest: &[u8]) -> Option
     None
 }
 
-/// The header that begins at `at`, if it lies in `rest`.
+/// The header at `at`, if it is in `rest`.
 fn header_at(rest: &[u8], at: usize) -> Option<Header> {
     rest.get(at..)?.first_chunk().map(Header::decode)
 }
 
-/// Where the fragment at `at` ends by its length, if that is in `rest`.
+/// The end of the fragment at `at` according to its length, if that is in `rest`.
 fn stated_end(dialect: &Dialect, rest: &[u8], at: usize) -> Option<usize> {
     let header = header_at(rest, at)?;
     let end = at + dialect.meaning(header.kind).form.header_len() + usize::from(header.len);
     (end <= rest.len()).then_some(end)
 }
 
-/// A header that stands for zeros up to the end of the block, and is no fragment.
+/// Whether this header announces zeros up to the end of the block, and is not a fragment.
 fn is_zero(header: Header) -> bool {
     header.kind == 0 && header.len == 0
 }
 
-/// Whether a fragment of any type with a right checksum begins at `at`.
+/// Whether a fragment of any type with a valid checksum begins at `at`.
 fn is_whole(dialect: &Dialect, rest: &[u8], at: usize) -> bool {
-    header_at(rest, at).is_some_and(|header| !is_zero(header) && dialect.sound(&rest[at..], true).is_some())
+    header_at(rest, at).is_some_and(|header| !is_zero(header) && dialect.valid(&rest[at..], true).is_some())
 }
 
-/// What is found behind damage in a log whose file may hold the rest of an older one.
+/// What is found after damage in a log whose file may hold the rest of an older one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Evidence {
-    /// A sound fragment of the log: it went on.
+    /// A valid fragment of the log: it continued.
     OfThisLog,
-    /// Sound fragments of another one, and none of this.
+    /// Valid fragments of another log, and none of this one.
     OfAnother,
     None,
 }
 
-/// Looks for sound fragments behind the first byte of `rest`, which goes on to the end of the block or of the file. `form` is that of the log's
-/// fragments, if any has been seen.
+/// Looks for valid fragments after the first byte of `rest`, which extends to the end of the block
+/// or of the file. `form` is that of the log's fragments, if any has been seen.
 #[cold]
 pub(crate) fn evidence(format: &LogFormat, form: Option<Form>, rest: &[u8]) -> Evidence {
     let scanner = Scanner::new(rest);
@@ -125,7 +129,7 @@ pub(crate) fn evidence(format: &LogFormat, form: Option<Form>, rest: &[u8]) -> E
         let is_fragment = matches!(meaning.role, Role::Fragment(_));
         let is_stale = format.is_stale(&rest[at..], meaning.form);
         let counts = is_fragment && (is_stale || form.is_none_or(|form| form == meaning.form));
-        if counts && scanner.sound(&format.dialect, at).is_some() {
+        if counts && scanner.valid(&format.dialect, at).is_some() {
             if !is_stale {
                 return Evidence::OfThisLog;
             }
@@ -158,44 +162,46 @@ impl Ends {
         at == self.rest_len || self.left - at < HEADER_LEN
     }
 
-    /// Whether a writer may have ended here: also in front of zeros.
+    /// Whether a writer may have ended here: also before zeros.
     fn is_end(&self, at: usize) -> bool {
         at >= self.zeros || self.is_hard_end(at)
     }
 
-    /// The first place for which [`is_end`](Self::is_end) holds. It holds for all after it.
+    /// The first position for which [`is_end`](Self::is_end) holds. It holds for all after it.
     fn first(&self) -> usize {
         let trailer = (self.left + 1).saturating_sub(HEADER_LEN);
         self.zeros.min(self.rest_len).min(trailer)
     }
 }
 
-/// What may stand at a place for a chain to lead on there.
+/// What may be at a position for a chain to continue there.
 mod place {
     /// A chain begins here, or a writer may have ended here.
-    pub(super) const SOUND: u8 = 1;
-    /// The same, or one damaged fragment whose length leads to such a place, or a torn write.
+    pub(super) const VALID: u8 = 1;
+    /// The same, or one damaged fragment whose length leads to such a position, or a torn write.
     pub(super) const PASSABLE: u8 = 2;
-    /// After the end of the file, where a write that was cut short may have been to end.
+    /// After the end of the file, where an interrupted write may have been meant to end.
     pub(super) const TORN: u8 = 4;
 }
 
-/// The first place after the first byte at which a chain begins: consecutive valid fragments, up to an end.
+/// The first position after the first byte at which a chain begins: consecutive valid fragments, up
+/// to an end.
 ///
-/// From the back to the front, so that what follows a place is known when it is its turn, and each is looked at once. Most bytes of a block
-/// lead nowhere, wherever their length points to: for them this is one look at a table, without a branch that depends on them.
+/// Works from back to front, so that what follows a position is already known, and each is visited
+/// once. Most bytes of a block lead nowhere, whatever their length points to: they cost one table
+/// look-up, without a branch that depends on them.
 fn scan(dialect: &Dialect, rest: &[u8], ends: &Ends) -> Option<usize> {
     let header_lens: [u8; 256] = std::array::from_fn(|kind| dialect.meaning(kind as u8).form.header_len() as u8);
     let scanner = Scanner::new(rest);
-    let is_right = |at: usize, end: usize| scanner.sound(dialect, at).is_some_and(|sound| at + sound.end == end);
-    // Up to where the longest fragment that a header can state may end.
+    let is_right = |at: usize, end: usize| scanner.valid(dialect, at).is_some_and(|valid| at + valid.end == end);
+    // Up to the end of the longest fragment that a header can state.
     let mut places = vec![0; rest.len() + dialect.header_len_max() + usize::from(u16::MAX) + 1];
     if ends.left > rest.len() {
         places[rest.len() + 1..=ends.left].fill(place::TORN);
     }
     let first_end = ends.first();
-    places[first_end..=rest.len()].fill(place::SOUND | place::PASSABLE);
-    // Here a header was cut short.
+    places[first_end..=rest.len()].fill(place::VALID | place::PASSABLE);
+    // Here a header is truncated.
     let cut = (rest.len() + 1).saturating_sub(HEADER_LEN);
     places[cut.min(first_end)..first_end].fill(place::PASSABLE);
 
@@ -211,8 +217,8 @@ fn scan(dialect: &Dialect, rest: &[u8], ends: &Ends) -> Option<usize> {
         }
         places[at] = if next & place::PASSABLE != 0 && !is_zero(header) && is_right(at, end) {
             first = Some(at);
-            place::SOUND | place::PASSABLE
-        } else if next & (place::SOUND | place::TORN) != 0 {
+            place::VALID | place::PASSABLE
+        } else if next & (place::VALID | place::TORN) != 0 {
             place::PASSABLE
         } else {
             0
@@ -236,7 +242,7 @@ mod tests {
         [&header.encode(), payload].concat()
     }
 
-    /// Where reading goes on in a file of these parts, of which the first is damaged.
+    /// Where reading resumes in a file of these parts, of which the first is damaged.
     fn resume_len(parts: &[&[u8]]) -> usize {
         resume(&Dialect::LEVELDB, &parts.concat(), BLOCK_LEN, true).len
     }
@@ -282,14 +288,14 @@ mod tests {
         assert_eq!(resume_len(&[&bad, &good, &fragment(80, b"unknown"), &good]), 50);
         assert_eq!(resume_len(&[&bad, &good, &flipped, &good]), 50);
         assert_eq!(resume_len(&[&bad, &good, &flipped]), 50);
-        // What is no chain: it does not reach an end, or has no sound fragment.
+        // Not a chain: it does not reach an end, or has no valid fragment.
         assert_eq!(resume_len(&[&bad, &good, &bad]), 50 + good.len() + 50);
         assert_eq!(resume_len(&[&bad, &good, &bad, &good]), 50 + good.len() + 50);
         assert_eq!(resume_len(&[&bad, &zeros]), 50 + zeros.len());
         assert_eq!(resume_len(&[&bad, torn]), 50 + torn.len());
     }
 
-    /// [`scan`] as the rule says it, place by place.
+    /// [`scan`] as the rule states it, position by position.
     fn naive_scan(dialect: &Dialect, rest: &[u8], ends: &Ends) -> Option<usize> {
         let mut places = vec![(false, false); rest.len() + 1];
         let mut first = None;
@@ -300,7 +306,7 @@ mod tests {
             };
             let end = at + dialect.meaning(header.kind).form.header_len() + usize::from(header.len);
             let (is_sound, is_passable) = places.get(end).copied().unwrap_or_default();
-            let fragment = dialect.sound(&rest[at..], true).filter(|sound| at + sound.end == end);
+            let fragment = dialect.valid(&rest[at..], true).filter(|valid| at + valid.end == end);
             if is_passable && !is_zero(header) && fragment.is_some() {
                 places[at] = (true, true);
                 first = Some(at);
@@ -312,7 +318,8 @@ mod tests {
         first
     }
 
-    /// Valid fragments with damage between them, and whole blocks of what may be headers; at the end of a block and of a file.
+    /// Valid fragments with damage between them, and whole blocks of possible headers; at the end
+    /// of a block and of a file.
     #[test]
     fn the_search_finds_what_the_rule_says() {
         let mut random = 1_u64;
@@ -355,7 +362,8 @@ mod tests {
         assert_eq!(resume(&Dialect::LEVELDB, &rest, BLOCK_LEN, false).len, rest.len());
     }
 
-    /// The same bytes where the block ends: a trailer ends a chain, and what would be torn in a longer block does not.
+    /// The same bytes where the block ends: a trailer ends a chain, and what would be torn in a
+    /// longer block does not.
     #[test]
     fn the_end_of_the_block_ends_a_chain() {
         let rest = [&[0xff; 50], fragment(1, b"good").as_slice()].concat();

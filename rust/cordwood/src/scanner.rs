@@ -1,23 +1,25 @@
-//! Whether a valid fragment begins at a byte of a block, for searches that ask it of every byte: pure, no I/O.
+//! Finds whether a valid fragment begins at a byte of a block, for searches that try every byte:
+//! pure, no I/O.
 
 use std::cell::{Cell, OnceCell};
 
 use crate::checksum::{CHUNK_LEN, over_chunks, over_chunks_of_crc32};
-use crate::dialect::{Checksum, Dialect, LogFormat, Role, Sound};
+use crate::dialect::{Checksum, Dialect, LogFormat, Role, Valid};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header};
 
-/// Answers [`Dialect::sound`] at any place of some bytes, at a cost that does not depend on the
-/// lengths that headers state. Without it, a file could be made in which each of thousands of
-/// places in a block needs the checksum of half the block.
+/// Computes [`Dialect::valid`] at any position of some bytes, at a cost that does not depend on the
+/// lengths that headers state. Without it, a crafted file could require, at each of thousands of
+/// positions in a block, the checksum of half the block.
 pub(crate) struct Scanner<'a> {
     bytes: &'a [u8],
-    /// Made for the first place whose type and length can be right: most bytes have no such place.
+    /// Computed for the first position whose type and length are plausible: most bytes have no such
+    /// position.
     crc32c: OnceCell<RangeCrc<'a>>,
     crc32: OnceCell<RangeCrc<'a>>,
 }
 
 impl<'a> Scanner<'a> {
-    /// `bytes` are a block, or a part of one.
+    /// `bytes` are a block or a part of one.
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
         debug_assert!(bytes.len() <= BLOCK_LEN);
         Scanner {
@@ -27,25 +29,26 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// The fragment of any type that begins at `at`, if its checksum is right: what [`Dialect::sound`]
-    /// finds in the bytes from `at` on.
+    /// The fragment of any type that begins at `at`, if its checksum is right: what
+    /// [`Dialect::valid`] finds in the bytes from `at` on.
     #[inline]
-    pub(crate) fn sound(&self, dialect: &Dialect, at: usize) -> Option<Sound> {
-        dialect.sound_if(self.bytes.get(at..)?, |header, covered| {
+    pub(crate) fn valid(&self, dialect: &Dialect, at: usize) -> Option<Valid> {
+        dialect.valid_if(self.bytes.get(at..)?, |header, covered| {
             let begin = at + HEADER_LEN - 1;
             let crc = self.sums(dialect.checksum).crc(begin, begin + covered.len());
             crc == dialect.checksum.crc_of_stored(header.masked_crc)
         })
     }
 
-    /// [`sound`](Self::sound), if it is a fragment of a record and not one of another log.
+    /// [`valid`](Self::valid), if it is a fragment of a record of this log.
     #[inline]
-    pub(crate) fn own_fragment(&self, format: &LogFormat, at: usize) -> Option<Sound> {
+    pub(crate) fn own_fragment(&self, format: &LogFormat, at: usize) -> Option<Valid> {
         let bytes = self.bytes.get(at..)?;
         let meaning = format.dialect.meaning(Header::decode(bytes.first_chunk()?).kind);
-        // The checksum comes last: most bytes are no type, and most numbers are not that of the log.
+        // The checksum comes last: most bytes are not a type, and most numbers are not that of the
+        // log.
         let may_be = matches!(meaning.role, Role::Fragment(_)) && !format.is_stale(bytes, meaning.form);
-        if may_be { self.sound(&format.dialect, at) } else { None }
+        if may_be { self.valid(&format.dialect, at) } else { None }
     }
 
     fn sums(&self, checksum: Checksum) -> &RangeCrc<'a> {
@@ -57,13 +60,13 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// The checksum of any part of some bytes, from sums of all that comes before it.
+/// The checksum of any range of some bytes, from the checksums of prefixes.
 struct RangeCrc<'a> {
     checksum: Checksum,
     bytes: &'a [u8],
     /// The CRC of the bytes before each chunk.
     crcs: [u32; BLOCK_LEN / CHUNK_LEN + 1],
-    /// The last answer and the part it is of: dialects differ in little, and ask for the same.
+    /// The last result and its range: dialects differ little, and request the same ranges.
     last: Cell<(usize, usize, u32)>,
 }
 
@@ -102,9 +105,9 @@ impl<'a> RangeCrc<'a> {
             return self.checksum.crc(&self.bytes[begin..end]);
         }
         let head = self.checksum.crc(&self.bytes[begin..first * CHUNK_LEN]);
-        // The CRC of two pieces is that of the first, shifted by the length of the second, plus that of
-        // the second. So the whole chunks' is a difference of two sums, and minus is plus. A shift is
-        // linear: that of the two CRCs is one.
+        // The CRC of two pieces is that of the first, shifted by the length of the second, plus
+        // that of the second. So the CRC of whole chunks is the difference of two prefix CRCs, and
+        // subtraction is addition. A shift is linear, so one shift serves both CRCs.
         let shifted = shifted_by_chunks(self.checksum, head ^ self.crcs[first], last - first);
         let tail = &self.bytes[last * CHUNK_LEN..end];
         self.checksum.extend(shifted ^ self.crcs[last], tail)
@@ -123,7 +126,7 @@ fn shifted_by_chunks(checksum: Checksum, crc: u32, count: usize) -> u32 {
 mod tests {
     use super::*;
 
-    /// Numbers that look random, the same in each run.
+    /// Pseudo-random numbers, the same in each run.
     fn random(seed: u64) -> impl FnMut() -> u64 {
         let mut state = seed;
         move || {
@@ -151,7 +154,7 @@ mod tests {
         }
     }
 
-    /// All dialects, with and without a log number, by one scanner.
+    /// All dialects, with and without a log number, with one scanner.
     fn assert_agrees(bytes: &[u8]) -> usize {
         let scanner = Scanner::new(bytes);
         let formats = Dialect::ALL.iter().map(|&dialect| LogFormat::new(dialect)).chain([
@@ -164,12 +167,12 @@ mod tests {
             let rest = bytes.get(at..).unwrap_or_default();
             for format in &formats {
                 let dialect = &format.dialect;
-                let sound = dialect.sound(rest, true);
-                assert_eq!(scanner.sound(dialect, at), sound, "{dialect:?} at {at}");
+                let valid = dialect.valid(rest, true);
+                assert_eq!(scanner.valid(dialect, at), valid, "{dialect:?} at {at}");
                 let own =
-                    sound.filter(|sound| matches!(sound.role, Role::Fragment(_)) && !format.is_stale(rest, sound.form));
+                    valid.filter(|valid| matches!(valid.role, Role::Fragment(_)) && !format.is_stale(rest, valid.form));
                 assert_eq!(scanner.own_fragment(format, at), own, "{format:?} at {at}");
-                count += usize::from(sound.is_some());
+                count += usize::from(valid.is_some());
             }
         }
         count
@@ -183,14 +186,14 @@ mod tests {
             let mut fragments = 0;
             while bytes.len() < 2500 {
                 bytes.extend((0..next() % 9).map(|i| i as u8));
-                // Any type, or one of those that dialects have.
+                // Any type, or one that a dialect has.
                 let kind = if next() & 1 == 0 {
                     next() as u8
                 } else {
                     (next() % 13) as u8
                 };
                 let payload: Vec<u8> = (0..next() % 400).map(|i| (i as u8).wrapping_add(5)).collect();
-                // The log number, and how far the file had been synced, of those who have them; else payload.
+                // The log number and the synced offset of the forms that have them; else payload.
                 let numbers = &[5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16][..[0, 4, 12][next() as usize % 3]];
                 let checksum = [Checksum::MaskedCrc32c, Checksum::Crc32][next() as usize % 2];
                 let covered = [&[kind], numbers, &payload].concat();
@@ -228,7 +231,7 @@ mod tests {
         }
     }
 
-    /// Lengths up to the whole block, of which the sums are longest.
+    /// Lengths up to the whole block, which has the longest checksums.
     #[test]
     fn the_definition_holds_for_a_fragment_as_long_as_the_block() {
         for dialect in [Dialect::LEVELDB, Dialect::WANDB] {
@@ -239,13 +242,14 @@ mod tests {
                 kind: covered[0],
             };
             let block = [&header.encode(), &covered[1..]].concat();
-            let sound = Scanner::new(&block).own_fragment(&dialect.into(), 0);
-            assert_eq!(sound, dialect.sound(&block, true));
-            assert_eq!(sound.map(|sound| sound.end), Some(BLOCK_LEN));
+            let valid = Scanner::new(&block).own_fragment(&dialect.into(), 0);
+            assert_eq!(valid, dialect.valid(&block, true));
+            assert_eq!(valid.map(|valid| valid.end), Some(BLOCK_LEN));
         }
     }
 
-    /// Bytes that hold a possible header at each second place or more, of lengths up to half a block.
+    /// Bytes with a possible header at every second position or more, of lengths up to half a
+    /// block.
     fn hostile_blocks() -> Vec<Vec<u8>> {
         let mut blocks = vec![vec![b'@'; BLOCK_LEN]];
         for kind in [1, 2, 5, 9] {
@@ -260,8 +264,8 @@ mod tests {
         blocks
     }
 
-    /// Counted in bytes, so that it does not depend on the machine. With a checksum of what each header
-    /// states it is some thousand times the length.
+    /// Counted in bytes, so that it does not depend on the machine. If every stated payload were
+    /// checksummed, it would be some thousand times the length.
     #[test]
     fn each_search_computes_checksums_of_a_small_multiple_of_the_bytes() {
         use crate::dialect::CHECKSUMMED_LEN;
@@ -278,7 +282,7 @@ mod tests {
         for block in hostile_blocks() {
             for &dialect in Dialect::ALL {
                 let format = LogFormat::new(dialect).numbered(Some(0x3f01_3f01));
-                // As the last block of a file, in which a longer one may have been torn.
+                // As the last block of a file, where a longer one may have been torn.
                 assert_bounded("find", block.len(), &|| {
                     fragment::find(&format, &block[1..], BLOCK_LEN, true, true);
                 });

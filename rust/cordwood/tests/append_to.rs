@@ -30,7 +30,7 @@ fn log_of<const N: usize>(dialect: LogFormat, records: [&[u8]; N]) -> Vec<u8> {
     file
 }
 
-/// The records of a file, as a reader returns them that is told nothing.
+/// The records of a file, as returned by a reader with default options.
 fn records(file: &[u8]) -> Vec<Vec<u8>> {
     let options = ReadOptions::default().with_on_corruption(OnCorruption::Skip);
     let mut reader = Reader::from_slice(file, options);

@@ -51,7 +51,7 @@ const FILES: &[File] = &[
     File::leveldb("rocksdb/plain/000010.log", 300, 5_024),
     File {
         name: "rocksdb/recycled-stale-tail/000010.log",
-        // Nothing in it tells it from one of Pebble's.
+        // Nothing in it distinguishes it from a Pebble log.
         dialect: LogFormat::new(Dialect::RECYCLABLE).with_log_number(10),
         by_64_bytes: None,
         record_count: 300,
@@ -196,7 +196,7 @@ fn the_dialect_does_not_depend_on_how_the_file_is_read() {
     }
 }
 
-/// The name says which log it is, whatever stands in the file: one that was renamed to be recycled, and not yet written to.
+/// The name says which log it is, whatever the file holds: one that was renamed to be recycled, and not yet written to.
 #[test]
 fn a_file_of_another_number_holds_nothing_of_its_log() {
     let Some(corpus) = corpus() else { return };

@@ -271,7 +271,7 @@ struct Counts {
 fn check(name: &str, history: &History) -> Counts {
     let mut counts = Counts::default();
     let initial_end = match history.ops.contains(&Op::SetLen(0)) {
-        true => 0, // The old records are to be given up.
+        true => 0, // The old records are to be discarded.
         false => records_of(&history.initial)
             .last()
             .map_or(0, |record| record.end_offset),
@@ -451,7 +451,7 @@ fn records_around_the_end_of_a_block() {
     }
 }
 
-/// A log with records, and something behind them that a crash has left.
+/// A log with records, and something after them that a crash has left.
 fn torn_logs() -> Vec<(&'static str, Vec<u8>)> {
     let mut session = Session::create(None, options());
     session.append(40);
@@ -567,7 +567,7 @@ fn a_new_log_in_place_of_an_old_one() {
     }
     let mut session = Session::create(Some(&old.bytes), options());
     session.history.appended.clear();
-    session.append(700); // As long as the old ones, so that those would fit behind it.
+    session.append(700); // As long as the old ones, so that those would fit after it.
     session.flush();
     session.append_sync(700);
     let history = session.close();
@@ -628,7 +628,7 @@ fn a_crash_that_reads_as_damage_is_told_from_damage() {
     let mut lost = log.bytes.clone();
     lost[1024..1536].fill(0);
     assert_eq!(refused(&lost), None);
-    // The same with a whole record behind it, which would be lost.
+    // The same with a whole record after it, which would be lost.
     log.append(30);
     lost.extend_from_slice(&log.bytes[end..]);
     assert!(matches!(refused(&lost), Some((47, Reason::ChecksumMismatch { .. }))));

@@ -16,7 +16,7 @@ const POLICIES: [OnCorruption; 4] = [
     OnCorruption::Salvage,
 ];
 
-/// A written log, and where everything stands in it.
+/// A written log, and the position of everything in it.
 struct Log {
     bytes: Vec<u8>,
     records: Vec<Written>,
@@ -146,7 +146,7 @@ fn read(log: &Log, bytes: &[u8], policy: OnCorruption) -> (Vec<Seen>, End) {
     (events, reader.end().expect("an end, behind the last event"))
 }
 
-/// What no event tells of is a trailer.
+/// What no event reports is a trailer.
 fn check_gap(bytes: &[u8], begin: u64, end: u64) {
     assert!(begin <= end, "events overlap: {begin}, {end}");
     let is_trailer =
@@ -326,7 +326,7 @@ fn two_flips_in_a_block_cost_two_records() {
     }
 }
 
-/// Where a header is gone as a whole, what is behind it is searched for.
+/// Where a header is gone completely, what follows it is searched for.
 /// LevelDB gives up the block at the first damage in it, so it says nothing of the second.
 #[test]
 fn the_second_damage_in_a_salvaged_block_is_not_reported_by_leveldb() -> Result<(), Error> {

@@ -1,4 +1,4 @@
-//! What is not one of these logs is named, and what cannot be told is said to be unclear. A dialect that is named always wins.
+//! What is not one of these logs is named, and what cannot be determined is reported as unclear. A dialect that is named always wins.
 
 #[path = "common/wire.rs"]
 #[allow(dead_code, reason = "not every test file needs all of it")]
@@ -158,7 +158,7 @@ fn a_later_block_decides() {
     }
 }
 
-/// There is one block, and it begins with damage: two sound fragments one behind the other show what the log is.
+/// There is one block, and it begins with damage: two consecutive valid fragments show what the log is.
 #[test]
 fn fragments_behind_damage_decide() {
     for (wire, dialect) in [
@@ -177,7 +177,7 @@ fn fragments_behind_damage_decide() {
     }
 }
 
-/// The first sound fragment decides, so a flipped type byte does not make another dialect of a log.
+/// The first valid fragment decides, so a flipped type byte does not make another dialect of a log.
 #[test]
 fn a_type_without_its_checksum_decides_nothing() {
     let file = Wire::Plain.full(b"foo");

@@ -179,7 +179,7 @@ fn trailer(bytes: &[u8], begin: u64, end: u64) -> bool {
         || (begin < end && end - begin < 19 && bytes[begin as usize..end as usize].iter().all(|&byte| byte == 0))
 }
 
-/// Whether anything is told that is more than information.
+/// Whether anything more severe than information is reported.
 fn is_told(seen: &Seen) -> bool {
     seen.skipped
         .iter()
@@ -266,7 +266,7 @@ fn check_flip(log: &Log, bytes: &[u8], at: usize) {
     for options in [known.clone(), unknown.clone()] {
         for policy in POLICIES {
             let seen = read(log, bytes, options.clone().with_on_corruption(policy));
-            // What is hit is never returned, and never lost in silence.
+            // What is hit is never returned, and never lost silently.
             assert!(
                 hit.is_none_or(|hit| !seen.records.contains(&hit)),
                 "{:?} {at}",
@@ -331,7 +331,7 @@ fn each_type_byte() {
                 between[0] ^= u8::from(!is_right);
                 let first = log.records[2].1 as usize;
                 let bytes = [&log.bytes[..first], &between, &log.bytes[first..]].concat();
-                // The same records, of which some stand elsewhere; and what was put between them is one, if it is.
+                // The same records, of which some are elsewhere; and what was put between them, if that is a record.
                 let mut records = log.records.clone();
                 records[3..].iter_mut().for_each(|(begin, end, _)| {
                     *begin += between.len() as u64;

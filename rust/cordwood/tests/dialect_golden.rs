@@ -138,7 +138,7 @@ fn pebble_end_trailer() {
         Ok(Some(LogFormat::new(Dialect::PEBBLE).with_log_number(1)))
     );
 
-    // Behind it the log has ended, whatever follows.
+    // After it the log has ended, whatever follows.
     let file = [trailer.as_slice(), &Wire::Recyclable(1).full(b"old"), b"junk"].concat();
     let end = file.len() as u64;
     let skipped = vec![(0, 11, "end_trailer"), (11, end, "stale")];
@@ -182,7 +182,7 @@ fn swanlab_header_and_full() {
 }
 
 /// Where a record ends seven bytes before the end of a block, the next begins with a FIRST fragment without data. In a run
-/// file before wandb-core 0.17.6 it stands where a block begins in a newer one, which never begins with such a fragment.
+/// file before wandb-core 0.17.6 it is where a block begins in a newer one, which never begins with such a fragment.
 #[test]
 fn an_empty_first_fragment_ends_a_block_of_wandb() {
     let mut file = b":W&B\xe1\xbe\x00".to_vec();
@@ -193,7 +193,7 @@ fn an_empty_first_fragment_ends_a_block_of_wandb() {
     assert_eq!(detect(&file), Ok(Some(Dialect::WANDB_OLD.into())));
 }
 
-/// The header takes seven bytes of the first block; before wandb-core 0.17.6 it stood before the first block.
+/// The header takes seven bytes of the first block; before wandb-core 0.17.6 it was before the first block.
 #[test]
 fn both_grids_of_wandb() {
     let long = vec![b'x'; 40_000];

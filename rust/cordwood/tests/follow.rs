@@ -40,7 +40,7 @@ impl Log {
         Log { records, spans, file }
     }
 
-    /// How many records are whole when the first `len` bytes are written; zeros stand behind them if `is_preallocated`.
+    /// How many records are whole when the first `len` bytes are written; zeros follow them if `is_preallocated`.
     fn count(&self, len: usize, is_preallocated: bool) -> usize {
         let whole = |span: &&Range<usize>| {
             let zeros = self.file[span.start..span.end]
@@ -93,7 +93,7 @@ fn folder() -> (TempDir, PathBuf) {
     (folder, path)
 }
 
-/// A file of `len` zeros; `append` writes into it or behind it.
+/// A file of `len` zeros; `append` writes into it or after it.
 struct Growing {
     file: File,
 }
@@ -139,7 +139,7 @@ fn push_skipped(told: &mut Vec<Told>, region: SkippedRegion) {
     }
 }
 
-/// All that there is to tell now; then what it waits for. Damage that is read again is waited for.
+/// Everything there is to report now; then what it waits for. Damage that is read again is waited for.
 fn drain(follower: &mut Follower, told: &mut Vec<Told>) -> NotYet {
     loop {
         match follower.poll().unwrap() {
@@ -230,7 +230,7 @@ fn a_writer_at_random_chunk_sizes_plain_and_preallocated() {
     }
 }
 
-/// A read takes its bytes one after the other, and may find the end of a write whose beginning it came too early for.
+/// A read copies its bytes in order, and may find the end of a write whose beginning it came too early for.
 #[test]
 fn a_write_that_goes_on_while_it_is_read_is_no_damage() {
     let log = Log::new((0..200).map(|number| vec![b'x'; number * 97]).collect());
@@ -329,7 +329,7 @@ fn a_kept_offset_goes_on_where_it_was() {
     assert!(records(&told) == log.records);
 }
 
-/// What stands at the start and belongs to a record before it is passed over, whenever it is read.
+/// What is at the start and belongs to a record before it is skipped, whenever it is read.
 #[test]
 fn a_start_in_the_middle_of_a_record_passes_over_its_rest() {
     let log = Log::new(vec![vec![b'x'; 3 * BLOCK_LEN], vec![b'y'; 3 * BLOCK_LEN]]);
@@ -347,7 +347,7 @@ fn a_start_in_the_middle_of_a_record_passes_over_its_rest() {
 #[test]
 fn damage_is_told_as_a_reader_of_the_whole_file_tells_it() {
     let small = small_log();
-    // One more block: behind it, nothing depends on where the file ends.
+    // One more block: after it, nothing depends on where the file ends.
     let mut whole = small.file.clone();
     whole.resize(whole.len().next_multiple_of(BLOCK_LEN), 0);
     Encoder::new(whole.len() as u64).encode(b"a block of its own", &mut whole);
@@ -443,7 +443,7 @@ fn damage_at_the_end_is_told_when_the_retries_are_spent_and_not_before() {
     assert!(begin.elapsed() < Duration::from_secs(1));
     assert_eq!((region.begin, region.end), (11, 21));
 
-    // The rest of the block is not trusted. It is told when it is there, and is no second error.
+    // The rest of the block is not trusted. It is reported when it is there, and is no second error.
     let mut growing = Growing {
         file: File::options().write(true).open(&path).unwrap(),
     };
@@ -588,7 +588,7 @@ fn a_write_that_is_undone_leaves_no_trace() {
     let undone = Log::new(vec![b"kept".to_vec(), vec![b'u'; 3 * BLOCK_LEN]]).file;
     let log = Log::new(vec![b"kept".to_vec(), vec![b'n'; 3 * BLOCK_LEN], b"next".to_vec()]);
     for sees_the_cut in [false, true] {
-        // With and without something that was told in front of it in the same read.
+        // With and without something that was reported before it in the same read.
         for polls_before in [1, 2] {
             let (_folder, path) = folder();
             let mut growing = Growing::new(&path, 0);
@@ -759,7 +759,7 @@ fn the_first_fragment_of_any_dialect_is_waited_for() {
     }
 }
 
-/// In a run file before wandb-core 0.17.6 the header stands before the first block. Whether zeros in its place are
+/// In a run file before wandb-core 0.17.6 the header is before the first block. Whether zeros in its place are
 /// damage, that block says.
 #[test]
 fn a_file_header_of_zeros_is_told_as_a_reader_of_the_whole_file_tells_it() {

@@ -2,7 +2,7 @@
 //! reads a log. `docs/format/leveldb-cases.md` is the list of them.
 //!
 //! Each test states the records with their offsets, and the reports that LevelDB makes: bytes and text. Where this crate is meant
-//! to say more than LevelDB, a comment says `Exception:`. LevelDB passes over damage and goes on: the policy is `Skip` throughout.
+//! to say more than LevelDB, a comment says `Exception:`. LevelDB skips damage and continues: the policy is `Skip` throughout.
 
 mod common;
 
@@ -77,7 +77,7 @@ impl Log {
         self.file[at] = self.file[at].wrapping_add(delta);
     }
 
-    /// Makes the fragment at `header` one of another type, with a right checksum.
+    /// Makes the fragment at `header` one of another type, with a valid checksum.
     fn set_kind(&mut self, header: usize, kind: u8) {
         self.file[header + 6] = kind;
         let bytes = self.file[header..].first_chunk().expect("a header");
@@ -389,7 +389,7 @@ fn truncated_trailing_record_is_ignored() {
     log.shrink(4);
     let reading = log.read();
     reading.records(NONE).reports(&[]);
-    // Exception: LevelDB is silent; here the bytes are told as a torn tail, which is no damage.
+    // Exception: LevelDB is silent; here the bytes are reported as a torn tail, which is no damage.
     reading.silent(&[(0, 6, "torn_tail")]).ends_torn(0);
 }
 
@@ -658,7 +658,7 @@ fn large_manifest_compacted() {
     log.file.resize(3 << 20, 0);
     let reading = log.read();
     reading.records(&log.written).reports(&[]).ends_clean(3 << 20);
-    // Exception: LevelDB is silent; here the zeros are told, block by block, as no damage.
+    // Exception: LevelDB is silent; here the zeros are reported, block by block, as no damage.
     assert_eq!(reading.skipped.len() as u64, (3 << 20) / B - len / B);
     let whole = reading
         .skipped
@@ -679,7 +679,7 @@ fn recovery_after_corruption() {
     }
     log.file[19] ^= 0x80;
     log.file[BLOCK_LEN + 1_000] ^= 0x80;
-    // The 64 records that begin in these blocks are lost. The rest of a record that crosses into the next block is told apart.
+    // The 64 records that begin in these blocks are lost. The rest of a record that crosses into the next block is reported separately.
     log.read()
         .records(&log.written[64..])
         .reports(&[
@@ -756,7 +756,7 @@ fn first_first_last() {
 fn empty_first_then_full() {
     let reading = Log::of(&[&fragment(FIRST, b""), &fragment(FULL, b"bbb")]).read();
     reading.records(&[(7, "bbb")]).reports(&[]);
-    // Exception: LevelDB is silent; here the header is told, as no damage.
+    // Exception: LevelDB is silent; here the header is reported, as no damage.
     reading.silent(&[(0, 7, "empty_first")]).ends_clean(17);
 }
 
@@ -764,7 +764,7 @@ fn empty_first_then_full() {
 fn full_first_end_of_file() {
     let reading = Log::of(&[&fragment(FULL, b"zzz"), &fragment(FIRST, b"aaa")]).read();
     reading.records(&[(0, "zzz")]).reports(&[]);
-    // Exception: LevelDB is silent; here it is told as a torn tail.
+    // Exception: LevelDB is silent; here it is reported as a torn tail.
     reading.silent(&[(10, 20, "torn_tail")]).ends_torn(10);
 }
 
@@ -773,7 +773,7 @@ fn one_to_six_header_bytes_at_end_of_file() {
     for len in 1..HEADER_LEN {
         let reading = Log::of(&[&fragment(FULL, b"zzz"), &fragment(FULL, b"aaa")[..len]]).read();
         reading.records(&[(0, "zzz")]).reports(&[]);
-        // Exception: LevelDB is silent; here it is told as a torn tail.
+        // Exception: LevelDB is silent; here it is reported as a torn tail.
         reading.silent(&[(10, 10 + len as u64, "torn_tail")]).ends_torn(10);
     }
 }
@@ -783,7 +783,7 @@ fn payload_cut_at_end_of_file() {
     for len in HEADER_LEN..HEADER_LEN + 3 {
         let reading = Log::of(&[&fragment(FULL, b"zzz"), &fragment(FULL, b"aaa")[..len]]).read();
         reading.records(&[(0, "zzz")]).reports(&[]);
-        // Exception: LevelDB is silent; here it is told as a torn tail.
+        // Exception: LevelDB is silent; here it is reported as a torn tail.
         reading.silent(&[(10, 10 + len as u64, "torn_tail")]).ends_torn(10);
     }
 }
@@ -830,7 +830,7 @@ fn zeros_to_block_end_good_next_block() {
         .then(&[&fragment(FULL, b"bbb")])
         .read();
     reading.records(&[(0, "aaa"), (B, "bbb")]).reports(&[]);
-    // Exception: LevelDB is silent; here the zeros are told, as no damage.
+    // Exception: LevelDB is silent; here the zeros are reported, as no damage.
     reading.silent(&[(10, B, "zero_fill")]).ends_clean(B + 10);
 }
 
@@ -844,7 +844,7 @@ fn first_zeros_to_block_end_last_in_next_block() {
         (3, "error in middle of record"),
         (3, "missing start of fragmented record"),
     ]);
-    // Exception: LevelDB is silent of the zeros; here they are told, as no damage.
+    // Exception: LevelDB is silent of the zeros; here they are reported, as no damage.
     reading.silent(&[(10, B, "zero_fill")]).ends_clean(B + 20);
 }
 
@@ -859,7 +859,7 @@ fn zero_header_with_a_checksum_then_a_valid_record() {
     .then(&[&fragment(FULL, b"ccc")])
     .read();
     reading.records(&[(0, "aaa"), (B, "ccc")]).reports(&[]);
-    // Exception: LevelDB loses a valid record without a word; here this is damage.
+    // Exception: LevelDB loses a valid record silently; here this is damage.
     reading.silent(&[(10, B, "zero_header")]).ends_clean(B + 10);
 }
 
@@ -887,11 +887,11 @@ fn length_beyond_block_in_last_partial_block() {
     log.add_to_byte(15, 0x80);
     let reading = log.read();
     reading.records(&[(0, "aaa")]).reports(&[]);
-    // Exception: LevelDB takes it for the end of the file and loses what follows without a word. No torn write leaves a length
+    // Exception: LevelDB takes it for the end of the file and loses what follows silently. No torn write leaves a length
     // that its block cannot hold; here this is damage.
     reading.silent(&[(10, 30, "bad_length")]).ends_clean(30);
 
-    // The length alone is enough: no record behind it, and no right checksum.
+    // The length alone is enough: no record after it, and no valid checksum.
     log.shrink(10);
     log.add_to_byte(10, 1);
     let reading = log.read();
@@ -909,7 +909,7 @@ fn length_beyond_file_with_a_good_record_behind() {
     log.add_to_byte(15, 0x10);
     let reading = log.read();
     reading.records(&[(0, "aaa")]).reports(&[]);
-    // Exception: as before. What proves the length wrong is its own checksum, or the record behind.
+    // Exception: as before. What proves the length wrong is its own checksum, or the record after it.
     reading.silent(&[(10, 30, "bad_length")]).ends_clean(30);
 
     log.add_to_byte(10, 1);
@@ -939,7 +939,7 @@ fn first_then_less_than_a_header_of_zeros_at_end_of_file() {
     let reading = Log::of(&[&fragment(FIRST, b"aaa"), &[0; 6]]).read();
     // LevelDB takes it for a header that is cut off, so it is silent of FIRST, too.
     reading.records(NONE).reports(&[]);
-    // Exception: here both are told.
+    // Exception: here both are reported.
     reading
         .silent(&[(0, 10, "torn_tail"), (10, 16, "torn_tail")])
         .ends_torn(0);
@@ -1005,7 +1005,7 @@ fn nonzero_trailer_bytes() {
     ])
     .read();
     reading.records(&[(0, &big("a", B - 10)[..]), (B, b"bbb")]).reports(&[]);
-    // Exception: LevelDB does not look at them; here they are told, as no damage.
+    // Exception: LevelDB does not look at them; here they are reported, as no damage.
     reading.silent(&[(B - 3, B, "nonzero_trailer")]).ends_clean(B + 10);
 }
 
@@ -1044,8 +1044,8 @@ fn nonzero_trailer_bytes_inside_a_record() {
 #[test]
 fn wire_types_with_a_right_checksum() {
     for kind in (0..=255).filter(|kind| !(FULL..=LAST).contains(kind)) {
-        // Exception: LevelDB takes type 5 for the end of the file and loses "bbb" without a word; type 6 it passes over in
-        // silence; from 128 on it reports a number that is not the type's.
+        // Exception: LevelDB takes type 5 for the end of the file and loses "bbb" silently; type 6 it skips
+        // silently; from 128 on it reports a number that is not the type's.
         Log::of(&[
             &fragment(FULL, b"aaa"),
             &fragment(kind, b"xxx"),

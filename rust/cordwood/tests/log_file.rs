@@ -117,7 +117,7 @@ fn a_failed_write_is_undone_and_written_again() -> Result<(), Error> {
         (vec![Fault::Error(EIO)], Some(EIO)),
         (vec![Fault::Short(9), Fault::Error(ENOSPC)], Some(ENOSPC)),
         (vec![Fault::ErrorAfter(15, EIO)], Some(EIO)),
-        // A write of nothing, without an error: it would go on for ever.
+        // A write of nothing, without an error: it would go on forever.
         (vec![Fault::Short(3), Fault::Short(0)], None),
     ] {
         let double = Double::default();
@@ -183,7 +183,7 @@ fn a_write_that_cannot_be_undone_ends_all_work() -> Result<(), Error> {
         assert_eq!((durable_offset, is_undone), (10, false));
     }
     assert_eq!(double.ops(), before, "the file is left alone");
-    // Whoever opens it anew goes on behind what is whole.
+    // Whoever opens it again continues after what is whole.
     let file = Double::with_bytes(&double.bytes());
     let options = buffered().with_on_torn_tail(OnTornTail::Truncate);
     let log = LogFile::append_in(file.boxed(), options)?;
@@ -269,7 +269,7 @@ fn a_failed_sync_ends_all_work() -> Result<(), Error> {
     log.append(b"two")?;
     double.state().sync_faults = [Fault::Error(EIO)].into();
     assert_eq!(write_error(log.sync()), (Some(EIO), 10, false));
-    // The next sync would say that all is well: fsync tells of an error once.
+    // The next sync would say that all is well: fsync reports an error once.
     for result in [log.sync(), log.append(b"three").map(drop), log.close()] {
         let text = result.as_ref().expect_err("it must fail").to_string();
         assert!(text.contains("an earlier sync failed"), "{text}");
@@ -400,7 +400,7 @@ fn threads_share_a_failed_sync() {
 }
 
 /// Whoever waits for the disk while another closes is served, and whoever comes later is refused: nothing is in the log that was not
-/// acknowledged. When it is closed the file has been given up.
+/// acknowledged. When it is closed the file has been released.
 #[test]
 fn closing_waits_for_those_who_wait() {
     let double = Double::default();
@@ -571,7 +571,7 @@ fn a_dropped_writer_writes_what_it_has() -> io::Result<()> {
     drop(writer);
     assert_eq!(records(&sink.bytes.lock().unwrap()), [b"one", b"two"]);
 
-    // Nobody knows how much of it arrived the first time.
+    // It is unknown how much of it arrived the first time.
     let panics = true;
     let sink = Shared {
         panics,
@@ -642,7 +642,7 @@ fn a_closed_log_is_closed() -> Result<(), Error> {
     Ok(())
 }
 
-/// What is missing of the torn record is zeros, and so is padding. It must not come up behind the back of whoever was told that it is lost.
+/// What is missing of the torn record is zeros, and so is padding. The record must not reappear after it was reported as lost.
 #[test]
 fn padding_does_not_complete_a_torn_record() -> Result<(), Error> {
     for len in [1, 100, 40_000] {
@@ -787,7 +787,7 @@ fn room_is_asked_for_ahead_and_given_back() -> Result<(), Error> {
     Ok(())
 }
 
-/// What readers refuse unless they are told otherwise.
+/// What readers refuse by default.
 #[test]
 fn a_record_that_is_too_long_is_not_written() {
     assert_eq!(LogFileOptions::default().record_len_max, RECORD_LEN_MAX);

@@ -88,7 +88,7 @@ fn check(first_sync_fails: bool, flush: FlushPolicy, closes: bool) {
                 })
             })
             .collect();
-        // Somebody else closes it, too: who comes second returns when the file has been given up.
+        // Somebody else closes it, too: who comes second returns when the file has been released.
         let closer = closes.then(|| {
             let log = log.clone();
             loom::thread::spawn(move || {
@@ -125,7 +125,7 @@ fn closing_waits_for_those_that_wait() {
     check(false, FlushPolicy::EveryAppend, true);
 }
 
-/// Whoever closes second returns when the file has been given up, not before.
+/// Whoever closes second returns when the file has been released, not before.
 #[test]
 fn two_threads_close() {
     loom::model(|| {

@@ -49,7 +49,7 @@ enum Size {
 }
 
 impl Size {
-    /// The length of a payload behind a header at `offset`. If there is too little room for [`Size::Leave`] it ends in the next block.
+    /// The length of a payload after a header at `offset`. If there is too little room for [`Size::Leave`] it ends in the next block.
     fn payload_len(self, offset: u64) -> usize {
         match self {
             Size::Len(len) => len,
@@ -66,7 +66,7 @@ impl Size {
 enum Piece {
     /// A whole record, in as many fragments as it needs.
     Record(Size),
-    /// One fragment with a right checksum, of any type, no longer than the block has room.
+    /// One fragment with a valid checksum, of any type, no longer than the block has room.
     Fragment(u8, Size),
     /// The same byte again and again, to the end of the block.
     Fill(u8),
@@ -89,7 +89,7 @@ enum Damage {
     Set(Place, usize, u8),
     /// Another length, type or both, under the old checksum.
     Length(Index, u16),
-    /// Another type with a right checksum, if the header is whole.
+    /// Another type with a valid checksum, if the header is whole.
     Kind(Index, u8),
     Cut(Place),
     Remove(Place, usize),
@@ -321,7 +321,7 @@ fn options() -> impl Strategy<Value = ReadOptions> {
             .with_on_corruption(policy)
             .with_record_len_max(max)
             .with_verify_checksums(verifies)
-            // A decoder does not find it out, as a reader does.
+            // A decoder does not detect it, as a reader does.
             .with_dialect(Dialect::LEVELDB)
     })
 }
@@ -346,7 +346,7 @@ fn span(event: &Found) -> (u64, u64) {
 
 /// The fragments that fill `[begin, end)`, with trailers between them: type and payload of each.
 ///
-/// It is the reader's work done anew, for bytes of which the reader says that they are whole fragments.
+/// It is the reader's work done again, for bytes of which the reader says that they are whole fragments.
 fn fragments<'a>(file: &'a [u8], options: &ReadOptions, begin: u64, end: u64) -> Vec<(u8, &'a [u8])> {
     let mut found = Vec::new();
     let mut at = begin as usize;
@@ -384,7 +384,7 @@ fn is_of_fragments(reason: Reason) -> bool {
     )
 }
 
-/// The bytes between two spans, or behind the last, are a trailer.
+/// The bytes between two spans, or after the last, are a trailer.
 fn check_gap(file: &[u8], options: &ReadOptions, (begin, end): (u64, u64), before: Option<&Found>) {
     let gap = &file[begin as usize..end as usize];
     if gap.is_empty() {
@@ -395,7 +395,7 @@ fn check_gap(file: &[u8], options: &ReadOptions, (begin, end): (u64, u64), befor
     let is_at_end = end == file.len() as u64;
     assert!(gap.len() == left || is_at_end && gap.len() < left, "a gap up to {end}");
     if gap.iter().any(|&byte| byte != 0) {
-        // Not looked at behind FIRST or MIDDLE only. A record ends with neither.
+        // Not looked at after FIRST or MIDDLE only. A record ends with neither.
         let Some(Found::Skipped(region)) = before else {
             panic!("a trailer at {begin} that is not zero, behind {before:?}");
         };
@@ -609,7 +609,7 @@ fn trickle<'a>(file: &'a [u8], options: &ReadOptions, seed: u64, step_max: usize
         noise: Noise::new(seed),
         step_max,
     };
-    // With the length: else what the policy Stop leaves unread could not be told.
+    // With the length: else what the policy Stop leaves unread could not be reported.
     let source = StreamSource::new(trickle, 0).with_len(file.len() as u64);
     Reader::with_source(source, options.clone())
 }
@@ -774,7 +774,7 @@ proptest! {
 // Windows ---------------------------------------------------------------------------------------------------------------------
 
 /// All events of `decoder`, which gets windows of a file whose bytes begin at the offset `base`: `next` chooses them. It is given the
-/// range of the window before and where the decoder stands, counted from `base`.
+/// range of the window before and where the decoder is, counted from `base`.
 fn decode(
     decoder: &mut Decoder,
     base: u64,

@@ -126,7 +126,7 @@ fn a_window_at_the_end_of_all_offsets() {
     assert_eq!(flip.offset, u64::MAX);
 }
 
-/// A fragment of more than 32,754 bytes behind the file header has no room in a block that begins at offset 0.
+/// A fragment of more than 32,754 bytes after the file header has no room in a block that begins at offset 0.
 #[test]
 fn a_torn_run_file_of_the_old_grid_is_told_by_the_length_of_its_first_fragment() {
     let mut file = b":W&B\xe1\xbe\x00".to_vec();
@@ -260,7 +260,7 @@ fn an_end_trailer_is_believed_only_with_its_number() {
     }
 }
 
-/// How records are compressed is said once, at the beginning. What was found behind damage does not change it.
+/// How records are compressed is said once, at the beginning. What was found after damage does not change it.
 #[test]
 fn a_compression_that_is_found_behind_damage_changes_no_record() {
     let set_zstd = b"\xe1\x2c\x08\xf8\x04\x00\x09\x07\x00\x00\x00";
@@ -520,7 +520,7 @@ fn one_rule_for_the_log_number() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// A follower that has been told the old log's records would take their number for its own, and wait for ever.
+/// A follower that has returned the old log's records would take their number for its own, and wait forever.
 #[test]
 fn a_follower_of_a_recycled_log_waits_for_the_new_one() -> Result<(), Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir()?;
@@ -627,7 +627,7 @@ fn a_lost_write_is_reported_by_a_range() {
     }
 }
 
-/// The number is that of the file, and not of the range: here an older log stands in the second half.
+/// The number is that of the file, and not of the range: here an older log is in the second half.
 #[test]
 fn a_range_takes_the_number_of_the_file() -> Result<(), cordwood_log::Error> {
     let (file, _) = recycled(70_000);

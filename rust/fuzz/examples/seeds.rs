@@ -34,7 +34,7 @@ fn zeros<T>(of: impl Fn(&mut Unstructured<'static>) -> arbitrary::Result<T>) -> 
     1024 - zeros.len()
 }
 
-/// Writes the logs, each behind so many zeros and the one that says that bytes follow, and noise.
+/// Writes the logs, each after so many zeros and the one that says that bytes follow, and noise.
 fn write(folder: &Path, target: &str, zeros: usize) -> io::Result<()> {
     let folder = folder.join(target);
     fs::create_dir_all(&folder)?;
@@ -57,7 +57,7 @@ fn write_noise(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// A record of each kind, behind the four bytes that say which it is.
+/// A record of each kind, after the four bytes that say which it is.
 fn write_payloads(folder: &Path) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     let batch = b"\x07\0\0\0\0\0\0\0\x02\0\0\0\x01\x03key\x05value\0\x03old".as_slice();

@@ -44,7 +44,7 @@ fn events(file: &[u8], on_corruption: OnCorruption) -> Vec<Event> {
 /// What opening depends on: what is read from the checkpoint on.
 struct Seen {
     first_damage: Option<u64>,
-    /// Where what stands behind the last whole record begins, but for a trailer.
+    /// Where what is after the last whole record begins, but for a trailer.
     tail: Option<u64>,
     has_record: bool,
 }

@@ -26,7 +26,7 @@ fuzz_target!(|input: Input<'_>| {
         assert_eq!(event, expected, "{options:?}");
     }
     assert_eq!(events.len(), expected.len(), "{options:?}");
-    // Where an empty range behind the end of the file ends, the rule leaves open.
+    // Where an empty range after the end of the file ends, the rule leaves open.
     let is_nowhere = options
         .end
         .is_some_and(|end| end <= options.start && end > file.bytes.len() as u64);

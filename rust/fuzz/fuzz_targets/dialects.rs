@@ -1,4 +1,4 @@
-//! A log of any dialect, with an older log after it and damage, read in every way that there is, under every policy: all say the same.
+//! A log of any dialect, with an older log after it and damage, read in every possible way, under every policy: all say the same.
 
 #![no_main]
 

@@ -116,7 +116,7 @@ fuzz_target!(|input: Input<'_>| {
         found.len(),
         log.format
     );
-    // It may wait for more after damage that looks like a write that goes on: following.md, "What cannot be told". In a log with a number all damage does.
+    // It may wait for more after damage that looks like a write that goes on: following.md, "What cannot be determined". In a log with a number all damage does.
     let may_wait = match waits {
         Some(WaitReason::Zeros | WaitReason::Incomplete) => true,
         _ => log.format.dialect.has_log_numbers(),
@@ -135,7 +135,7 @@ fn open(path: &Path, options: &FollowOptions) -> Follower {
     Follower::open(path, options.clone()).expect("the file")
 }
 
-/// All that can be told now, and what is waited for then.
+/// All that can be reported now, and what is waited for then.
 fn poll(follower: &mut Follower, found: &mut Vec<(u64, Vec<u8>)>, is_clean: bool) -> Option<WaitReason> {
     loop {
         match follower.poll() {

@@ -1,4 +1,4 @@
-//! Any bytes as a write batch or a version edit: what decodes, encodes to the same bytes, up to where the first error says that it stands.
+//! Any bytes as a write batch or a version edit: what decodes, encodes to the same bytes, up to where the first error says that it is.
 //! Any bytes as an entity: what is wrong is in the record, and a further field is neither lost nor mistaken for another.
 
 #![no_main]
@@ -110,7 +110,7 @@ fn others_are_in(entity: &Entity<'_>, record: &[u8]) {
     }
 }
 
-/// What is wrong is behind what decoded, and in the record.
+/// What is wrong is after what decoded, and in the record.
 fn is_behind(error: PayloadError, offset: usize, record: &[u8]) {
     assert!(error.offset >= offset, "{error} in front of {offset}");
     assert!(error.offset + error.len <= record.len(), "{error} of {}", record.len());

@@ -52,7 +52,7 @@ impl<'a> Arbitrary<'a> for Input<'a> {
     }
 }
 
-/// Whole records that fill a file of `len` bytes, if a file can end there: behind a fragment, or between two blocks.
+/// Whole records that fill a file of `len` bytes, if a file can end there: after a fragment, or between two blocks.
 fn file_of(len: u64) -> Option<Vec<u8>> {
     let (blocks, rest) = (len / BLOCK, (len % BLOCK) as usize);
     let whole = fragment(1, &[b'.'; BLOCK as usize - 7]);
@@ -121,7 +121,7 @@ fn decode(begin: u64, bytes: &[u8], records: &[(u64, Vec<u8>)]) {
     assert_eq!(decoder.step(window), Step::End(End::Clean { offset }));
 }
 
-/// What was written behind whole records is read with them, and each record alone by its offset.
+/// What was written after whole records is read with them, and each record alone by its offset.
 fn read(begin: u64, file: &[u8], records: Vec<(u64, Vec<u8>)>) {
     let (events, end) = read::slice(file, &ReadOptions::default().with_dialect(Dialect::LEVELDB));
     assert_eq!(

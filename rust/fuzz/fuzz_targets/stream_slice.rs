@@ -48,8 +48,8 @@ fuzz_target!(|input: Input<'_>| {
     let mut reader = Reader::with_source(source, options.clone());
     compare(&mut reader, &mut steps, &expected, end, usize::MAX);
 
-    // From a record on, or from behind it, again and again. Neither an end nor damage that has stopped a reader keeps it from going back.
-    // Not from one behind damage in its block, of which the reader would then know nothing.
+    // From a record on, or from after it, again and again. Neither an end nor damage that has stopped a reader keeps it from going back.
+    // Not from one after damage in its block, of which the reader would then know nothing.
     let can_begin = |event: &Event| matches!(event, Event::Record { is_salvaged: false, .. });
     let records: Vec<usize> = (0..expected.len())
         .filter(|&number| can_begin(&expected[number]))
@@ -77,7 +77,7 @@ fn compare<S: Source>(reader: &mut Reader<S>, steps: &mut Steps<'_>, expected: &
     let mut errors = 0;
     while expected.len() - left.len() < count {
         if steps.choice().is_multiple_of(4) {
-            // Never wrong, even when nothing more is needed. Nor is it to go on after an error.
+            // Never wrong, even when nothing more is needed. Nor may it continue after an error.
             let _ = reader.fill();
         }
         let found = match steps.choice() % 2 {

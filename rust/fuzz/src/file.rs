@@ -1,7 +1,7 @@
 //! Files made from a fuzzer's bytes: the bytes themselves, or a script of pieces and damage.
 //!
 //! No mutation of bytes guesses a checksum or fills a block, so most of what a reader does would never be reached by bytes alone. A script
-//! reaches it in a few bytes: records and fragments with right checksums, sizes that end near the end of a block, and damage that is
+//! reaches it in a few bytes: records and fragments with valid checksums, sizes that end near the end of a block, and damage that is
 //! aimed at headers and block ends.
 
 use arbitrary::{Arbitrary, Result, Unstructured};
@@ -37,7 +37,7 @@ pub fn several<'a, T: Arbitrary<'a>>(u: &mut Unstructured<'a>) -> Result<Vec<T>>
 /// How long a payload or a run of bytes is.
 #[derive(Arbitrary, Debug, Clone, Copy)]
 pub enum Size {
-    /// So many bytes.
+    /// This many bytes.
     Len(u8),
     /// So many that a few bytes of the block are left, or of one of the next two: what the format does there is most of its rules.
     Leave {
@@ -114,7 +114,7 @@ pub fn noise(seed: u8, len: usize) -> Vec<u8> {
 enum Piece<'a> {
     /// A whole record, in as many fragments as it needs.
     Record(Payload<'a>),
-    /// One fragment with a right checksum and a type of 0 to 7, no longer than the block has room.
+    /// One fragment with a valid checksum and a type of 0 to 7, no longer than the block has room.
     Fragment(u8, Payload<'a>),
     /// The same, of any type.
     Odd(u8, Payload<'a>),
@@ -137,7 +137,7 @@ pub enum Place {
     Header(u8, u8),
     /// A byte near the end of a block.
     Edge(u8, u8),
-    /// Any, also a little behind the end.
+    /// Any, also a little after the end.
     Any(u32),
 }
 
@@ -149,7 +149,7 @@ pub(crate) enum Damage<'a> {
     Overwrite(Place, Few<'a>),
     /// Another length under the old checksum.
     Length(u8, u16),
-    /// Another type with a right checksum, if the fragment is whole.
+    /// Another type with a valid checksum, if the fragment is whole.
     Kind(u8, u8),
     Cut(Place),
     Remove(Place, Size),
@@ -175,7 +175,7 @@ pub struct Pieces<'a> {
 }
 
 impl<'a> Arbitrary<'a> for Script<'a> {
-    /// Takes all that is left, so that a file in a corpus can be a log behind a few zeros. See `examples/seeds.rs`.
+    /// Takes all that is left, so that a file in a corpus can be a log after a few zeros. See `examples/seeds.rs`.
     fn arbitrary(u: &mut Unstructured<'a>) -> Result<Self> {
         let how = u8::arbitrary(u)? % 4;
         if how == 0 {
@@ -246,7 +246,7 @@ impl File {
         };
         let header = self.bytes.len() + trailer;
         self.headers.push(header);
-        // Behind a header: `Size::Leave` is about where the payload ends.
+        // After a header: `Size::Leave` is about where the payload ends.
         let payload_offset = (header + HEADER) as u64;
         match piece {
             Piece::Record(payload) => {
@@ -282,7 +282,7 @@ impl File {
         len.copied().unwrap_or_default() as u64
     }
 
-    /// The place as an offset, which may lie a little behind the end of the file.
+    /// The place as an offset, which may lie a little after the end of the file.
     pub fn at(&self, place: Place) -> usize {
         match place {
             Place::Header(piece, behind) => {

@@ -46,7 +46,7 @@ impl Form {
         7 + self.rest().len()
     }
 
-    /// A fragment of any type, with a right checksum.
+    /// A fragment of any type, with a valid checksum.
     fn fragment(self, kind: u8, payload: &[u8]) -> Vec<u8> {
         let covered = [&[kind], &self.rest()[..], payload].concat();
         let stored = match self {
@@ -120,7 +120,7 @@ fn crc32_ieee(bytes: &[u8]) -> u32 {
 #[derive(Debug, Clone, Copy)]
 enum Entry<'a> {
     Record(Payload<'a>),
-    /// One fragment with a right checksum, of any form and type.
+    /// One fragment with a valid checksum, of any form and type.
     Odd(u8, u8, Few<'a>),
     /// Bytes as they are.
     Bytes(Few<'a>),

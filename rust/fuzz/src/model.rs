@@ -1,4 +1,4 @@
-//! The format once more, as plainly as it can be said: `docs/format/reading.md` line by line, with the whole file in memory.
+//! The format again, as plainly as it can be said: `docs/format/reading.md` line by line, with the whole file in memory.
 //!
 //! It shares words with the crate (reasons, options, ends), and no code. A range is cut out of the events of the whole file, where the
 //! crate starts in the middle of it.
@@ -17,7 +17,7 @@ const FIRST: u8 = 2;
 const MIDDLE: u8 = 3;
 const LAST: u8 = 4;
 
-/// What a reader says of a stretch of a file.
+/// What a reader says of a part of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(
     missing_docs,
@@ -92,7 +92,7 @@ fn unmask(masked: u32) -> u32 {
     masked.wrapping_sub(0xa282_ead8).rotate_left(15)
 }
 
-/// A fragment with a right checksum. `payload` is at most 65,535 bytes, whatever a block has room for.
+/// A fragment with a valid checksum. `payload` is at most 65,535 bytes, whatever a block has room for.
 pub fn fragment(kind: u8, payload: &[u8]) -> Vec<u8> {
     let len = u16::try_from(payload.len()).expect("a length that a header can state");
     let mut bytes = stored_checksum(kind, payload).to_le_bytes().to_vec();
@@ -137,7 +137,7 @@ pub fn encode(file_len: u64, record: &[u8]) -> (Vec<u8>, u64) {
 
 // Reading, step 1: "One fragment" ---------------------------------------------------------------------------------------------
 
-/// A stretch of the file that is not a trailer.
+/// A part of the file that is not a trailer.
 struct Item<'a> {
     begin: usize,
     end: usize,
@@ -151,7 +151,7 @@ enum What<'a> {
     Skip {
         reason: Reason,
         leveldb_len: Option<u64>,
-        /// The bytes end too early for LevelDB, lines 2 and 4: it ends there, and drops what is pending, without a word.
+        /// The bytes end too early for LevelDB, lines 2 and 4: it ends there, and drops what is pending, silently.
         ends_leveldb: bool,
     },
 }
@@ -168,7 +168,7 @@ impl Item<'_> {
     }
 }
 
-/// What stands in the file, in order, and under the policy salvage the parts of it in which something is salvaged.
+/// What is in the file, in order, and under the policy salvage the parts of it in which something is salvaged.
 fn items(file: &[u8], verifies: bool, salvages: bool) -> (Vec<Item<'_>>, Vec<Range<usize>>) {
     let mut items: Vec<Item<'_>> = Vec::new();
     let mut salvaged: Vec<Range<usize>> = Vec::new();
@@ -389,7 +389,7 @@ fn is_torn(rest: &[u8], left: usize, at: usize) -> bool {
     rest.len() < left && is_cut
 }
 
-/// The first place behind the first byte at which a chain begins. From the back, since what a place is hangs on what follows.
+/// The first place after the first byte at which a chain begins. From the back, since what a place is hangs on what follows.
 fn first_chain(rest: &[u8], left: usize) -> Option<usize> {
     let zeros = rest.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
     let mut begins_chain = vec![false; rest.len() + 1];
@@ -461,7 +461,7 @@ fn assemble(items: &[Item<'_>], record_len_max: u64) -> Vec<Owned> {
     events
 }
 
-/// The first four columns. FULL and FIRST come to `Nothing`, since what was pending has been given up.
+/// The first four columns. FULL and FIRST come to `Nothing`, since what was pending has been abandoned.
 fn join(pending: Pending, item: &Item<'_>, kind: u8, payload: &[u8], max: u64) -> (Pending, Option<Event>) {
     let is_last = matches!(kind, FULL | LAST);
     let (begin, mut data) = match pending {
@@ -535,7 +535,7 @@ fn give_up(pending: Pending, next: Option<&What<'_>>) -> Option<Event> {
     Some(skipped(begin, end, reason, leveldb_len))
 }
 
-/// A record is marked. LevelDB, which has given up the block, says nothing of a region.
+/// A record is marked. LevelDB, which has abandoned the block, says nothing of a region.
 fn mark_salvaged(event: &mut Event, in_salvaged: bool) {
     match event {
         Event::Record { is_salvaged, .. } => *is_salvaged = in_salvaged,

@@ -26,9 +26,9 @@ enum Limit {
 /// An end of a range.
 #[derive(Arbitrary, Debug, Clone, Copy)]
 enum Bound {
-    /// In the file, or a little behind it.
+    /// In the file, or a little after it.
     At(Place),
-    /// As far behind it as can be said, but for so many bytes.
+    /// As far after it as possible, less this many bytes.
     Far(u32),
 }
 

@@ -1,9 +1,10 @@
 //! The record of a Datastore or Firestore export: an entity.
 //!
-//! `EntityProto` is a protocol buffer of 2008 with groups (`storage_onestore_v3`; the field numbers are those of
-//! `google/appengine/datastore/entity_bytes_pb2.py` in the App Engine SDK). It is read by hand: a general reader such as `prost` drops
-//! fields that it does not know, and cannot say where in a record something is wrong. Here no field is dropped: those that are not
-//! interpreted are in [`Entity::other_fields`].
+//! `EntityProto` is a protocol buffer of 2008 with groups (`storage_onestore_v3`; the field numbers
+//! are those of `google/appengine/datastore/entity_bytes_pb2.py` in the App Engine SDK). It is
+//! parsed by hand: a general library such as `prost` drops unknown fields, and cannot report where
+//! in a record something is wrong. Here no field is dropped: those that are not interpreted are in
+//! [`Entity::other_fields`].
 
 use std::collections::HashMap;
 
@@ -11,7 +12,7 @@ use super::entity_key::{EntityKey, KeyForm, read_path};
 use super::error::{PayloadError, PayloadReason};
 use super::proto::{Message, OtherField};
 
-/// An entity: what Datastore calls one, and what a document or a map in a document is to Firestore.
+/// An entity of Datastore; to Firestore, a document or a map in a document.
 ///
 /// ```
 /// use cordwood_payload::{Entity, EntityValue};
@@ -29,10 +30,11 @@ use super::proto::{Message, OtherField};
 pub struct Entity<'a> {
     /// Its key. An entity that is the value of a property need not have one.
     pub key: Option<EntityKey<'a>>,
-    /// The properties, in the order in which they begin in the record. Each name stands once.
+    /// The properties, in the order in which they begin in the record. Each name occurs once.
     pub properties: Vec<Property<'a>>,
-    /// The fields that are not interpreted, in the order of the record: those that Google's own reader passes over too (`owner`,
-    /// `meaning_uri`, an `entity_group` that is not the key's root, ...), and those that are younger than this decoder.
+    /// The fields that are not interpreted, in the order of the record: those that Google's own
+    /// reader also skips (`owner`, `meaning_uri`, an `entity_group` that is not the key's root,
+    /// ...), and those that are newer than this decoder.
     pub other_fields: Vec<OtherField<'a>>,
 }
 
@@ -54,10 +56,10 @@ pub struct Property<'a> {
 pub struct PropertyValue<'a> {
     /// The value.
     pub value: EntityValue<'a>,
-    /// What the value stands for (`Property.Meaning`), if that is stated: 2 is a link, 15 a long text. [`EntityValue`] tells the
-    /// most usual ones apart already.
+    /// What the value stands for (`Property.Meaning`), if that is stated: 2 is a link, 15 a long
+    /// text. [`EntityValue`] already distinguishes the most common ones.
     pub meaning: Option<u64>,
-    /// Whether it stands in the index (`property`) or not (`raw_property`).
+    /// Whether it is indexed (`property`) or not (`raw_property`).
     pub is_indexed: bool,
 }
 
@@ -67,7 +69,7 @@ pub struct PropertyValue<'a> {
 pub enum EntityValue<'a> {
     /// Nothing.
     Null,
-    /// A truth value.
+    /// A boolean.
     Boolean(bool),
     /// An integer.
     Integer(i64),
@@ -90,7 +92,7 @@ pub enum EntityValue<'a> {
     Reference(EntityKey<'a>),
     /// A user account.
     User(Box<User<'a>>),
-    /// An entity in this one: to Firestore a map.
+    /// A nested entity: to Firestore a map.
     Entity(Box<Entity<'a>>),
 }
 
@@ -100,7 +102,7 @@ pub enum EntityValue<'a> {
 pub struct User<'a> {
     /// The address.
     pub email: &'a str,
-    /// Who vouches for it.
+    /// The authority that vouches for the address.
     pub auth_domain: &'a str,
     /// The name to show.
     pub nickname: Option<&'a str>,
@@ -114,8 +116,9 @@ pub struct User<'a> {
     pub federated_provider: Option<&'a str>,
 }
 
-/// Names of properties that are refused: tables and JSON have the key and the [other fields](Entity::other_fields) under them, beside the
-/// properties. Datastore and Firestore take no name that begins and ends with two underscores.
+/// Names of properties that are refused: tables and JSON have the key and the [other
+/// fields](Entity::other_fields) under these names, next to the properties. Datastore and Firestore
+/// accept no name that begins and ends with two underscores.
 const RESERVED_NAMES: [&str; 2] = ["__key__", "__other_fields__"];
 
 const MEANING_GD_WHEN: u64 = 7;
@@ -126,15 +129,17 @@ const MEANING_ENTITY_PROTO: u64 = 19;
 const MEANING_EMPTY_LIST: u64 = 24;
 
 impl<'a> Entity<'a> {
-    /// How deep entities may be nested in each other. Datastore and Firestore themselves allow 20 levels.
+    /// How deep entities may be nested in each other. Datastore and Firestore themselves allow 20
+    /// levels.
     pub const DEPTH_MAX: usize = 50;
 
     /// Reads a record.
     ///
     /// # Errors
     ///
-    /// It is no `EntityProto`, has no key, or breaks the rules of [the module](super): a value that stands twice, an array
-    /// that is not marked as one, a property with the name `__key__` or `__other_fields__`.
+    /// It is not an `EntityProto`, has no key, or breaks the rules of [the module](super): a
+    /// repeated value, an array that is not marked as one, a property with the name `__key__` or
+    /// `__other_fields__`.
     pub fn decode(record: &'a [u8]) -> Result<Self, PayloadError> {
         let entity = Entity::read(Message::new(record), 1)?;
         if entity.key.is_none() {
@@ -161,7 +166,7 @@ impl<'a> Entity<'a> {
                 _ => entity.other_fields.push(field.other("EntityProto")),
             }
         }
-        // It says once more what the root of the path is, or nothing.
+        // It repeats the root of the path, or is empty.
         if let Some(field) = entity_group {
             let path = read_path(field.message()?, &mut entity.other_fields)?;
             let root = entity.key.iter().flat_map(|key| &key.path).take(1);
@@ -173,7 +178,7 @@ impl<'a> Entity<'a> {
         Ok(entity)
     }
 
-    /// Reads one `Property`, and puts its value to those of the same name.
+    /// Reads one `Property`, and adds its value to those of the same name.
     fn read_property(
         &mut self,
         mut message: Message<'a>,

@@ -7,7 +7,8 @@ use super::proto::{Message, OtherField};
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub struct EntityKey<'a> {
-    /// The application: a project with the partition in front, such as `s~project`, or `dev~project` by an emulator. Empty in Firestore's maps.
+    /// The application: a project with the partition as a prefix, such as `s~project`, or
+    /// `dev~project` in an emulator. Empty in Firestore's maps.
     pub app: &'a str,
     /// The database, if it is not the default one.
     pub database: Option<&'a str>,
@@ -23,11 +24,11 @@ pub struct EntityKey<'a> {
 pub struct PathElement<'a> {
     /// The kind; to Firestore the collection.
     pub kind: &'a str,
-    /// Which one of its kind.
+    /// Its name or number within the kind.
     pub id: PathId<'a>,
 }
 
-/// Which entity of its kind.
+/// The name or number of an entity within its kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PathId<'a> {
     /// Not given: an incomplete key.
@@ -101,7 +102,8 @@ impl<'a> PathElement<'a> {
 pub(super) enum KeyForm {
     /// Its path is a message of its own.
     Reference,
-    /// `PropertyValue.ReferenceValue`: the elements of its path stand in itself, with other numbers.
+    /// `PropertyValue.ReferenceValue`: it contains the elements of its path directly, with other
+    /// numbers.
     ReferenceValue,
 }
 

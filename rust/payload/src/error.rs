@@ -6,7 +6,8 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct PayloadError {
-    /// Where in the payload, in bytes: the beginning of what could not be read. Of an error in encoding: how much had been written.
+    /// The offset in the payload, in bytes: the beginning of what could not be read. For an
+    /// encoding error: how much had been written.
     pub offset: usize,
     /// Bytes concerned, from `offset` on.
     pub len: usize,
@@ -20,12 +21,12 @@ pub struct PayloadError {
 pub enum PayloadReason {
     /// The payload, or the field that holds it, ends inside a number or a string.
     Truncated,
-    /// A variable-length number that goes on behind its 5 bytes (32 bits) or 10 bytes (64 bits).
+    /// A variable-length number that continues after 5 bytes (32 bits) or 10 bytes (64 bits).
     BadVarint,
-    /// An engine would read it, and none writes it so: a number with more bytes or bits than it needs, a column family 0 that is spelt
-    /// out, a truth value other than 0 and 1, a value that stands twice.
+    /// Readable by an engine, but written by none: a number with more bytes or bits than it needs,
+    /// an explicit column family 0, a boolean other than 0 and 1, a repeated value.
     NonCanonical,
-    /// A tag that the engine does not know, or one that does not stand in such a record.
+    /// A tag that is unknown to the engine, or not allowed in such a record.
     UnknownTag {
         /// The tag.
         tag: u32,
@@ -34,27 +35,28 @@ pub enum PayloadReason {
     BadLength,
     /// An internal key without room for the 8 bytes of its sequence number and its type.
     BadKey,
-    /// The batch has another number of operations than its header states.
+    /// The number of operations in the batch is not the one in its header.
     WrongCount {
         /// What the header states.
         stated: u32,
-        /// How many operations that count there are.
+        /// The number of operations that count.
         found: u64,
     },
-    /// In a protocol buffer: a wire type that there is not, or another one than the field has.
+    /// In a protocol buffer: an invalid wire type, or one that does not match the field.
     BadWireType,
-    /// In a protocol buffer: a required field is not there.
+    /// In a protocol buffer: a required field is missing.
     MissingField {
         /// Its number.
         tag: u32,
     },
     /// A text that is not UTF-8.
     NotUtf8,
-    /// A property with one of the names that nobody can give one: `__key__`, `__other_fields__`.
+    /// A property with a reserved name: `__key__`, `__other_fields__`.
     ReservedName,
-    /// More levels of nesting than are ever written.
+    /// More levels of nesting than any program writes.
     TooDeep,
-    /// To be encoded: a string of more than 2^32 - 1 bytes, a sequence number of more than 56 bits, or that many operations.
+    /// In encoding: a string of more than 2^32 - 1 bytes, a sequence number of more than 56 bits,
+    /// or more than 2^32 - 1 operations.
     TooLarge,
 }
 

@@ -1,8 +1,9 @@
-//! What the engines keep in the records of their logs: [`WriteBatch`] in a write-ahead log, [`VersionEdit`] in a MANIFEST,
-//! [`Entity`] in an export of Datastore or Firestore.
+//! What the engines keep in the records of their logs: [`WriteBatch`] in a write-ahead log,
+//! [`VersionEdit`] in a MANIFEST, [`Entity`] in an export of Datastore or Firestore.
 //!
-//! It takes the bytes of one record, does no I/O and borrows what it returns. The records themselves are read from a log by
-//! [`cordwood-log`](https://docs.rs/cordwood-log), or by anything else.
+//! It decodes the bytes of one record, does no I/O and borrows what it returns. The records
+//! themselves are read from a log by [`cordwood-log`](https://docs.rs/cordwood-log), or by anything
+//! else.
 //!
 //! ```
 //! use cordwood_payload::{Engine, Operation, WriteBatch};
@@ -19,9 +20,10 @@
 //!
 //! # One spelling for each content
 //!
-//! What decodes here, encodes to the same bytes. An engine would also read a number that is padded with zeros, a column family 0 that is
-//! spelt out, or bytes behind the number in a field; none of them writes that, and it could not be written back. So it is an error,
-//! [`PayloadReason::NonCanonical`] or [`PayloadReason::BadLength`], and not a record that looks like another one.
+//! What decodes here encodes to the same bytes. An engine would also read a number padded with
+//! zeros, an explicit column family 0, or extra bytes after the number in a field; none of them
+//! writes these, and they could not be written back. So they are an error,
+//! [`PayloadReason::NonCanonical`] or [`PayloadReason::BadLength`], and not silently normalised.
 
 #![forbid(unsafe_code)]
 

@@ -3,15 +3,16 @@
 use super::error::{PayloadError, PayloadReason};
 use super::wire::{Cursor, put_nested_varint, put_string, put_string_of, put_varint, too_large, wrong_tag};
 
-/// A key as the tables of a database have it: the user's key, and behind it 8 bytes with the sequence number and the type of the entry
-/// (`ParsedInternalKey` of `db/dbformat.h`).
+/// A key as stored in the tables of a database: the user's key, followed by 8 bytes with the
+/// sequence number and the type of the entry (`ParsedInternalKey` of `db/dbformat.h`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct InternalKey<'a> {
-    /// The key that the user of the database knows. With user-defined timestamps, the timestamp is its end.
+    /// The user's key. With user-defined timestamps, it ends with the timestamp.
     pub user_key: &'a [u8],
     /// The sequence number: 56 bits.
     pub sequence: u64,
-    /// The type of the entry, an [`Operation`](super::Operation)'s tag without column family: 0 for a delete, 1 for a put.
+    /// The type of the entry, an [`Operation`](super::Operation)'s tag without column family: 0 for
+    /// a delete, 1 for a put.
     pub value_type: u8,
 }
 
@@ -49,13 +50,15 @@ pub struct NewFile<'a> {
     pub file_len: u64,
     /// The smallest key in it.
     pub smallest: InternalKey<'a>,
-    /// The largest key in it. RocksDB: with the largest sequence number there is, and the type of a range deletion, it is not in the file.
+    /// The largest key in it. RocksDB: with the maximum sequence number and the type of a range
+    /// deletion, it is not in the file.
     pub largest: InternalKey<'a>,
-    /// Which of the four forms it is written in, and what only that has.
+    /// In which of the four forms it is written, with the fields that only this form has.
     pub form: NewFileForm<'a>,
 }
 
-/// The forms of a [`NewFile`]: each has a tag of its own. LevelDB writes the first one, RocksDB today the last one.
+/// The forms of a [`NewFile`]: each has a tag of its own. LevelDB writes the first one, RocksDB
+/// today the last one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the variants say what their fields are")]
 pub enum NewFileForm<'a> {
@@ -80,13 +83,15 @@ pub enum NewFileForm<'a> {
     },
 }
 
-/// A further field of a [`NewFile`]: `NewFileCustomTag` of RocksDB's `db/version_edit.h`, in which the names are spelt so.
+/// A further field of a [`NewFile`]: `NewFileCustomTag` of RocksDB's `db/version_edit.h`, whose
+/// spelling is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CustomField<'a> {
     /// 2: the file is marked for compaction.
     NeedCompaction(bool),
-    /// 3: logs with smaller numbers are not needed. It concerns the database and stands here for the sake of older versions.
+    /// 3: logs with smaller numbers are not needed. It concerns the database and is here for
+    /// compatibility with older versions.
     MinLogNumberToKeep(u64),
     /// 4: the smallest number of a blob file that the table refers to.
     OldestBlobFileNumber(u64),
@@ -106,19 +111,19 @@ pub enum CustomField<'a> {
     MaxTimestamp(&'a [u8]),
     /// 12: the file's unique number, 16 or 24 bytes.
     UniqueId(&'a [u8]),
-    /// 13: the order in which files were flushed or taken in.
+    /// 13: the order in which files were flushed or ingested.
     EpochNumber(u64),
     /// 14: bytes that range deletions in the file cover, as estimated.
     CompensatedRangeDeletionSize(u64),
-    /// 15: bytes of the file behind its data blocks.
+    /// 15: bytes of the file after its data blocks.
     TailSize(u64),
     /// 16: whether user-defined timestamps are kept in the file.
     UserDefinedTimestampsPersisted(bool),
-    /// 17: what helps to open the file faster.
+    /// 17: metadata for opening the file faster.
     FileOpenMetadata(&'a [u8]),
     /// 65: the number of the folder among RocksDB's `db_paths`.
     PathId(u8),
-    /// A field of a later version, of which its tag says that it may be passed over (bit 6 is not set).
+    /// A field of a later version that its tag marks as safe to ignore (bit 6 is not set).
     Ignorable {
         /// The tag.
         tag: u32,
@@ -127,10 +132,10 @@ pub enum CustomField<'a> {
     },
 }
 
-/// The tag behind the last of the custom fields.
+/// The tag after the last custom field.
 const TERMINATE: u32 = 1;
 
-/// A custom field that the reader has to know has this bit in its tag. The same in blob files.
+/// The bit in the tag of a custom field that readers must understand. The same in blob files.
 pub(super) const NON_SAFE_IGNORE_MASK: u32 = 1 << 6;
 
 impl<'a> CustomField<'a> {
@@ -167,7 +172,7 @@ impl<'a> CustomField<'a> {
         Ok(Some(field))
     }
 
-    /// The number in front of the field.
+    /// The number before the field.
     pub const fn tag(&self) -> u32 {
         match *self {
             CustomField::NeedCompaction(_) => 2,
@@ -251,7 +256,7 @@ impl<'a> CustomField<'a> {
 }
 
 impl<'a> NewFile<'a> {
-    /// The number in front of the field: 7, 100, 102 or 103.
+    /// The number before the field: 7, 100, 102 or 103.
     pub const fn tag(&self) -> u32 {
         match self.form {
             NewFileForm::NewFile => 7,
@@ -306,7 +311,7 @@ impl<'a> NewFile<'a> {
         })
     }
 
-    /// Everything behind the tag.
+    /// Everything after the tag.
     pub(super) fn encode(&self, out: &mut Vec<u8>) -> Result<(), PayloadError> {
         put_varint(out, self.level.into());
         put_varint(out, self.file_number);

@@ -3,21 +3,22 @@
 use super::error::{PayloadError, PayloadReason};
 use super::wire::{Cursor, put_string, put_string_of, put_varint};
 
-/// Whose operations a batch holds. The tags 19 and 21 to 24 mean one thing in RocksDB and another in Pebble.
+/// The engine that wrote a batch. The tags 19 and 21 to 24 differ between RocksDB and Pebble.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Engine {
     /// RocksDB, and with it LevelDB, whose two tags it has kept.
     #[default]
     RocksDb,
-    /// Pebble. It knows no column families and no transactions, but range keys.
+    /// Pebble, which has no column families or transactions, but range keys.
     Pebble,
 }
 
-/// An operation of a [`WriteBatch`](super::WriteBatch). `docs/payload.md` has the tags and the names that the engines give them.
+/// An operation of a [`WriteBatch`](super::WriteBatch). `docs/payload.md` has the tags and the
+/// names that the engines give them.
 ///
-/// `column_family` is the number of the column family, 0 for the default one and wherever there are none. LevelDB writes only
-/// [`Put`](Operation::Put) and [`Delete`](Operation::Delete).
+/// `column_family` is the number of the column family, 0 for the default one and wherever there are
+/// none. LevelDB writes only [`Put`](Operation::Put) and [`Delete`](Operation::Delete).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the variants say what their fields are")]
@@ -40,7 +41,7 @@ pub enum Operation<'a> {
     LogData { value: &'a [u8] },
     /// Deletes a key that was put once.
     SingleDelete { column_family: u32, key: &'a [u8] },
-    /// Deletes the keys from `key` on, up to and without `end_key`.
+    /// Deletes the keys from `key` on, up to but excluding `end_key`.
     DeleteRange {
         column_family: u32,
         key: &'a [u8],
@@ -67,11 +68,14 @@ pub enum Operation<'a> {
     },
     /// RocksDB: nothing; it separates parts of a batch, or keeps room for a `Begin`.
     Noop,
-    /// RocksDB: what follows, up to [`EndPrepare`](Operation::EndPrepare), counts only once the transaction is committed.
+    /// RocksDB: what follows, up to [`EndPrepare`](Operation::EndPrepare), counts only once the
+    /// transaction is committed.
     BeginPrepare,
-    /// RocksDB: the same with the write policy `WritePrepared`: the operations are written to the database at once.
+    /// RocksDB: the same with the write policy `WritePrepared`: the operations are written to the
+    /// database at once.
     BeginPersistedPrepare,
-    /// RocksDB: the same with the write policy `WriteUnprepared`: the transaction may go on in further batches.
+    /// RocksDB: the same with the write policy `WriteUnprepared`: the transaction may go on in
+    /// further batches.
     BeginUnprepare,
     /// RocksDB: the end of what a transaction with this name prepares.
     EndPrepare { xid: &'a [u8] },
@@ -79,21 +83,25 @@ pub enum Operation<'a> {
     Commit { xid: &'a [u8] },
     /// RocksDB: the transaction is committed, with this timestamp for its keys.
     CommitWithTimestamp { timestamp: &'a [u8], xid: &'a [u8] },
-    /// RocksDB: the transaction is given up.
+    /// RocksDB: the transaction is rolled back.
     Rollback { xid: &'a [u8] },
-    /// Pebble: a delete; `value` is a varint, how long key and value were that it deletes.
+    /// Pebble: a delete; `value` is a varint, the size of the key and value that it deletes.
     DeleteSized { key: &'a [u8], value: &'a [u8] },
-    /// Pebble: range keys from `key` on; `value` is the end key as a string, then suffixes and values as strings.
+    /// Pebble: range keys from `key` on; `value` is the end key as a string, then suffixes and
+    /// values as strings.
     RangeKeySet { key: &'a [u8], value: &'a [u8] },
-    /// Pebble: takes range keys back; `value` is the end key as a string, then suffixes as strings.
+    /// Pebble: removes range keys; `value` is the end key as a string, then suffixes as strings.
     RangeKeyUnset { key: &'a [u8], value: &'a [u8] },
-    /// Pebble: deletes all range keys from `key` on, up to and without `end_key`.
+    /// Pebble: deletes all range keys from `key` on, up to but excluding `end_key`.
     RangeKeyDelete { key: &'a [u8], end_key: &'a [u8] },
-    /// Pebble: takes a table in; `key` is a varint, the number of its file. Such a batch holds only these and [`Excise`](Operation::Excise).
+    /// Pebble: ingests a table; `key` is a varint, the number of its file. Such a batch holds only
+    /// these and [`Excise`](Operation::Excise).
     IngestSst { key: &'a [u8] },
-    /// Pebble: the same for a table with blob files; `value` is their count and their numbers as varints.
+    /// Pebble: the same for a table with blob files; `value` is their count and their numbers as
+    /// varints.
     IngestSstWithBlobs { key: &'a [u8], value: &'a [u8] },
-    /// Pebble: deletes everything from `key` on, up to and without `end_key`, when a table is taken in.
+    /// Pebble: deletes everything from `key` on, up to but excluding `end_key`, when a table is
+    /// ingested.
     Excise { key: &'a [u8], end_key: &'a [u8] },
 }
 
@@ -130,8 +138,8 @@ impl<'a> Operation<'a> {
 
     /// Whether the operation counts in the batch's header, and takes a sequence number.
     ///
-    /// Log data and the marks of transactions do not (`WriteBatchInternal::Iterate` of RocksDB's `db/write_batch.cc`, `Batch.LogData` of
-    /// Pebble's `batch.go`).
+    /// Log data and the marks of transactions do not (`WriteBatchInternal::Iterate` of RocksDB's
+    /// `db/write_batch.cc`, `Batch.LogData` of Pebble's `batch.go`).
     pub const fn is_counted(&self) -> bool {
         !matches!(
             self,
@@ -147,8 +155,8 @@ impl<'a> Operation<'a> {
         )
     }
 
-    /// Reads the operation at the cursor: `ReadRecordFromWriteBatch` of RocksDB's `db/write_batch.cc`, `Reader.Next` of Pebble's
-    /// `batchrepr/reader.go`.
+    /// Reads the operation at the cursor: `ReadRecordFromWriteBatch` of RocksDB's
+    /// `db/write_batch.cc`, `Reader.Next` of Pebble's `batchrepr/reader.go`.
     pub(super) fn decode(cursor: &mut Cursor<'a>, engine: Engine) -> Result<Self, PayloadError> {
         use Engine::{Pebble, RocksDb};
         let begin = cursor.offset();
@@ -210,7 +218,8 @@ impl<'a> Operation<'a> {
             (RocksDb, 0x18 | 0x19) => {
                 let key = string()?;
                 let value_begin = cursor.offset();
-                // `ParsePackedValueWithWriteTime` of `db/seqno_to_time_mapping.cc`: the time stands behind the value, as a fixed64.
+                // `ParsePackedValueWithWriteTime` of `db/seqno_to_time_mapping.cc`: the time
+                // follows the value, as a fixed64.
                 let Some((value, time)) = cursor.string()?.split_last_chunk() else {
                     return Err(cursor.error(value_begin, PayloadReason::BadLength));
                 };
@@ -250,10 +259,12 @@ impl<'a> Operation<'a> {
         })
     }
 
-    /// Writes the operation behind `out`, as the engine would: without a column family if it is the default one.
+    /// Appends the operation to `out`, as the engine would write it: without a column family if it
+    /// is the default one.
     pub(super) fn encode(&self, out: &mut Vec<u8>, engine: Engine) -> Result<(), PayloadError> {
         use Engine::{Pebble, RocksDb};
-        // Who knows it (`None`: both); its tags, without and with a column family; which family; its strings.
+        // The engine that has it (`None`: both); its tags, without and with a column family; the
+        // family; its strings.
         type Row<'a> = (Option<Engine>, u8, u8, u32, [Option<&'a [u8]>; 2]);
         let (knows, tag, tag_with_family, column_family, strings): Row<'_> = match *self {
             Operation::Delete { column_family, key } => (None, 0x00, 0x04, column_family, [Some(key), None]),

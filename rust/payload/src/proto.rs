@@ -1,4 +1,5 @@
-//! The fields of a protocol buffer (<https://protobuf.dev/programming-guides/encoding>), groups included.
+//! The fields of a protocol buffer (<https://protobuf.dev/programming-guides/encoding>), groups
+//! included.
 
 use super::error::{PayloadError, PayloadReason};
 use super::wire::Cursor;
@@ -12,7 +13,7 @@ pub(super) struct Message<'a> {
     cursor: Cursor<'a>,
 }
 
-/// A field: its number, what it holds, and where it stands.
+/// A field: its number, its value, and its position.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Field<'a> {
     pub(super) number: u32,
@@ -30,14 +31,14 @@ enum Data<'a> {
     Fixed32,
     /// A text, bytes or a message, without its length.
     Bytes(&'a [u8]),
-    /// A group, without the tags around it; they take so many bytes.
+    /// A group: the range between its tags.
     Group {
         begin: usize,
         end: usize,
     },
 }
 
-/// A field that is kept as it stands.
+/// A field that is kept uninterpreted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct OtherField<'a> {
@@ -54,7 +55,7 @@ pub struct OtherField<'a> {
 const START_GROUP: u32 = 3;
 const END_GROUP: u32 = 4;
 
-/// How deep groups may be nested in what is passed over.
+/// How deep groups may be nested in skipped fields.
 const GROUP_DEPTH_MAX: usize = 100;
 
 impl<'a> Message<'a> {
@@ -70,7 +71,7 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// What is wrong with all of it.
+    /// An error about the whole field.
     pub(super) fn error(&self, reason: PayloadReason) -> PayloadError {
         PayloadError {
             offset: self.begin,
@@ -79,7 +80,7 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// A field without which it is none.
+    /// The error for a missing required field.
     pub(super) fn missing(&self, tag: u32) -> PayloadError {
         self.error(PayloadReason::MissingField { tag })
     }
@@ -122,7 +123,8 @@ impl<'a> Message<'a> {
         Ok((tag >> 3, tag & 7))
     }
 
-    /// Passes over a group to behind its end tag. Returns where that tag begins. It does not call itself: a group may hold others.
+    /// Skips a group including its end tag, and returns where that tag begins. Not recursive,
+    /// although a group may hold others.
     fn skip_group(&mut self, number: u32) -> Result<usize, PayloadError> {
         let mut open = vec![number];
         loop {
@@ -157,7 +159,7 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// Puts its value where none stands yet. A general reader would take the last of several.
+    /// Sets the value, if it is not set yet. A general reader would take the last of several.
     pub(super) fn set<T>(&self, place: &mut Option<T>, value: T) -> Result<(), PayloadError> {
         match place.replace(value) {
             None => Ok(()),

@@ -4,11 +4,12 @@ use super::error::{PayloadError, PayloadReason};
 use super::new_file::{InternalKey, NON_SAFE_IGNORE_MASK, NewFile};
 use super::wire::{Cursor, put_nested_varint, put_string, put_varint, wrong_tag};
 
-/// The record of a MANIFEST of LevelDB or RocksDB: fields that say what changes, each behind its tag.
+/// The record of a MANIFEST of LevelDB or RocksDB: fields that say what changes, each with its tag
+/// before it.
 ///
-/// The tags of the two do not collide, so there is one decoder (`VersionEdit::DecodeFrom` of `db/version_edit.cc`). Pebble writes the same
-/// tags and others of its own, for tables with range keys, virtual tables and blob files; those are
-/// [unknown](PayloadReason::UnknownTag) here.
+/// The tags of the two do not collide, so there is one decoder (`VersionEdit::DecodeFrom` of
+/// `db/version_edit.cc`). Pebble writes the same tags and others of its own, for tables with range
+/// keys, virtual tables and blob files; those are [unknown](PayloadReason::UnknownTag) here.
 ///
 /// ```
 /// use cordwood_payload::{Field, VersionEdit};
@@ -27,22 +28,23 @@ pub struct VersionEdit<'a> {
 }
 
 impl<'a> VersionEdit<'a> {
-    /// Looks at nothing yet.
+    /// Decodes nothing yet.
     pub fn new(record: &'a [u8]) -> Self {
         VersionEdit { record }
     }
 
-    /// The fields, in the order in which they stand.
+    /// The fields, in the order of the record.
     pub fn fields(&self) -> Fields<'a> {
         Fields {
             cursor: Some(Cursor::new(self.record, 0)),
         }
     }
 
-    /// The field at an offset in the record, and the offset after it. `None` if the record ends there.
+    /// The field at an offset in the record, and the offset after it. `None` if the record ends
+    /// there.
     ///
-    /// [`fields`](VersionEdit::fields) does the same over and over. This is for whoever cannot keep a
-    /// borrow of the record from one step to the next.
+    /// [`fields`](VersionEdit::fields) does this for all of them. This method is for callers that
+    /// cannot keep a borrow of the record between steps.
     ///
     /// # Errors
     ///
@@ -71,9 +73,10 @@ impl<'a> VersionEdit<'a> {
     ///
     /// # Errors
     ///
-    /// * [`TooLarge`](PayloadReason::TooLarge) for a string of 4 GiB or more and for a sequence number of more than 56 bits in a key.
-    /// * [`UnknownTag`](PayloadReason::UnknownTag) for a field of a later version with a tag that is known, or that says that it may not be
-    ///   passed over: a reader would take the field for another one.
+    /// * [`TooLarge`](PayloadReason::TooLarge) for a string of 4 GiB or more and for a sequence
+    ///   number of more than 56 bits in a key.
+    /// * [`UnknownTag`](PayloadReason::UnknownTag) for a field of a later version whose tag is
+    ///   known, or marked as not safe to ignore: a reader would take it for another field.
     pub fn encode<'b>(fields: impl IntoIterator<Item = &'b Field<'b>>) -> Result<Vec<u8>, PayloadError> {
         let mut record = Vec::new();
         for field in fields {
@@ -86,7 +89,7 @@ impl<'a> VersionEdit<'a> {
 /// The fields of a version edit. Ends at the first error.
 #[derive(Debug, Clone)]
 pub struct Fields<'a> {
-    /// `None` behind the end, and behind an error.
+    /// `None` after the end or an error.
     cursor: Option<Cursor<'a>>,
 }
 
@@ -105,14 +108,16 @@ impl<'a> Iterator for Fields<'a> {
 
 impl std::iter::FusedIterator for Fields<'_> {}
 
-/// A field of a [`VersionEdit`]: `Tag` of LevelDB's `db/version_edit.cc` and RocksDB's `db/version_edit.h`.
+/// A field of a [`VersionEdit`]: `Tag` of LevelDB's `db/version_edit.cc` and RocksDB's
+/// `db/version_edit.h`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the variants say what their fields are")]
 pub enum Field<'a> {
     /// 1: the name of the comparator that orders the keys.
     Comparator(&'a [u8]),
-    /// 2: logs with smaller numbers are not needed, but for the one of [`PrevLogNumber`](Field::PrevLogNumber).
+    /// 2: logs with smaller numbers are not needed, except the one of
+    /// [`PrevLogNumber`](Field::PrevLogNumber).
     LogNumber(u64),
     /// 3: the number that the next file gets.
     NextFileNumber(u64),
@@ -136,7 +141,7 @@ pub enum Field<'a> {
     ColumnFamilyDrop,
     /// 203: RocksDB: the largest number that a column family has had.
     MaxColumnFamily(u32),
-    /// 300: RocksDB: the edit takes effect together with so many that follow.
+    /// 300: RocksDB: the edit takes effect together with this many that follow.
     InAtomicGroup(u32),
     /// 400: RocksDB: there is a new blob file.
     BlobFileAddition(BlobFileAddition<'a>),
@@ -146,17 +151,19 @@ pub enum Field<'a> {
     DbId(&'a [u8]),
     /// 8196 and 8199: RocksDB: there is a write-ahead log, or it has been synced.
     WalAddition(WalAddition),
-    /// 8197 and 8200: RocksDB: write-ahead logs with smaller numbers are gone. `length_prefixed`: 8200.
+    /// 8197 and 8200: RocksDB: write-ahead logs with smaller numbers are gone. `length_prefixed`:
+    /// 8200.
     WalDeletion { log_number: u64, length_prefixed: bool },
     /// 8198: RocksDB: older user-defined timestamps than this one are not needed.
     FullHistoryTsLow(&'a [u8]),
     /// 8201: RocksDB: whether user-defined timestamps are kept in files.
     PersistUserDefinedTimestamps(bool),
-    /// 8202: RocksDB: how far a compaction has come that can be taken up again. What it holds is not decoded.
+    /// 8202: RocksDB: the progress of a compaction that can be resumed. Its contents are not
+    /// decoded.
     SubcompactionProgress(&'a [u8]),
-    /// 8203: RocksDB: how long the MANIFEST was when it was written anew, in bytes.
+    /// 8203: RocksDB: the length of the MANIFEST when it was last rewritten, in bytes.
     LastCompactedManifestFileSize(u64),
-    /// A field of a later RocksDB, of which its tag says that it may be passed over (bit 13 is set).
+    /// A field of a later RocksDB that its tag marks as safe to ignore (bit 13 is set).
     Ignorable { tag: u32, value: &'a [u8] },
 }
 
@@ -205,7 +212,7 @@ pub struct WalAddition {
     pub length_prefixed: bool,
 }
 
-/// A field that is not known may be passed over if its tag has this bit.
+/// An unknown field is safe to ignore if its tag has this bit.
 const SAFE_IGNORE_MASK: u32 = 1 << 13;
 
 impl<'a> Field<'a> {
@@ -272,7 +279,7 @@ impl<'a> Field<'a> {
         })
     }
 
-    /// The number in front of the field.
+    /// The number before the field.
     pub const fn tag(&self) -> u32 {
         match self {
             Field::Comparator(_) => 1,
@@ -431,7 +438,7 @@ impl WalAddition {
     }
 }
 
-/// The custom fields of a blob file, up to the tag 0 behind them.
+/// The custom fields of a blob file, up to the final tag 0.
 fn blob_fields<'a>(cursor: &mut Cursor<'a>) -> Result<Vec<(u32, &'a [u8])>, PayloadError> {
     let mut fields = Vec::new();
     loop {

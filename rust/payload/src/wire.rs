@@ -1,11 +1,13 @@
-//! Numbers and strings as LevelDB's `util/coding.h` writes them: a cursor to read them, and functions to write them.
+//! Numbers and strings as LevelDB's `util/coding.h` writes them: a cursor to read them, and
+//! functions to write them.
 
 use super::error::{PayloadError, PayloadReason};
 
-/// Reads a payload from front to back. After an error, where it stands is of no use.
+/// Reads a payload from front to back. After an error its position is meaningless.
 #[derive(Debug, Clone)]
 pub(super) struct Cursor<'a> {
-    /// The payload up to where this cursor has to stop. From its beginning, so that an offset in it is one in the payload.
+    /// The payload up to the end of this cursor. It includes the beginning, so that offsets are
+    /// those in the payload.
     payload: &'a [u8],
     offset: usize,
 }
@@ -87,7 +89,8 @@ impl<'a> Cursor<'a> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// `GetVarint32`: 7 bits a byte, the lowest first; the high bit says that more follow. At most 5 bytes.
+    /// `GetVarint32`: 7 bits a byte, the lowest first; the high bit says that more follow. At most
+    /// 5 bytes.
     pub(super) fn varint32(&mut self) -> Result<u32, PayloadError> {
         let begin = self.offset;
         let value = self.varint(5)?;
@@ -125,7 +128,8 @@ impl<'a> Cursor<'a> {
         Err(self.error(begin, PayloadReason::BadVarint))
     }
 
-    /// `GetLengthPrefixedSlice`: the length as a varint32, then so many bytes. Nothing is allocated for them.
+    /// `GetLengthPrefixedSlice`: the length as a varint32, then that many bytes. Nothing is
+    /// allocated for them.
     pub(super) fn string(&mut self) -> Result<&'a [u8], PayloadError> {
         let begin = self.offset;
         let len = self.varint32()? as usize;
@@ -143,7 +147,7 @@ impl<'a> Cursor<'a> {
         Ok(Cursor::new(payload, self.offset - len))
     }
 
-    /// The one value in such a string. It has to take all of it.
+    /// The one value in such a string, which it must fill.
     pub(super) fn nested_value<T>(
         &mut self,
         read: impl FnOnce(&mut Cursor<'a>) -> Result<T, PayloadError>,
@@ -170,7 +174,7 @@ pub(super) fn put_string(out: &mut Vec<u8>, string: &[u8]) -> Result<(), Payload
     put_string_of(out, &[string])
 }
 
-/// One string of several pieces.
+/// One string, made of several pieces.
 pub(super) fn put_string_of(out: &mut Vec<u8>, pieces: &[&[u8]]) -> Result<(), PayloadError> {
     let len: usize = pieces.iter().map(|piece| piece.len()).sum();
     let prefix = u32::try_from(len).map_err(|_| too_large(out, len))?;
@@ -189,7 +193,7 @@ pub(super) fn put_nested_varint(out: &mut Vec<u8>, value: u64) {
     out.extend(inside);
 }
 
-/// A field that begins at `begin` of `out` and would not be read as what it is.
+/// The error for a field at `begin` of `out` that would be read as another one.
 pub(super) fn wrong_tag(out: &[u8], begin: usize, tag: u32) -> PayloadError {
     PayloadError {
         offset: begin,
@@ -198,7 +202,7 @@ pub(super) fn wrong_tag(out: &[u8], begin: usize, tag: u32) -> PayloadError {
     }
 }
 
-/// Something of `len` bytes that cannot be written behind `out`.
+/// The error for `len` bytes that cannot be appended to `out`.
 pub(super) fn too_large(out: &[u8], len: usize) -> PayloadError {
     PayloadError {
         offset: out.len(),
@@ -236,7 +240,8 @@ mod tests {
 
     #[test]
     fn known_varints() {
-        // 300 is the example of the format's own documentation; the others are the largest of each kind.
+        // 300 is the example of the format's own documentation; the others are the largest of each
+        // kind.
         assert_eq!(Cursor::new(b"\xac\x02", 0).varint32(), Ok(300));
         assert_eq!(Cursor::new(b"\xff\xff\xff\xff\x0f", 0).varint32(), Ok(u32::MAX));
         let largest = b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01";

@@ -4,10 +4,12 @@ use super::error::{PayloadError, PayloadReason};
 use super::operation::{Engine, Operation};
 use super::wire::{Cursor, too_large};
 
-/// The record of a write-ahead log of LevelDB, RocksDB or Pebble: operations that take effect all together.
+/// The record of a write-ahead log of LevelDB, RocksDB or Pebble: operations that take effect
+/// together.
 ///
-/// It begins with 12 bytes: the sequence number as a fixed64 and the count as a fixed32 (`db/write_batch.cc` in LevelDB and RocksDB,
-/// `batchrepr/reader.go` in Pebble). The operations follow, and are read when [`operations`](WriteBatch::operations) comes to them.
+/// It begins with 12 bytes: the sequence number as a fixed64 and the count as a fixed32
+/// (`db/write_batch.cc` in LevelDB and RocksDB, `batchrepr/reader.go` in Pebble). The operations
+/// follow, and are read lazily by [`operations`](WriteBatch::operations).
 ///
 /// ```
 /// use cordwood_payload::{Engine, Operation, WriteBatch};
@@ -49,9 +51,11 @@ impl<'a> WriteBatch<'a> {
         })
     }
 
-    /// The sequence number of the first operation. Each that [counts](Operation::is_counted) has one more than the one before it.
+    /// The sequence number of the first operation. Each one that [counts](Operation::is_counted)
+    /// has the next number.
     ///
-    /// RocksDB's write policies `WritePrepared` and `WriteUnprepared` give one number to all operations of a batch.
+    /// RocksDB's write policies `WritePrepared` and `WriteUnprepared` give the same number to all
+    /// operations of a batch.
     pub fn sequence(&self) -> u64 {
         self.sequence
     }
@@ -70,10 +74,11 @@ impl<'a> WriteBatch<'a> {
         }
     }
 
-    /// The operation at an offset in the record, and the offset behind it. `None` if the record ends there.
+    /// The operation at an offset in the record, and the offset after it. `None` if the record ends
+    /// there.
     ///
-    /// [`operations`](WriteBatch::operations) does the same over and over. This is for whoever cannot keep a borrow of the record from one
-    /// step to the next.
+    /// [`operations`](WriteBatch::operations) does this for all of them. This method is for callers
+    /// that cannot keep a borrow of the record between steps.
     ///
     /// # Errors
     ///
@@ -87,11 +92,13 @@ impl<'a> WriteBatch<'a> {
         Ok(Some((operation, cursor.offset())))
     }
 
-    /// What is to be done at the end of the record: compares the count in the header with how many operations that count were found.
+    /// The check at the end of the record: compares the count in the header with the number of
+    /// operations found that count.
     ///
     /// # Errors
     ///
-    /// [`WrongCount`](PayloadReason::WrongCount) if they differ. LevelDB and RocksDB then refuse the batch.
+    /// [`WrongCount`](PayloadReason::WrongCount) if they differ. LevelDB and RocksDB then refuse
+    /// the batch.
     pub fn check_count(&self, found: u64) -> Result<(), PayloadError> {
         if found == u64::from(self.count) {
             return Ok(());
@@ -106,12 +113,13 @@ impl<'a> WriteBatch<'a> {
         })
     }
 
-    /// The record with these operations. The count is theirs.
+    /// The record with these operations. The count follows from them.
     ///
     /// # Errors
     ///
-    /// [`UnknownTag`](PayloadReason::UnknownTag) for an operation that `engine` does not know, [`TooLarge`](PayloadReason::TooLarge) for a
-    /// string, or a number of operations, of 2^32 and more.
+    /// [`UnknownTag`](PayloadReason::UnknownTag) for an operation that `engine` does not know,
+    /// [`TooLarge`](PayloadReason::TooLarge) for a string, or a number of operations, of 2^32 and
+    /// more.
     pub fn encode<'b>(
         sequence: u64,
         operations: impl IntoIterator<Item = &'b Operation<'b>>,
@@ -131,7 +139,8 @@ impl<'a> WriteBatch<'a> {
     }
 }
 
-/// The operations of a batch. Ends at the first error; a [wrong count](PayloadReason::WrongCount) is an error behind the last operation.
+/// The operations of a batch. Ends at the first error; a [wrong count](PayloadReason::WrongCount)
+/// is an error after the last operation.
 #[derive(Debug, Clone)]
 pub struct Operations<'a> {
     batch: WriteBatch<'a>,
@@ -143,7 +152,7 @@ impl<'a> Iterator for Operations<'a> {
     type Item = Result<Operation<'a>, PayloadError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        // Behind the end, and behind an error.
+        // After the end or an error.
         if self.offset == usize::MAX {
             return None;
         }

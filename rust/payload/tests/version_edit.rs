@@ -1,4 +1,4 @@
-//! Version edits, byte by byte: each tag as it stands in the engines' sources, and what happens to bytes that no engine writes.
+//! Version edits, byte by byte: each tag as in the engines' sources, and what happens to bytes that no engine writes.
 
 use cordwood_payload::{
     BlobFileAddition, BlobFileGarbage, CustomField, Field, InternalKey, NewFile, NewFileForm, PayloadError,
@@ -267,7 +267,7 @@ fn a_field_that_is_cut_is_an_error_at_every_byte() {
 #[test]
 fn what_is_wrong_with_an_edit_is_said_with_its_place() {
     for (record, offset, len, reason) in [
-        // Large value refs, which LevelDB has given up; a Pebble tag; one behind all that are known.
+        // Large value refs, which LevelDB has dropped; a Pebble tag; one after all that are known.
         (
             b"\x02\x00\x08\x01".as_slice(),
             2,
@@ -308,7 +308,7 @@ fn a_custom_field_that_the_reader_has_to_know_is_an_error() {
     let mut bytes = fields()[9].0.clone();
     bytes.pop();
     let end = bytes.len();
-    bytes.extend(b"\x42\x01\x01\x01"); // 66: a virtual table of Pebble's.
+    bytes.extend(b"\x42\x01\x01\x01"); // 66: a Pebble virtual table.
     let error = decode_edit(&bytes).unwrap_err();
     assert_eq!(
         (error.offset, error.reason),

@@ -1,4 +1,4 @@
-//! Write batches, byte by byte: each tag as it stands in the engines' sources, and what happens to bytes that no engine writes.
+//! Write batches, byte by byte: each tag as in the engines' sources, and what happens to bytes that no engine writes.
 
 use cordwood_payload::{Engine, Operation, PayloadError, PayloadReason, WriteBatch};
 
@@ -295,7 +295,7 @@ fn a_batch_of_all_operations() {
 fn a_batch_that_is_cut_is_an_error_at_every_byte() {
     for engine in [Engine::RocksDb, Engine::Pebble] {
         for (bytes, _, is_counted, _) in operations(engine) {
-            // A put behind it: a batch without it has the wrong count, also where the cut is between the two.
+            // A put after it: a batch without it has the wrong count, also where the cut is between the two.
             let whole = record(1 + u32::from(is_counted), &[bytes, b"\x01\x01a\x01b"].concat());
             assert!(decode(&whole, engine).is_ok());
             for len in 0..whole.len() {

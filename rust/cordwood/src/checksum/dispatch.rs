@@ -1,19 +1,19 @@
-//! Which kernel runs: found once per process, the best that the machine has.
+//! Selects the kernel: once per process, the best that the machine supports.
 //!
-//! A function that uses instructions which not every machine has cannot be inlined into one that does without them, so asking for
-//! a checksum at each record costs a call at each record. A [`Job`] is therefore handed to the kernel as a whole, and is compiled once for
-//! each kernel, with that kernel's instructions.
+//! A function that uses instructions which not every machine has cannot be inlined into one without
+//! them, so each checksum of a record would cost a call. A [`Job`] is therefore passed to the
+//! kernel as a whole, and is compiled once per kernel, with that kernel's instructions.
 
 use std::sync::OnceLock;
 
 use super::{arch, portable};
 
-/// A way to compute CRC-32C. To have a value of it is to have made sure that the machine can run it.
+/// An implementation of CRC-32C. A value of the type is proof that the machine can run it.
 pub(crate) trait Kernel: Copy {
-    /// What it uses, for people.
+    /// The instructions it uses, in readable form.
     const NAME: &'static str;
 
-    /// `state` moved over `data`.
+    /// `state` advanced over `data`.
     fn update(self, state: u32, data: &[u8]) -> u32;
 
     /// Runs `job` compiled with the instructions that the kernel needs.
@@ -35,7 +35,7 @@ pub(super) enum Available {
 }
 
 impl Available {
-    /// All of them, the best first.
+    /// All kernels, the best first.
     pub(super) fn all() -> impl Iterator<Item = Available> {
         let portable = Available::Portable(portable::Portable);
         arch::Kernels::all().map(Available::Arch).chain([portable])
@@ -62,7 +62,7 @@ pub(crate) fn run<J: Job>(job: J) -> J::Output {
     .run(job)
 }
 
-/// The job of moving a state over some bytes.
+/// The job of advancing a state over some bytes.
 pub(crate) struct Update<'a>(pub(crate) u32, pub(crate) &'a [u8]);
 
 impl Job for Update<'_> {
@@ -74,7 +74,7 @@ impl Job for Update<'_> {
     }
 }
 
-/// The job of saying which kernel runs.
+/// The job of naming the kernel.
 pub(super) struct Name;
 
 impl Job for Name {

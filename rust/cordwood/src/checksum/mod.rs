@@ -1,9 +1,10 @@
 //! CRC-32C (Castagnoli) and the mask under which the format stores it.
 //!
-//! [`crc32c`] and [`extend`] pick the fastest kernel that the machine has, once per process. Each kernel is held to a naive
-//! bit-by-bit oracle by the tests in this folder.
+//! [`crc32c`] and [`extend`] pick the fastest kernel that the machine supports, once per process.
+//! The tests in this folder compare each kernel with a naive bit-by-bit oracle.
 //!
-//! Inside this folder a checksum is a *state*, the register before the final inversion; outside it is the finished value.
+//! Inside this folder a checksum is a *state*, the register before the final inversion; outside it
+//! is the finished value.
 
 mod arch;
 mod dispatch;
@@ -25,7 +26,8 @@ pub fn crc32c(data: &[u8]) -> u32 {
     extend(0, data)
 }
 
-/// The CRC-32C of some bytes followed by `data`, from `crc`, the CRC-32C of those bytes alone. The CRC of no bytes is 0.
+/// The CRC-32C of some bytes followed by `data`, from `crc`, the CRC-32C of those bytes alone. The
+/// CRC of no bytes is 0.
 ///
 /// ```
 /// use cordwood_log::crc32c::{crc32c, extend};
@@ -36,7 +38,7 @@ pub fn extend(crc: u32, data: &[u8]) -> u32 {
     !dispatch::run(dispatch::Update(!crc, data))
 }
 
-/// The CRC-32C of the byte `first` with `data` behind it, at the cost of `data` alone.
+/// The CRC-32C of the byte `first` followed by `data`, at the cost of `data` alone.
 #[inline]
 pub(crate) fn crc32c_behind(first: u8, data: &[u8]) -> u32 {
     const STATES: [u32; 256] = {
@@ -53,7 +55,7 @@ pub(crate) fn crc32c_behind(first: u8, data: &[u8]) -> u32 {
 
 /// The state of a checksum (before the final inversion) after the one byte `byte`.
 pub(crate) const fn state_after(byte: u8) -> u32 {
-    // The state after a whole word of ones, moved over eight bits.
+    // The state after a word of ones, advanced over eight bits.
     let mut state = !0 ^ byte as u32;
     let mut bit = 0;
     while bit < 8 {
@@ -63,7 +65,8 @@ pub(crate) const fn state_after(byte: u8) -> u32 {
     state
 }
 
-/// The CRC-32C of two pieces one after the other, from the CRC of each and the length of the second in bytes.
+/// The CRC-32C of two concatenated pieces, from the CRC of each and the length of the second in
+/// bytes.
 ///
 /// Takes time logarithmic in `second_len`.
 ///
@@ -75,7 +78,8 @@ pub fn combine(first: u32, second: u32, second_len: u64) -> u32 {
     polynomial::multiply(first, polynomial::x_to_bytes(second_len)) ^ second
 }
 
-/// What the kernel that this process computes CRC-32C with is made of, such as `"SSE4.2, PCLMULQDQ"`: for reports of speed or bugs.
+/// The instructions with which this process computes CRC-32C, such as `"SSE4.2, PCLMULQDQ"`: for
+/// benchmarks and bug reports.
 pub fn crc32c_kernel() -> &'static str {
     dispatch::run(dispatch::Name)
 }
@@ -85,8 +89,9 @@ const MASK_DELTA: u32 = 0xa282_ead8;
 
 /// The form in which the format stores a checksum: rotated right by 15 bits, plus a constant.
 ///
-/// A payload may itself hold log fragments with their checksums, and the CRC of data that holds its own CRC
-/// is a bad check; hence the mask. The format page leaves it out, every engine applies it.
+/// A payload may itself hold log fragments with their checksums, and the CRC of data that holds its
+/// own CRC is a bad check; hence the mask. The page that documents the format does not mention it;
+/// every engine applies it.
 ///
 /// Source: LevelDB `util/crc32c.h`.
 ///
@@ -106,7 +111,8 @@ pub const fn unmask(masked: u32) -> u32 {
     masked.wrapping_sub(MASK_DELTA).rotate_left(15)
 }
 
-/// The kernels that this machine can run, each with its name: what [`extend`] would be if it were the best.
+/// The kernels that this machine can run, each with its name: what [`extend`] would be if that
+/// kernel were the best.
 #[cfg(fuzzing)]
 pub fn kernels() -> impl Iterator<Item = (&'static str, impl Fn(u32, &[u8]) -> u32)> {
     dispatch::Available::all().map(|kernel| {

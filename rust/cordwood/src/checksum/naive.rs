@@ -1,8 +1,8 @@
-//! The oracle: CRC-32C bit by bit, as the definition says. Only for tests.
+//! The oracle: CRC-32C bit by bit, by definition. Only for tests.
 
 use super::polynomial::POLY;
 
-/// `state` moved over `data`.
+/// `state` advanced over `data`.
 pub(super) fn update(mut state: u32, data: &[u8]) -> u32 {
     for &byte in data {
         state ^= u32::from(byte);

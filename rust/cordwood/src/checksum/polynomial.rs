@@ -1,7 +1,8 @@
-//! Arithmetic on polynomials over GF(2) modulo the Castagnoli polynomial, in the bit-reflected form that CRCs use:
-//! the highest bit of a `u32` is the coefficient of x^0.
+//! Arithmetic on polynomials over GF(2) modulo the Castagnoli polynomial, in the bit-reflected form
+//! that CRCs use: the highest bit of a `u32` is the coefficient of x^0.
 //!
-//! All of it is `const`, so that the kernels' tables are computed by the compiler from their definition.
+//! All of it is `const`, so that the kernels' tables are computed by the compiler from their
+//! definition.
 
 use crate::format::BLOCK_LEN;
 
@@ -18,7 +19,7 @@ pub(super) const fn times_x(a: u32) -> u32 {
 
 /// `a` times x modulo another polynomial.
 const fn times_x_modulo(poly: u32, a: u32) -> u32 {
-    // Without a branch, which random bits would mislead.
+    // Without a branch, which random bits would make unpredictable.
     (a >> 1) ^ (poly & (a & 1).wrapping_neg())
 }
 
@@ -53,7 +54,7 @@ pub(super) const fn x_to(mut n: u64) -> u32 {
     power
 }
 
-/// What a state is multiplied by when `n` zero bytes follow it: x^(8n).
+/// The factor that advances a state over `n` zero bytes: x^(8n).
 pub(super) const fn x_to_bytes(n: u64) -> u32 {
     // x^n raised to the eighth power, so that 8n need not fit a u64.
     let byte = x_to(n);
@@ -62,10 +63,11 @@ pub(super) const fn x_to_bytes(n: u64) -> u32 {
     multiply(four, four)
 }
 
-/// What a state is multiplied by to move it over `i` times `unit` zero bytes, where the product is then reduced by the `crc32` instruction.
+/// The factor that advances a state over `i` times `unit` zero bytes, if the product is then
+/// reduced by the `crc32` instruction.
 ///
-/// That moves it over another 32 bits, and the product of two reflected numbers stands one bit too low: hence the 33. A move over fewer
-/// bits has no entry.
+/// The instruction advances it over another 32 bits, and the product of two reflected numbers is
+/// one bit too low: hence the 33. An advance over fewer bits has no entry.
 #[cfg(any(all(target_arch = "aarch64", target_endian = "little"), target_arch = "x86_64"))]
 pub(super) const fn shifts<const N: usize>(unit: usize) -> [u32; N] {
     let mut shifts = [0; N];
@@ -80,7 +82,8 @@ pub(super) const fn shifts<const N: usize>(unit: usize) -> [u32; N] {
     shifts
 }
 
-/// The two factors that move 16 bytes over `len` bytes by carry-less multiplication: for their low and their high half.
+/// The two factors that advance 16 bytes over `len` bytes by carry-less multiplication: for their
+/// low and their high half.
 #[cfg(target_arch = "x86_64")]
 pub(super) const fn fold_by(len: usize) -> [u64; 2] {
     let bits = 8 * len as u64;
@@ -90,7 +93,7 @@ pub(super) const fn fold_by(len: usize) -> [u64; 2] {
 /// Bytes in a chunk of [`over_chunks`].
 pub(crate) const CHUNK_LEN: usize = 16;
 
-/// A CRC when `count` chunks of zeros follow it, of which there are at most those of a block: looked up.
+/// A CRC advanced over `count` chunks of zeros, at most those of a block: by table look-up.
 pub(crate) fn over_chunks(crc: u32, count: usize) -> u32 {
     static TABLES: ChunkTables = ChunkTables::new(POLY);
     TABLES.over_chunks(crc, count)
@@ -103,9 +106,9 @@ pub(crate) fn over_chunks_of_crc32(crc: u32, count: usize) -> u32 {
 }
 
 struct ChunkTables {
-    /// What a CRC is multiplied by for so many chunks.
+    /// The factors that advance a CRC, by the number of chunks.
     powers: [u32; BLOCK_LEN / CHUNK_LEN + 1],
-    /// A state moved over a word of zeros.
+    /// A state advanced over a word of zeros.
     over_word: WordTables,
 }
 
@@ -140,16 +143,16 @@ impl ChunkTables {
 
     #[inline]
     fn over_chunks(&self, crc: u32, count: usize) -> u32 {
-        // The product has 63 bits. A zero below them makes a word of the coefficients up to x^31, above
-        // one of those from x^32 on, which is reduced as the state of a CRC is.
+        // The product has 63 bits. A zero below them makes a word of the coefficients up to x^31,
+        // above one of those from x^32 on, which is reduced as the state of a CRC is.
         let product = multiply_unreduced(crc, self.powers[count]) << 1;
         (product >> 32) as u32 ^ look_up(&self.over_word, product as u32)
     }
 }
 
-/// The product of two polynomials, not reduced: with integers of which only each fourth bit is in use,
-/// so that sums of up to eight bits do not reach the next one. Faster than bit by bit, and the same on
-/// each machine.
+/// The unreduced product of two polynomials: by integers of which only every fourth bit is used, so
+/// that sums of up to eight bits do not carry into the next one. Faster than bit by bit, and the
+/// same on each machine.
 #[inline]
 fn multiply_unreduced(a: u32, b: u32) -> u64 {
     const FOURTH: u64 = 0x1111_1111_1111_1111;
@@ -166,7 +169,7 @@ fn multiply_unreduced(a: u32, b: u32) -> u64 {
     product
 }
 
-/// The state that becomes `state` when it is moved over four zero bytes.
+/// The state that becomes `state` when advanced over four zero bytes.
 pub(crate) fn back_over_word(state: u32) -> u32 {
     static TABLES: WordTables = tables_back_over_word(POLY);
     look_up(&TABLES, state)
@@ -181,7 +184,7 @@ pub(crate) fn back_over_word_of_crc32(state: u32) -> u32 {
     look_up(&TABLES, state)
 }
 
-/// What a linear map does to each byte of a state, by the place of the byte.
+/// A linear map as tables: its value for each byte of a state, by position.
 type WordTables = [[u32; 256]; 4];
 
 const fn tables_back_over_word(poly: u32) -> WordTables {
@@ -192,8 +195,9 @@ const fn tables_back_over_word(poly: u32) -> WordTables {
         let mut state = (byte as u32) << (8 * place);
         let mut bit = 0;
         while bit < 32 {
-            // A step forward shifts to the right, and adds the polynomial if a one falls out. That has the highest bit, which the shift
-            // leaves zero: so that bit tells whether it was added.
+            // A step forward shifts to the right, and adds the polynomial if a one is shifted out.
+            // The polynomial has the highest bit, which the shift clears: so that bit shows whether
+            // it was added.
             let added = state >> 31;
             state = ((state ^ if added != 0 { poly } else { 0 }) << 1) | added;
             bit += 1;

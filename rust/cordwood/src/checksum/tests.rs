@@ -1,6 +1,6 @@
 use super::*;
 
-/// A fixed stretch of bytes without structure (xorshift).
+/// Fixed pseudo-random bytes (xorshift).
 fn noise(len: usize) -> Vec<u8> {
     let mut x = 0x9e37_79b9_u32;
     let next = move || {

@@ -1,4 +1,4 @@
-//! Where a recycled log ends cannot be seen where it stands: what looks like damage is weighed against what follows.
+//! Distinguishes the end of a recycled log from corruption, by looking at what follows.
 
 use super::{Decoder, End, Step, Window};
 use crate::assemble::Interruption;
@@ -7,18 +7,19 @@ use crate::error::{Reason, SkippedRegion};
 use crate::fragment::Found;
 use crate::salvage::{self, Evidence};
 
-/// Damage in a log whose file may hold the rest of an older one. If sound fragments of this log follow, it is damage; if only those of another one do,
-/// the log had ended there.
+/// Damage in a log whose file may hold the rest of an older one. If valid fragments of this log
+/// follow, it is damage; if only those of another log do, this one ended there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Doubt {
     begin: u64,
-    /// Behind the last byte that is not one of the zeros before `offset`.
+    /// After the last byte that is not one of the zeros before `offset`.
     end: u64,
     reason: Reason,
     leveldb_len: Option<u64>,
     /// Whether a fragment of another log has been seen.
     has_stale: bool,
-    /// Whether it began behind damage in the same block, of which a reader that does not salvage knows nothing.
+    /// Whether it began after damage in the same block, which a reader that does not salvage does
+    /// not see.
     is_salvaged: bool,
     pub(super) verdict: Option<Verdict>,
 }
@@ -31,7 +32,8 @@ pub(super) enum Verdict {
 }
 
 impl Decoder {
-    /// In a log that an older one may be left behind: learns the log's number, and weighs what looks like damage. Returns whether to look again.
+    /// For a log that may be followed by the rest of an older one: learns the log's number, and
+    /// resolves what looks like damage by what follows. Returns whether to look again.
     pub(super) fn weigh(&mut self, found: Found, bytes: &[u8]) -> bool {
         if let Found::Fragment { form, .. } | Found::Metadata { form, .. } = found {
             if self.format.log_number.is_none()
@@ -52,7 +54,7 @@ impl Decoder {
             return self.begins_to_doubt(found, bytes);
         };
         if doubt.is_salvaged && !self.is_salvaged() {
-            // From the next block on, it goes on only where it would have begun in any case.
+            // From the next block on, it continues only where it would have begun in any case.
             match found {
                 Found::Incomplete | Found::Nothing | Found::Trailer { .. } => {}
                 Found::Fault {
@@ -72,8 +74,8 @@ impl Decoder {
         match found {
             Found::Incomplete => return false,
             Found::Nothing => doubt.verdict = Some(Verdict::EndOfFile),
-            // What follows the range decides as far as it is seen here. If the log goes on farther on, the range in which it does says that a write
-            // was lost.
+            // What follows the range decides as far as it is visible here. If the log continues
+            // later, the range in which it does reports the lost write.
             Found::Stale | Found::Fault { .. } | Found::Trailer { .. } if self.offset >= self.end => {
                 doubt.verdict = Some(if doubt.has_stale {
                     Verdict::EndOfFile
@@ -115,7 +117,7 @@ impl Decoder {
         true
     }
 
-    /// Passes over a block that begins with a fragment of another log.
+    /// Skips a block that begins with a fragment of another log.
     fn pass_stale(&mut self, doubt: &mut Doubt, bytes: &[u8]) {
         self.note_other_log(bytes);
         self.offset += bytes.len() as u64;
@@ -123,7 +125,7 @@ impl Decoder {
         doubt.has_stale = true;
     }
 
-    /// Whether `found` is damage of which it must be seen what follows.
+    /// Whether `found` is damage whose meaning depends on what follows.
     fn begins_to_doubt(&mut self, found: Found, bytes: &[u8]) -> bool {
         let Some((reason, leveldb_len, evidence)) = self.suspicion(found, bytes) else {
             return false;
@@ -145,15 +147,17 @@ impl Decoder {
         true
     }
 
-    /// Remembers the log of the stale fragment that `bytes` begin with, if it is the first one in the file.
+    /// Remembers the log of the stale fragment that `bytes` begin with, if it is the first one in
+    /// the file.
     fn note_other_log(&mut self, bytes: &[u8]) {
         if self.form.is_none() && self.info.other_log_number.is_none() {
-            let sound = self.format.dialect.sound(bytes, self.verify_checksums);
-            self.info.other_log_number = sound.and_then(|sound| Dialect::log_number_at(bytes, sound.form));
+            let valid = self.format.dialect.valid(bytes, self.verify_checksums);
+            self.info.other_log_number = valid.and_then(|valid| Dialect::log_number_at(bytes, valid.form));
         }
     }
 
-    /// What `found` is called if it is damage, what LevelDB reports of it, and what the rest of the block says about it. `None` if there is no doubt.
+    /// The reason for `found` if it is damage, what LevelDB reports for it, and what the rest of
+    /// the block says about it. `None` if there is no ambiguity.
     fn suspicion(&self, found: Found, bytes: &[u8]) -> Option<(Reason, Option<u64>, Evidence)> {
         let (reason, leveldb_len) = match found {
             Found::Fault {
@@ -172,14 +176,15 @@ impl Decoder {
         (evidence != Evidence::OfThisLog || found == Found::Stale).then_some((reason, leveldb_len, evidence))
     }
 
-    /// Tells what a doubt has come to: the pending record first, then the damage, then zeros.
+    /// Reports the resolved ambiguity: the pending record first, then the damage, then zeros.
     #[cold]
     pub(super) fn resolve(&mut self, mut doubt: Doubt, verdict: Verdict) -> Step {
         self.is_before_first = false;
         self.is_inside = false;
         let is_stale = verdict == Verdict::EndOfFile && doubt.has_stale;
-        // Where each fragment says how far the file had been synced, a later one would vouch for what was. None follows, so this is an end
-        // that a crash has left. Source: Pebble `record/record.go`, and the test TestWALSync.
+        // If each fragment states how far the file had been synced, a later one would show that
+        // these bytes were. None follows, so a crash left this end. Source: Pebble
+        // `record/record.go`, and the test TestWALSync.
         let is_unsynced = verdict == Verdict::EndOfFile && !doubt.has_stale && self.form == Some(Form::Synced);
         let interruption = if is_stale || is_unsynced {
             Interruption::EndOfFile
@@ -209,7 +214,7 @@ impl Decoder {
         self.skip(region)
     }
 
-    /// Behind the end of the log at `begin`, up to the end of the file.
+    /// After the end of the log at `begin`, up to the end of the file.
     #[cold]
     pub(super) fn behind_log_end(&mut self, begin: u64, window: Window<'_>) -> Step {
         if let Some(region) = self.assembler.give_up(Interruption::EndOfFile) {

@@ -1,4 +1,5 @@
-//! The decoder: a window of the file in, one event out. It does no I/O and holds no bytes but those of a record in pieces.
+//! The decoder: a window of the file in, one event out. It does no I/O and holds no bytes but those
+//! of a fragmented record.
 
 mod doubt;
 mod options;
@@ -18,32 +19,34 @@ use crate::inflate::{Failed, Inflater};
 use crate::log_info::{Applied, LogInfo};
 use crate::salvage;
 
-/// A stretch of the file that is in memory.
+/// A part of the file that is in memory.
 #[derive(Debug, Clone, Copy)]
 pub struct Window<'a> {
     /// File offset of the first byte.
     pub offset: u64,
     /// The bytes.
     pub bytes: &'a [u8],
-    /// Whether the file ends where the bytes end.
+    /// Whether the file ends with these bytes.
     pub is_last: bool,
 }
 
 impl<'a> Window<'a> {
-    /// File offset after the last byte. No file ends after the last offset that there is, but a window may say so.
+    /// File offset after the last byte. No file ends after the largest possible offset, but a
+    /// window may claim to.
     pub(crate) fn end_offset(self) -> u64 {
         self.offset.saturating_add(self.bytes.len() as u64)
     }
 
-    /// The window without the bytes that no file has: those after the last offset that there is. Sums of an offset in it and a length of its bytes do
-    /// not overflow.
+    /// The window without the bytes that no file can have: those after the largest possible offset.
+    /// An offset in it plus a length of its bytes does not overflow.
     fn within_offsets(self) -> Self {
         let len = usize::try_from(u64::MAX - self.offset).unwrap_or(usize::MAX);
         let bytes = &self.bytes[..self.bytes.len().min(len)];
         Window { bytes, ..self }
     }
 
-    /// The bytes from the file offset `begin` on, at most `len`; none if the window does not hold `begin`.
+    /// The bytes from the file offset `begin` on, at most `len`; none if the window does not hold
+    /// `begin`.
     #[inline]
     pub(crate) fn at(self, begin: u64, len: usize) -> &'a [u8] {
         let skip = begin
@@ -54,29 +57,31 @@ impl<'a> Window<'a> {
     }
 }
 
-/// Where a record stands in the file. [`Decoder::data`] gives its bytes.
+/// The position of a record in the file. [`Decoder::data`] returns its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RecordSpan {
     /// File offset of the first fragment's header.
     pub offset: u64,
-    /// File offset behind the last fragment's payload.
+    /// File offset after the last fragment's payload.
     pub end_offset: u64,
-    /// Whether the record has several fragments, or is compressed, so that its bytes are held by the decoder and not by the window.
+    /// Whether the record has several fragments, or is compressed, so that its bytes are held by
+    /// the decoder and not by the window.
     pub is_joined: bool,
     /// Bytes of the header in front of the data, if that is in the window.
     pub(crate) header_len: u8,
-    /// Whether it begins behind damage in the same block, under [`OnCorruption::Salvage`]. Its checksums are right, but where it begins had to
-    /// be found: a payload that holds log fragments itself can look like this.
+    /// Whether it begins after damage in the same block, under [`OnCorruption::Salvage`]. Its
+    /// checksums are valid, but its beginning had to be searched for: a payload that itself holds
+    /// log fragments can look like this.
     pub is_salvaged: bool,
 }
 
-/// How the events end.
+/// How reading ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum End {
-    /// Between two records: at the end of the file, or where the range ended. What stands behind the end of a log, up to that of the file, is
-    /// [`Reason::Stale`].
+    /// Between two records: at the end of the file, or where the range ended. Bytes after the end
+    /// of the log, up to the end of the file, are [`Reason::Stale`].
     Clean {
         /// That file offset.
         offset: u64,
@@ -94,7 +99,7 @@ pub enum End {
 }
 
 impl End {
-    /// The file offset, whichever way it ended.
+    /// The file offset, for each kind of end.
     pub const fn offset(self) -> u64 {
         match self {
             End::Clean { offset } | End::TornTail { offset } | End::Stopped { offset } => offset,
@@ -111,26 +116,27 @@ impl End {
     }
 }
 
-/// What a [`Decoder`] answers.
+/// A result of the [`Decoder`].
 ///
-/// Exhaustive: whoever drives a decoder must know what to do with each answer.
+/// Exhaustive: the caller of a decoder must handle each result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// A record.
     Record(RecordSpan),
     /// Bytes that are not returned.
     Skipped(SkippedRegion),
-    /// Call again with a window that holds the bytes from [`Decoder::offset`] on and goes farther than this one; or with this one, if
-    /// [`Decoder::refused`].
+    /// Call again with a window that holds the bytes from [`Decoder::offset`] on and extends
+    /// further than this one; or with this one, if [`Decoder::refused`].
     NeedMore,
-    /// All has been said. Every further call says the same.
+    /// There are no more events. Every further call returns the same.
     End(End),
 }
 
 /// Finds the records in the bytes of a file, one event a call, without I/O.
 ///
-/// A window may be of any length, but none is long enough for some answers until it holds the rest of a block; 1 MiB at a time is
-/// a good measure. Memory: the bytes of one record in pieces, at most [`ReadOptions::record_len_max`]; nothing otherwise.
+/// A window may be of any length, but some results need the whole rest of a block; 1 MiB at a time
+/// works well. Memory: the bytes of one fragmented record, at most [`ReadOptions::record_len_max`];
+/// nothing otherwise.
 ///
 /// ```
 /// use cordwood_log::{End, ReadOptions};
@@ -147,29 +153,32 @@ pub enum Step {
 pub struct Decoder {
     format: LogFormat,
     assembler: Assembler,
-    /// Whether the bytes of records are kept. If not, only [`data_len`](Self::data_len) and [`stored`](Self::stored) are asked for.
+    /// Whether the bytes of records are kept. If not, only [`data_len`](Self::data_len) and
+    /// [`stored`](Self::stored) may be called.
     keeps_data: bool,
     inflater: Inflater,
     record_len_max: u64,
     info: LogInfo,
-    /// What the last record took in the file, unless it is one of a run.
+    /// The space of the last record in the file, unless it is one of a run.
     stored: Stored,
     /// The header of the last fragment of this log.
     form: Option<Form>,
-    /// Damage of which it is not yet clear whether the log goes on behind it.
+    /// Damage of which it is not yet clear whether the log continues after it.
     doubt: Option<Doubt>,
-    /// Where a trailer has ended the log before the file does.
+    /// Where a trailer ended the log before the end of the file.
     log_end: Option<u64>,
     verify_checksums: bool,
     stops_at_corruption: bool,
     salvages: bool,
-    /// The part of a block behind the last damage in it, if it is salvaged: file offsets.
+    /// The part of a block after the last damage in it, if it is salvaged: file offsets.
     salvaged: Range<u64>,
-    /// File offset of the block in which each byte was tried last: once is enough.
+    /// File offset of the last block in which every byte was tried as a beginning: once per block
+    /// is enough.
     scanned: Option<u64>,
-    /// The file is still being written: what is no good fragment may yet become one.
+    /// The file is still being written: bytes that are not a valid fragment may still become one.
     waits_at_faults: bool,
-    /// The file is still being written, and is told about as far as it is there: nothing is held back in doubt.
+    /// The file is still being written, and is reported as far as it is written: no ambiguity is
+    /// held back.
     is_live: bool,
     start: u64,
     end: u64,
@@ -177,32 +186,34 @@ pub struct Decoder {
     offset: u64,
     /// At the start of a range: MIDDLE and LAST belong to the range before.
     is_before_first: bool,
-    /// FIRST or MIDDLE stands before `offset`: a trailer here is part of a record.
+    /// FIRST or MIDDLE precedes `offset`: a trailer here is part of a record.
     is_inside: bool,
-    /// Where the run of torn regions began that the events so far end with.
+    /// Where the sequence of torn regions began with which the events so far end.
     torn_since: Option<u64>,
     /// Set when there is nothing more to find.
     finish: Option<End>,
-    /// A record that is returned once more.
+    /// A record to be returned again.
     again: Option<RecordSpan>,
-    /// A record in pieces that was refused when it was to be decompressed.
+    /// A fragmented record whose decompression was refused.
     compressed: Option<RecordSpan>,
-    /// Why the last call has not returned a record that is there.
+    /// Why the last call did not return a record that is there.
     refused: Option<Refused>,
-    /// Where reading began: bytes from here on count for the budget of a compressed log.
+    /// Where reading began: bytes from here on count towards the budget of a compressed log.
     read_begin: u64,
     run: Run,
-    /// Whether runs are looked for: not if even a FULL fragment may be too large.
+    /// Whether to look for runs: not if even a FULL fragment may be too large.
     finds_runs: bool,
 }
 
-/// Why a record that is there is not returned. It is neither skipped nor consumed: a further call begins with it.
+/// Why a record that is there is not returned. It is neither skipped nor consumed: a further call
+/// begins with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refused {
-    /// There is not memory enough for its bytes.
+    /// There is not enough memory for its bytes.
     OutOfMemory,
-    /// With it, the records of a compressed log would have more bytes than so few bytes of a file may: see [`ReadOptions::record_len_max`].
+    /// With it, the records of a compressed log would decompress to more than is allowed for the
+    /// bytes read: see [`ReadOptions::record_len_max`].
     OverBudget {
         /// File offset of its first header.
         offset: u64,
@@ -210,12 +221,12 @@ pub enum Refused {
         end_offset: u64,
         /// Bytes of its data.
         data_len: u64,
-        /// The least value of the option with which it is returned.
+        /// The smallest value of the option with which it is returned.
         record_len_max: u64,
     },
 }
 
-/// What a record takes in the file.
+/// The space of a record in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stored {
     pub(crate) fragment_count: u64,
@@ -225,13 +236,13 @@ pub(crate) struct Stored {
     pub(crate) payload_len: u64,
 }
 
-/// Records of one fragment each, one after the other, found in one go and handed out one by one.
+/// Consecutive records of one fragment each, found in one loop and returned one by one.
 struct Run {
     /// File offset of the first.
     begin: u64,
     /// Where each ends, counted from `begin`.
     ends: [u16; RUN_MAX],
-    /// How many there are, and how many of them have been handed out.
+    /// How many there are, and how many of them have been returned.
     len: usize,
     taken: usize,
 }
@@ -248,7 +259,7 @@ impl std::fmt::Debug for Run {
 }
 
 impl Decoder {
-    /// A decoder at the start of the range that `options` name.
+    /// A decoder at the start of the range that `options` specify.
     ///
     /// # Errors
     ///
@@ -261,7 +272,7 @@ impl Decoder {
         Ok(Decoder::unchecked(options))
     }
 
-    /// The same, where the options have been checked.
+    /// As [`new`](Self::new), for options that have been checked.
     pub(crate) fn unchecked(options: &ReadOptions) -> Self {
         let format = options.named().or_leveldb();
         let dialect = format.dialect;
@@ -308,7 +319,7 @@ impl Decoder {
         }
     }
 
-    /// Which log this is, with its number and its compression as soon as they are known.
+    /// The format of the log, with its number and its compression as soon as they are known.
     pub fn format(&self) -> LogFormat {
         LogFormat {
             compression: self.info.has_known_compression().then_some(Compression::Zstd),
@@ -321,20 +332,22 @@ impl Decoder {
         &self.format.dialect
     }
 
-    /// What the records of the engine's own, as far as they have been read, say about the log.
+    /// What the engine's metadata records, as far as they have been read, say about the log.
     pub fn info(&self) -> &LogInfo {
         &self.info
     }
 
-    /// The file offset of the next byte that the decoder will look at. Bytes before it are no longer needed.
+    /// The file offset of the next byte that the decoder will read. Bytes before it are no longer
+    /// needed.
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Goes to `offset`, which must be where a record begins or ended: [`RecordSpan::offset`] or [`RecordSpan::end_offset`].
-    /// At any other place what is found is reported as damage.
+    /// Moves to `offset`, which must be where a record begins or ends: [`RecordSpan::offset`] or
+    /// [`RecordSpan::end_offset`]. Anywhere else, the bytes found there are reported as damage.
     ///
-    /// The start of the range is now there: nothing before `offset` is returned, and all behind it is reported.
+    /// This becomes the start of the range: nothing before `offset` is returned, and everything
+    /// after it is.
     pub fn seek(&mut self, offset: u64) {
         self.assembler.give_up(Interruption::Damage);
         self.run.len = 0;
@@ -351,12 +364,14 @@ impl Decoder {
         self.doubt = None;
         self.log_end = None;
         self.read_begin = offset;
-        // What a log says of itself before its first record stands at the beginning, and is read again there.
+        // The metadata before the first record is at the beginning of the log, and is read again
+        // there.
         self.info.has_begun &= offset > 0;
         self.inflater.reset();
     }
 
-    /// Takes back the record that the last call to [`step`](Self::step) returned: the next one returns it once more.
+    /// Puts back the record that the last call to [`step`](Self::step) returned: the next call
+    /// returns it again.
     #[cold]
     pub(crate) fn put_back(&mut self, span: RecordSpan) {
         let run = &mut self.run;
@@ -369,8 +384,8 @@ impl Decoder {
         }
     }
 
-    /// Why the last call to [`step`](Self::step) answered [`Step::NeedMore`] although the record that comes next is there. `None`: it is not, and more of
-    /// the file is needed.
+    /// Why the last call to [`step`](Self::step) returned [`Step::NeedMore`] although the next
+    /// record is in the window. `None`: it is not, and more of the file is needed.
     pub fn refused(&self) -> Option<Refused> {
         self.refused
     }
@@ -380,14 +395,16 @@ impl Decoder {
         self.salvaged.clone()
     }
 
-    /// Whether to answer [`Step::NeedMore`] at what is no good fragment, even where all of the block is there.
+    /// Whether to return [`Step::NeedMore`] at bytes that are not a valid fragment, even if the
+    /// whole block is in the window.
     pub(crate) fn set_waits_at_faults(&mut self, waits_at_faults: bool) {
         self.waits_at_faults = waits_at_faults;
         self.is_live = true;
     }
 
-    /// Says whether to keep the bytes of records in pieces. Without them [`data`](Self::data) must not be called. A record that is pending and of which
-    /// bytes were not kept is read again from its beginning.
+    /// Sets whether to keep the bytes of fragmented records. Without them [`data`](Self::data) must
+    /// not be called. A pending record whose bytes were not all kept is read again from its
+    /// beginning.
     pub(crate) fn set_keeps_data(&mut self, keeps_data: bool) {
         self.keeps_data = keeps_data;
         self.update_assembler();
@@ -401,22 +418,24 @@ impl Decoder {
         self.keeps_data
     }
 
-    /// What a compressed record holds shows only when it is decompressed, for which its frame is needed.
+    /// The data of a compressed record is known only after decompression, which needs the whole
+    /// frame.
     fn update_assembler(&mut self) {
         self.assembler.set_keeps(self.keeps_data || self.info.is_compressed());
     }
 
-    /// The form of the last fragment of a record that was read, if any was.
+    /// The form of the last record fragment that was read, if any.
     pub(crate) fn form(&self) -> Option<Form> {
         self.form
     }
 
-    /// Whether the first fragments of a record are held, and not yet its last.
+    /// Whether the first fragments of a record are held, but not its last.
     pub(crate) fn has_parts(&self) -> bool {
         self.assembler.has_parts()
     }
 
-    /// The bytes of the record that the last call to [`step`](Self::step) returned, from the window of that call.
+    /// The bytes of the record that the last call to [`step`](Self::step) returned, from the window
+    /// of that call.
     #[inline]
     pub fn data<'a>(&'a self, window: Window<'a>, span: RecordSpan) -> &'a [u8] {
         if span.is_joined {
@@ -427,7 +446,8 @@ impl Decoder {
         }
     }
 
-    /// The number of bytes that [`data`](Self::data) has for the same record, for whom the bytes themselves are nothing.
+    /// The number of bytes that [`data`](Self::data) has for the same record, without the bytes
+    /// themselves.
     #[inline]
     pub(crate) fn data_len(&self, span: RecordSpan) -> u64 {
         if span.is_joined {
@@ -437,7 +457,7 @@ impl Decoder {
         }
     }
 
-    /// The data of the last record, where it is not in the window.
+    /// The data of the last record, if it is not in the window.
     #[cold]
     fn held(&self) -> &[u8] {
         if self.info.is_compressed() {
@@ -456,7 +476,7 @@ impl Decoder {
         }
     }
 
-    /// What the record that the last call to [`step`](Self::step) returned takes in the file.
+    /// The space in the file of the record that the last call to [`step`](Self::step) returned.
     pub(crate) fn stored(&self, span: RecordSpan) -> Stored {
         if span.is_joined || usize::from(span.header_len) != HEADER_LEN {
             return self.stored;
@@ -468,10 +488,11 @@ impl Decoder {
         }
     }
 
-    /// The next event in `window`, or the wish for more.
+    /// The next event in `window`, or [`Step::NeedMore`].
     ///
-    /// The window must hold the bytes from [`offset`](Self::offset) on, and must not end before the one of the last call did: records that have
-    /// been found in that one are handed out without another look.
+    /// The window must hold the bytes from [`offset`](Self::offset) on, and must not end before the
+    /// window of the last call: records already found in that one are returned without reading them
+    /// again.
     #[inline]
     pub fn step(&mut self, window: Window<'_>) -> Step {
         match self.next_of_run() {
@@ -480,7 +501,7 @@ impl Decoder {
         }
     }
 
-    /// The next record of the run, if one is left: [`step`](Self::step) at its cheapest.
+    /// Fast path of [`step`](Self::step): the next record of the run, if one is left.
     #[inline]
     pub(crate) fn next_of_run(&mut self) -> Option<RecordSpan> {
         if self.run.taken >= self.run.len {
@@ -494,12 +515,13 @@ impl Decoder {
             end_offset: self.offset,
             is_joined: false,
             header_len: HEADER_LEN as u8,
-            // No runs are looked for in what is salvaged.
+            // Salvaged parts are not searched for runs.
             is_salvaged: false,
         })
     }
 
-    /// Looks for a run at the beginning of `bytes`, which stand at `offset`, and takes the first record of it.
+    /// Looks for a run at the beginning of `bytes`, which are at `offset`, and takes its first
+    /// record.
     #[inline]
     fn find_run(&mut self, bytes: &[u8], left: usize) -> Option<RecordSpan> {
         let is_inside = self.offset >= self.start && self.end - self.offset.min(self.end) >= left as u64;
@@ -530,7 +552,7 @@ impl Decoder {
         Some(first)
     }
 
-    /// [`step`](Self::step) where no run is left.
+    /// [`step`](Self::step) if no run is left.
     fn look(&mut self, window: Window<'_>) -> Step {
         self.refused = None;
         if let Some(span) = self.again.take() {
@@ -599,7 +621,7 @@ impl Decoder {
         }
     }
 
-    /// What a file of this dialect begins with. `None`: look again.
+    /// The file header of this dialect. `None`: look again.
     #[cold]
     fn prefix(&mut self, window: Window<'_>) -> Option<Step> {
         let prefix = self.format.dialect.prefix;
@@ -607,7 +629,8 @@ impl Decoder {
         if bytes.len() < prefix.len() && !window.is_last {
             return Some(Step::NeedMore);
         }
-        // Whether nothing else is in the first block: then it was preallocated, and else the header was destroyed.
+        // Whether the first block is otherwise empty: if so it was preallocated, if not the header
+        // was destroyed.
         let written_len = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
         let block_end = self.format.dialect.first_block_end();
         let first_block = window.at(0, block_end);
@@ -638,8 +661,9 @@ impl Decoder {
         (self.start == 0).then(|| self.skip(region))
     }
 
-    /// Zeros too few for a header, at the end of the file behind FIRST or MIDDLE, are the torn rest of that record, and no padding. Only in
-    /// the same block, so that a range that begins with this block tells the same.
+    /// Fewer zeros than a header, at the end of the file after FIRST or MIDDLE, are the torn rest
+    /// of that record, not padding. Only in the same block, so that a range that begins with this
+    /// block reports the same.
     fn with_torn_zeros(&self, found: Found) -> Found {
         match found {
             Found::Fault {
@@ -661,7 +685,7 @@ impl Decoder {
     fn fragment(&mut self, kind: Kind, form: Form, payload: &[u8]) -> Option<Step> {
         self.is_before_first = false;
         if matches!(kind, Kind::Full | Kind::First) && !self.assembler.is_idle() {
-            // The fragment itself is looked at again by the next call.
+            // The next call reads the fragment itself again.
             return self
                 .assembler
                 .give_up(Interruption::NewRecord)
@@ -758,7 +782,7 @@ impl Decoder {
         if span.is_joined {
             self.compressed = Some(span);
         } else {
-            // The window has it: it is looked at again.
+            // The window holds it: it is read again.
             self.offset = span.offset;
         }
         self.refuse(refused)
@@ -770,7 +794,7 @@ impl Decoder {
         Step::NeedMore
     }
 
-    /// All but the usual: the edges of the range, trailers, faults and the end of the file.
+    /// Slow path: the edges of the range, trailers, faults and the end of the file.
     fn other(&mut self, found: Found, bytes: &[u8], window: Window<'_>) -> Option<Step> {
         let begin = self.offset;
         let (continues, len) = match found {
@@ -814,7 +838,7 @@ impl Decoder {
         if is_ours {
             self.is_before_first = false;
             if !self.assembler.is_idle() {
-                // What stands here is looked at again by the next call.
+                // The next call reads these bytes again.
                 return self.give_up(found);
             }
         }
@@ -835,8 +859,9 @@ impl Decoder {
             } => (reason, leveldb_len),
             Found::Metadata { metadata, form, len } => {
                 let kind = bytes[HEADER_LEN - 1];
-                // A log says it before its first record, and it is applied if it comes later. But what was found behind damage must not change how
-                // the blocks that follow are read.
+                // A log states its compression before its first record; it is applied even if it
+                // comes later. But metadata found after damage must not change how the following
+                // blocks are read.
                 let is_believed = metadata != Metadata::SetCompression || !self.salvaged.contains(&begin);
                 let applied = is_believed.then(|| self.info.apply(metadata, &bytes[form.header_len()..len]));
                 self.update_assembler();
@@ -861,7 +886,8 @@ impl Decoder {
         is_ours.then(|| self.skip(region))
     }
 
-    /// How many of the `len` bytes are lost that a fault takes from `bytes`, the rest of the block.
+    /// How many of the `len` bytes of a fault at the beginning of `bytes`, the rest of the block,
+    /// are lost.
     #[cold]
     fn lost_len(&mut self, reason: Reason, bytes: &[u8], len: usize) -> usize {
         if !matches!(
@@ -878,20 +904,21 @@ impl Decoder {
         if resume.has_scanned {
             self.scanned = Some(block);
         }
-        // More damage in the same block makes this part of it no smaller.
+        // Further damage in the same block does not shrink the salvaged part.
         if !self.salvaged.contains(&self.offset) {
             self.salvaged = self.offset + resume.len as u64..self.offset.saturating_add(left as u64);
         }
         resume.len
     }
 
-    /// Whether what stands at `offset` is behind damage in the same block. It may be part of a payload, so the rest of the log is read as it would be
-    /// without it: it says nothing about the log's number, the form of its fragments, its compression or its end.
+    /// Whether `offset` is after damage in the same block. It may be part of a payload, so the rest
+    /// of the log is read as it would be without it: it says nothing about the log's number, the
+    /// form of its fragments, its compression or its end.
     fn is_salvaged(&self) -> bool {
         self.salvaged.contains(&self.offset)
     }
 
-    /// Gives up the pending record, since `next` does not continue it.
+    /// Abandons the pending record, since `next` does not continue it.
     fn give_up(&mut self, next: Found) -> Option<Step> {
         let interruption = match next {
             Found::Nothing
@@ -904,8 +931,8 @@ impl Decoder {
             _ => Interruption::Damage,
         };
         let mut region = self.assembler.give_up(interruption)?;
-        // Where the file ends in too little for a header or in a length that passes its end, LevelDB sees a clean end and drops what is
-        // pending without a word.
+        // If the file ends in too few bytes for a header or in a length that goes past its end,
+        // LevelDB sees a clean end and silently drops the pending record.
         if let Found::Fault {
             len,
             reason,
@@ -918,7 +945,7 @@ impl Decoder {
         Some(self.skip(region))
     }
 
-    /// Ends the events at `offset`, where `next` stands, after giving up what is pending.
+    /// Ends the events at `offset`, where `next` is, after abandoning the pending record.
     fn finish(&mut self, next: Found, offset: u64) -> Option<Step> {
         if let Some(step) = self.give_up(next) {
             return Some(step);
@@ -933,12 +960,12 @@ impl Decoder {
     /// Reports `region`, and ends there if the policy says so.
     fn skip(&mut self, mut region: SkippedRegion) -> Step {
         if self.salvaged.contains(&region.begin) {
-            // LevelDB has given up this block.
+            // LevelDB has abandoned this block.
             region.leveldb_len = None;
         }
         match region.reason.severity() {
             Severity::TornTail => self.torn_since = self.torn_since.or(Some(region.begin)),
-            // Behind the end of the log, however that is.
+            // After the end of the log, whatever ended it.
             _ if region.reason == Reason::Stale => {}
             _ => self.torn_since = None,
         }
@@ -1005,7 +1032,7 @@ mod tests {
         );
     }
 
-    /// Cut, zeroed, repeated or with other bytes, at places and of lengths that `random` gives.
+    /// Cut, zeroed, repeated or overwritten, at positions and of lengths that `random` chooses.
     fn damage(file: &[u8], random: &mut impl FnMut(usize) -> usize) -> Vec<u8> {
         let mut damaged = file.to_vec();
         for _ in 0..random(5) {
@@ -1021,7 +1048,8 @@ mod tests {
         damaged
     }
 
-    /// Whole and damaged files of every dialect, under every policy: what is asked of records whose bytes are not kept is what their bytes say.
+    /// Whole and damaged files of every dialect, under every policy: without kept bytes, the
+    /// lengths of records are those of their bytes.
     #[test]
     fn lengths_are_those_of_the_data() {
         let mut formats = vec![
@@ -1067,7 +1095,7 @@ mod tests {
                 };
                 let policies = [OnCorruption::Skip, OnCorruption::Stop, OnCorruption::Salvage];
                 let mut options = ReadOptions::default().with_format(format);
-                // A compressed log is to say so itself.
+                // A compressed log must say so itself.
                 options.compression = None;
                 let options = options
                     .with_on_corruption(policies[random(3)])

@@ -5,23 +5,26 @@ use std::ops::{Bound, RangeBounds};
 use crate::dialect::{Compression, Dialect, LogFormat, Named};
 use crate::error::{Error, unsupported};
 
-/// What a reader does with damage: a [`SkippedRegion`](crate::damage::SkippedRegion) of [`Severity::Corruption`](crate::damage::Severity::Corruption).
+/// What a reader does at damage: a [`SkippedRegion`](crate::damage::SkippedRegion) of
+/// [`Severity::Corruption`](crate::damage::Severity::Corruption).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum OnCorruption {
-    /// It is an [`Error::Corruption`](crate::Error::Corruption); the next call goes on behind it.
+    /// It is an [`Error::Corruption`](crate::Error::Corruption); the next call continues after it.
     #[default]
     Fail,
     /// It is an event like any other. LevelDB's behaviour.
     Skip,
-    /// It is the end: [`End::Stopped`](super::End::Stopped). RocksDB's "point in time".
+    /// Reading ends there: [`End::Stopped`](super::End::Stopped). RocksDB's "point in time".
     Stop,
-    /// Like [`Skip`](Self::Skip), but sound records behind the damage in the same block are kept, and marked:
-    /// [`RecordSpan::is_salvaged`](super::RecordSpan::is_salvaged). Nothing is repaired.
+    /// Like [`Skip`](Self::Skip), but valid records after the damage in the same block are
+    /// returned, and marked: [`RecordSpan::is_salvaged`](super::RecordSpan::is_salvaged). Nothing
+    /// is repaired.
     Salvage,
 }
 
-/// The most bytes that a record may have, unless an option says otherwise: readers refuse longer ones, and writers do not write them. 1 GiB.
+/// The default limit on the length of a record, in bytes: readers refuse longer records, and
+/// writers do not write them. 1 GiB.
 pub const RECORD_LEN_MAX: u64 = 1 << 30;
 
 /// How to read.
@@ -35,32 +38,40 @@ pub const RECORD_LEN_MAX: u64 = 1 << 30;
 pub struct ReadOptions {
     /// What to do with damage. Default: [`OnCorruption::Fail`].
     pub on_corruption: OnCorruption,
-    /// Return only what begins at this file offset or behind it. Default: 0.
+    /// Return only what begins at this file offset or after it. Default: 0.
     pub start: u64,
-    /// Return only what begins before this file offset; its last record is finished beyond it. Default: `None`, all.
+    /// Return only what begins before this file offset; its last record may end after it. Default:
+    /// `None`, all.
     pub end: Option<u64>,
-    /// Refuse a record with more bytes than this: [`Reason::RecordTooLarge`](crate::damage::Reason::RecordTooLarge). It bounds what a reader holds. Default:
-    /// [`RECORD_LEN_MAX`], 1 GiB.
+    /// Refuse a record with more bytes than this:
+    /// [`Reason::RecordTooLarge`](crate::damage::Reason::RecordTooLarge). It bounds the memory of a
+    /// reader. Default: [`RECORD_LEN_MAX`], 1 GiB.
     ///
-    /// The records of a compressed log may together have 256 MiB and 200 times the bytes read since the reader began or was last sought; the one that
-    /// would pass that is [`Error::OverBudget`](crate::Error::OverBudget). A value above the default takes the place of the 256 MiB.
+    /// The records of a compressed log may together have 256 MiB plus 200 times the bytes read
+    /// since the reader began or last sought; the one that would exceed that is
+    /// [`Error::OverBudget`](crate::Error::OverBudget). A value above the default replaces the 256
+    /// MiB.
     pub record_len_max: u64,
-    /// Check each fragment's checksum. Default: `true`. Without it damaged data is returned as good.
+    /// Check each fragment's checksum. Default: `true`. Without it damaged data is returned as if
+    /// it were intact.
     pub verify_checksums: bool,
-    /// The dialect of the log. Default: `None`, which lets a [`Reader`](crate::Reader) find it out by [`detect`](crate::verbs::detect), and is
-    /// [`Dialect::LEVELDB`] for a [`Decoder`](super::Decoder) and where it cannot be found out.
+    /// The dialect of the log. Default: `None`, which lets a [`Reader`](crate::Reader)
+    /// [detect](crate::verbs::detect) it, and is [`Dialect::LEVELDB`] for a
+    /// [`Decoder`](super::Decoder) and where it cannot be detected.
     pub dialect: Option<Dialect>,
-    /// Which log this is: see [`LogFormat::log_number`]. Fragments that carry another number are stale. Default: `None`: the number in the name of the
-    /// file, or else that of the first valid fragment of the file.
+    /// The number of the log: see [`LogFormat::log_number`]. Fragments that carry another number
+    /// are stale. Default: `None`: the number in the name of the file, or else that of the first
+    /// valid fragment of the file.
     pub log_number: Option<u32>,
-    /// How each record is compressed. Default: `None`: the beginning of the log says so; without that, records are taken as they are.
+    /// How each record is compressed. Default: `None`: the beginning of the log says so; otherwise
+    /// records are taken as they are.
     pub compression: Option<Compression>,
 }
 
-/// What the records of a compressed log may have together, however few bytes they take.
+/// The bytes that all records of a compressed log may have together, however little is read.
 const BUDGET_BASE: u64 = 256 << 20;
 
-/// And for each byte that is read. What an engine writes rarely passes 100.
+/// The bytes allowed in addition for each byte read. What an engine writes rarely exceeds 100.
 const BUDGET_RATIO: u64 = 200;
 
 impl Default for ReadOptions {
@@ -89,8 +100,8 @@ impl ReadOptions {
     /// Reads the events that begin in a range of file offsets: sets [`start`](Self::start) and
     /// [`end`](Self::end).
     ///
-    /// A record belongs to the range in which its first fragment's header begins, so adjacent ranges together give each record once,
-    /// wherever they are cut.
+    /// A record belongs to the range in which its first fragment's header begins, so adjacent
+    /// ranges together give each record once, wherever they are cut.
     ///
     /// ```
     /// use cordwood_log::ReadOptions;
@@ -100,7 +111,7 @@ impl ReadOptions {
     /// ```
     #[must_use]
     pub fn with_range(mut self, range: impl RangeBounds<u64>) -> Self {
-        // A bound after the last offset that there is leaves out nothing, or everything.
+        // A bound after the largest possible offset excludes nothing, or everything.
         self.start = match range.start_bound() {
             Bound::Included(&start) => start,
             Bound::Excluded(&before) => before.saturating_add(1),
@@ -128,7 +139,8 @@ impl ReadOptions {
         self
     }
 
-    /// How many bytes the records of a compressed log may have together, when so many bytes of the file have been read.
+    /// How many bytes the records of a compressed log may have together, after `read_len` bytes of
+    /// the file have been read.
     pub(crate) fn budget(record_len_max: u64, read_len: u64) -> u64 {
         let base = if record_len_max > RECORD_LEN_MAX {
             record_len_max
@@ -138,14 +150,16 @@ impl ReadOptions {
         base.saturating_add(read_len.saturating_mul(BUDGET_RATIO))
     }
 
-    /// Whether a reader looks at the beginning of the file before it reads: to find out the dialect, or what the dialect that is named leaves open, the
-    /// log number and the compression. It must then begin there, also for a range.
+    /// Whether a reader inspects the beginning of the file before it reads: to detect the dialect,
+    /// or the log number and the compression if only the dialect is given. It must then begin
+    /// there, also for a range.
     #[doc(hidden)]
     pub fn must_look(&self) -> bool {
         self.named().is_open() || self.named().check().is_err()
     }
 
-    /// Whether the dialect that is named has what else is named. A reader whose options name none says so when the dialect has been detected.
+    /// Checks that the given dialect has the given number and compression. Without a dialect, the
+    /// reader checks this once the dialect has been detected.
     ///
     /// ```
     /// use cordwood_log::{Dialect, Error, ReadOptions, Reader};
@@ -190,7 +204,8 @@ impl ReadOptions {
         self
     }
 
-    /// Sets the dialect, the number and the compression: those that [`detect`](crate::verbs::detect) has found, or another reader of the same log.
+    /// Sets the dialect, the number and the compression: as returned by
+    /// [`detect`](crate::verbs::detect), or by another reader of the same log.
     #[must_use]
     pub fn with_format(mut self, format: impl Into<LogFormat>) -> Self {
         let LogFormat {

@@ -1,18 +1,18 @@
-//! Which dialect a log is in, by its content.
+//! Detection of the dialect of a log from its contents.
 
 use std::io;
 use std::path::Path;
 
-use super::{Compression, Dialect, Form, LogFormat, Metadata, Named, Role, Sound};
+use super::{Compression, Dialect, Form, LogFormat, Metadata, Named, Role, Valid};
 use crate::checksum::{crc32c, mask};
 use crate::format::{BLOCK_LEN, FRAGMENT_LEN_MAX, HEADER_LEN, Header, Kind};
 use crate::scanner::Scanner;
 
-/// As many bytes of the beginning of a file as [`detect`] may look at: three blocks, so that the second one is there even if it begins
-/// behind a file header.
+/// How many bytes of the beginning of a file [`detect`] inspects: three blocks, so that the second
+/// one is included even if it begins after a file header.
 pub const DETECT_LEN: usize = 3 * BLOCK_LEN;
 
-/// What a file is that is no log of any dialect, and what reads it.
+/// The format of a file that is not a log of any dialect, and what reads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Foreign {
@@ -50,7 +50,7 @@ pub enum Foreign {
     Png,
     /// The pointer of Git LFS to a file that was not fetched.
     GitLfs,
-    /// What LevelDB or RocksDB say of themselves in a file `LOG`: lines of text.
+    /// The info log of LevelDB or RocksDB, the file `LOG`: lines of text.
     InfoLog,
     /// A table (`.ldb`, `.sst`) of LevelDB, or an old one of RocksDB.
     LevelDbTable,
@@ -60,12 +60,12 @@ pub enum Foreign {
     PebbleTable,
     /// UTF-8 text.
     Text,
-    /// None of these, and nothing in it shows that it is a log.
+    /// None of these, and nothing shows that it is a log.
     Unknown,
 }
 
 impl Foreign {
-    /// What the format is called.
+    /// The name of the format.
     pub const fn name(self) -> &'static str {
         match self {
             Foreign::Gzip => "gzip",
@@ -94,7 +94,7 @@ impl Foreign {
         }
     }
 
-    /// What would read it.
+    /// Which program reads it.
     pub const fn hint(self) -> &'static str {
         match self {
             Foreign::Gzip => "decompress it first, with `gunzip`",
@@ -123,20 +123,21 @@ impl Foreign {
         }
     }
 
-    /// Whether bytes that only this format has say so, in place of a lack of what a log has.
+    /// Whether the format was recognised by its signature, rather than by the absence of a log.
     pub(crate) const fn has_signature(self) -> bool {
         !matches!(self, Foreign::Text | Foreign::Unknown)
     }
 }
 
-/// Says which log begins with `head`, its dialect, its number and its compression: the first [`DETECT_LEN`] bytes of a file, or all of a shorter one.
+/// Detects the format of a log, its dialect, its number and its compression, from `head`: the first
+/// [`DETECT_LEN`] bytes of the file, or all of a shorter one.
 ///
-/// `None` if it cannot be told: `head` is empty, or holds no whole fragment with a right checksum. A [`Reader`](crate::Reader) then reads
-/// [`Dialect::LEVELDB`].
+/// `None` if it cannot be determined: `head` is empty, or holds no complete fragment with a valid
+/// checksum. A [`Reader`](crate::Reader) then reads [`Dialect::LEVELDB`].
 ///
-/// The first sound fragment decides, and it is looked for where a block may begin; then behind damage in the first block, where two must follow one
-/// another. A fragment that is right by chance is met once in four billion
-/// tries. The log number is that of the first fragment of a record.
+/// The first valid fragment decides. It is searched for where a block may begin; then after damage
+/// in the first block, where two consecutive ones are required. A random fragment is valid once in
+/// four billion tries. The log number is that of the first fragment of a record.
 ///
 /// ```
 /// use cordwood_log::Dialect;
@@ -148,16 +149,18 @@ impl Foreign {
 /// assert_eq!(detect(b"plain text\n"), Err(Foreign::Text));
 /// ```
 ///
-/// Of a file that is longer than `head`, only a signature says that it is no log: a reader of it looks at what follows, too.
+/// A file that is longer than `head` is rejected only by a signature: a reader also inspects what
+/// follows.
 ///
 /// # Errors
 ///
-/// What the file is, if it is no log.
+/// The format of the file, if it is not a log.
 pub fn detect(head: &[u8]) -> Result<Option<LogFormat>, Foreign> {
     detect_named(head, None)
 }
 
-/// [`detect`] for a log that is in the file `path`, if it is in one: the name of the file says which log it is, before any fragment does.
+/// [`detect`] for a log that may be in the file `path`: the log number in the file's name takes
+/// precedence over those in fragments.
 ///
 /// ```
 /// use std::path::Path;
@@ -181,14 +184,16 @@ pub fn detect_named(head: &[u8], path: Option<&Path>) -> Result<Option<LogFormat
     }
 }
 
-/// Which log this is: its dialect, its number and whether it is compressed. This is the one place that says it, for all that read.
+/// The format of a log: its dialect, its number and whether it is compressed. All readers use this
+/// function.
 ///
-/// * The dialect is the one that is `named`, or found by [`detect`].
-/// * The number is the one that is named; else it is in the name of the file, `path`; else it is that of the first valid fragment of the file, never of a
-///   range of it.
+/// * The dialect is the one in `named`, or found by [`detect`].
+/// * The number is the one in `named`; else the one in the name of the file, `path`; else that of
+///   the first valid fragment of the file, never of a range of it.
 ///
-/// `bytes` are those from the file offset `offset` on; `is_last` says that the file ends where they end. What is named must be checked:
-/// [`Named::check`] before, or [`Named::check_in`] for a dialect that was detected.
+/// `bytes` are those from the file offset `offset` on; `is_last` says that the file ends where they
+/// end. `named` must be checked: [`Named::check`] before, or [`Named::check_in`] for a dialect that
+/// was detected.
 pub(crate) fn identify(named: Named, path: Option<&Path>, bytes: &[u8], offset: u64, is_last: bool) -> Detection {
     let number = named.log_number.or_else(|| path.and_then(log_number_of));
     let with_named = |format: LogFormat| LogFormat {
@@ -206,27 +211,28 @@ pub(crate) fn identify(named: Named, path: Option<&Path>, bytes: &[u8], offset: 
         return completed(with_named(dialect.into()));
     }
     match detect_at(bytes, offset, is_last) {
-        // Its number may be that of an older log in a later block.
+        // In a later block, the number may be that of an older log.
         Detection::Log(format) if offset == 0 => completed(with_named(LogFormat {
             log_number: None,
             ..format
         })),
         Detection::Log(format) => completed(with_named(format)),
-        // The name says that an engine wrote a log there, so rather it is damaged.
+        // By its name, an engine wrote a log there, so it is more likely damaged.
         Detection::Foreign(Foreign::Unknown) if path.is_some_and(is_named_by_engine) => Detection::Unclear,
         Detection::Longer(Some(Foreign::Unknown)) if path.is_some_and(is_named_by_engine) => Detection::Longer(None),
         detection => detection,
     }
 }
 
-/// Whether an engine names a log so: `000123.log`, or `MANIFEST-000001`.
+/// Whether this is an engine's name for a log: `000123.log`, or `MANIFEST-000001`.
 fn is_named_by_engine(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let is_manifest = |number: &str| number.len() >= 6 && is_digits(number);
     log_number_of(path).is_some() || name.strip_prefix("MANIFEST-").is_some_and(is_manifest)
 }
 
-/// The log number in the name of a file, as the engines name their logs: `000123.log`, or `000123-001.log` after a failover of Pebble.
+/// The log number in the name of a file, as the engines name their logs: `000123.log`, or
+/// `000123-001.log` after a failover of Pebble.
 ///
 /// Source: RocksDB `file/filename.cc`, Pebble `wal/wal.go`.
 pub(crate) fn log_number_of(path: &Path) -> Option<u32> {
@@ -236,7 +242,7 @@ pub(crate) fn log_number_of(path: &Path) -> Option<u32> {
         Some(_) => return None,
         None => name,
     };
-    // They write at least six digits. With fewer it is somebody else's name.
+    // They write at least six digits. A name with fewer is not theirs.
     let number = (number.len() >= 6 && is_digits(number)).then(|| number.parse::<u64>().ok())??;
     // A header has room for the low half.
     Some(number as u32)
@@ -246,8 +252,8 @@ fn is_digits(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The log that is `known`, with what the beginning of the file says: up to the first valid fragment of a record at the beginning of a block, in
-/// three blocks.
+/// The format that is `known`, completed from the beginning of the file: up to the first valid
+/// record fragment at the beginning of a block, in three blocks.
 fn complete(known: LogFormat, bytes: &[u8], is_last: bool) -> Detection {
     let dialect = known.dialect;
     let head = &bytes[..bytes.len().min(DETECT_LEN)];
@@ -265,7 +271,7 @@ fn complete(known: LogFormat, bytes: &[u8], is_last: bool) -> Detection {
         let left = dialect.block_left(begin as u64);
         let block = &head[begin..];
         let block = &block[..block.len().min(left)];
-        let Some(sound) = dialect.sound(block, true) else {
+        let Some(valid) = dialect.valid(block, true) else {
             if block.len() < left && !is_all {
                 return Detection::NeedMore;
             }
@@ -274,25 +280,25 @@ fn complete(known: LogFormat, bytes: &[u8], is_last: bool) -> Detection {
             begin += left;
             continue;
         };
-        number = number.or_else(|| Dialect::log_number_at(block, sound.form));
-        if sound.role == Role::Metadata(Metadata::SetCompression)
-            && block[HEADER_LEN..sound.end] == super::rocksdb::ZSTD
+        number = number.or_else(|| Dialect::log_number_at(block, valid.form));
+        if valid.role == Role::Metadata(Metadata::SetCompression)
+            && block[HEADER_LEN..valid.end] == super::rocksdb::ZSTD
         {
             found = found.with_compression(Compression::Zstd);
         }
-        is_found = matches!(sound.role, Role::Fragment(_));
-        begin += sound.end;
+        is_found = matches!(valid.role, Role::Fragment(_));
+        begin += valid.end;
     }
     if !is_found && !is_all {
         return Detection::NeedMore;
     }
-    // What follows damage may be of a log that a record holds, so the beginning of a block outranks it. But a block after the damage may be what
-    // an older log left, and the numbers of logs increase.
+    // What follows damage may belong to a log inside a record, so the beginning of a block outranks
+    // it. But a block after the damage may be left from an older log, and log numbers increase.
     let is_unnumbered = is_found && number.is_none();
     if known.log_number.is_none() && !is_unnumbered {
         found = found.numbered(number.max(number_after_damage));
     }
-    if !is_found || dialect.sound(head, true).is_some() {
+    if !is_found || dialect.valid(head, true).is_some() {
         Detection::Log(found)
     } else if is_all {
         Detection::Log(with_compression(found, head))
@@ -301,25 +307,27 @@ fn complete(known: LogFormat, bytes: &[u8], is_last: bool) -> Detection {
     }
 }
 
-/// What is found out by a look at a part of a file.
+/// The result of detection in a part of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Detection {
     Log(LogFormat),
     Foreign(Foreign),
-    /// It cannot be told.
+    /// It cannot be determined.
     Unclear,
-    /// The file goes on after the look, and nothing in the look shows that it is a log. What follows it decides: see [`of_rest`].
+    /// The file continues after these bytes, and nothing in them shows that it is a log. The rest
+    /// decides: see [`of_rest`].
     Longer(Option<Foreign>),
-    /// It can be told with more bytes.
+    /// More bytes are needed.
     NeedMore,
 }
 
-/// [`detect`] in a part of a file: `bytes`, which begin at the file offset `offset`. `is_last` says that the file ends where they end.
+/// [`detect`] in a part of a file: `bytes`, which begin at the file offset `offset`. `is_last` says
+/// that the file ends where they end.
 pub(crate) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> Detection {
     let head = &bytes[..bytes.len().min(DETECT_LEN)];
     let is_all = is_last || head.len() == DETECT_LEN;
     if offset == 0 {
-        // The four letters: what follows may be damaged.
+        // Only the four letters: what follows may be damaged.
         let has_prefix_of = |dialect: Dialect| head.starts_with(&dialect.prefix[..4]);
         if has_prefix_of(Dialect::WANDB) {
             return wandb_grid(head, is_all);
@@ -332,18 +340,20 @@ pub(crate) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> Detection {
         }
     }
     let in_block = (offset % BLOCK_LEN as u64) as usize;
-    // A reader may begin at a record, so the first place is where it begins.
+    // A reader may begin at a record, so the first candidate is the reader's own position.
     let blocks = (BLOCK_LEN - in_block..head.len()).step_by(BLOCK_LEN);
     for begin in [0].into_iter().chain(blocks) {
         let left = BLOCK_LEN - (in_block + begin) % BLOCK_LEN;
         let block = &head[begin..];
         let block = &block[..block.len().min(left)];
-        if let Some(format) = of_fragment(block, |dialect| dialect.sound(block, true)) {
+        if let Some(format) = of_fragment(block, |dialect| dialect.valid(block, true)) {
             return if offset > 0 && format.dialect.has_log_numbers() {
-                // The first fragment here may be one of an older log. Only the beginning of a file tells which is which.
+                // The first fragment here may belong to an older log. Only the beginning of the
+                // file shows which is which.
                 Detection::Unclear
             } else if offset == 0 && begin > 0 && !is_all {
-                // The first block is damaged: whether records are compressed has to be seen by what they hold.
+                // The first block is damaged: whether records are compressed has to be inferred
+                // from their contents.
                 Detection::NeedMore
             } else if offset == 0 && begin > 0 && is_compressed(format, head) {
                 Detection::Log(compressed(format))
@@ -370,9 +380,11 @@ pub(crate) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> Detection {
     }
 }
 
-/// What a file is that begins with `head`, in which no dialect was detected. A `head` of [`DETECT_LEN`] may be the beginning of a longer file.
+/// The format of a file that begins with `head`, in which no dialect was detected. A `head` of
+/// [`DETECT_LEN`] may be the beginning of a longer file.
 ///
-/// Neither a signature nor text outranks a valid fragment, or a first header that may be that of a torn or damaged record.
+/// A valid fragment, or a first header that may be that of a torn or damaged record, outranks
+/// signatures and text.
 fn no_log(head: &[u8]) -> Detection {
     let is_whole = head.len() < DETECT_LEN;
     if may_be_log(head, is_whole) {
@@ -381,7 +393,7 @@ fn no_log(head: &[u8]) -> Detection {
     if let Some(foreign) = foreign(head) {
         return Detection::Foreign(foreign);
     }
-    // Seven bytes are there, since it may be a log else.
+    // There are seven bytes: with fewer, it may be a log.
     let kind = head[HEADER_LEN - 1];
     let weak = if is_text(head) {
         Some(Foreign::Text)
@@ -395,14 +407,14 @@ fn no_log(head: &[u8]) -> Detection {
     }
 }
 
-/// Whether a fragment of this type is written by any dialect.
+/// Whether any dialect writes fragments of this type.
 fn is_written(kind: u8) -> bool {
     [Dialect::ROCKSDB, Dialect::PEBBLE]
         .iter()
         .any(|dialect| matches!(dialect.meaning(kind).role, Role::Fragment(_) | Role::Metadata(_)))
 }
 
-/// Whether a file that begins with `head` may be a log of which the first fragment is torn or damaged.
+/// Whether a file that begins with `head` may be a log whose first fragment is torn or damaged.
 fn may_be_log(head: &[u8], is_whole: bool) -> bool {
     let Some(header) = head.first_chunk().map(Header::decode) else {
         return true;
@@ -413,13 +425,14 @@ fn may_be_log(head: &[u8], is_whole: bool) -> bool {
         || has_fragment(head)
 }
 
-/// Whether this can be the first header of a record that is not there as a whole. One with a log number may be followed by what an older log left; any
-/// other record is torn where the file ends.
+/// Whether this can be the first header of an incomplete record. One with a log number may be
+/// followed by the rest of an older log; any other record is torn at the end of the file.
 fn may_be_torn(header: Header, file_len: Option<usize>) -> bool {
     first_fragments(header).any(|(form, end)| form != Form::Plain || file_len.is_some_and(|len| end >= len))
 }
 
-/// The form and the length of the fragment that a file may begin with, by its header, in each dialect in which it can begin a record.
+/// The form and the length of the fragment at the beginning of a file, by its header, in each
+/// dialect in which it can begin a record.
 fn first_fragments(header: Header) -> impl Iterator<Item = (Form, usize)> {
     [Dialect::ROCKSDB, Dialect::PEBBLE]
         .into_iter()
@@ -436,15 +449,15 @@ fn first_fragments(header: Header) -> impl Iterator<Item = (Form, usize)> {
         })
 }
 
-/// Whether `head` may end within the first fragment of a log that is still being written. What is in that fragment says nothing of the log: a record
-/// may hold a log itself.
+/// Whether `head` may end within the first fragment of a log that is still being written. The
+/// contents of that fragment say nothing about the log: a record may itself hold a log.
 pub(crate) fn ends_in_first_fragment(mut head: &[u8]) -> bool {
     let len = head.len();
     // RocksDB's metadata comes before all records, and has no log number.
-    while let Some(sound) = Dialect::ROCKSDB.sound(head, true)
-        && matches!(sound.role, Role::Metadata(_))
+    while let Some(valid) = Dialect::ROCKSDB.valid(head, true)
+        && matches!(valid.role, Role::Metadata(_))
     {
-        head = &head[sound.end..];
+        head = &head[valid.end..];
     }
     match head.first_chunk().map(Header::decode) {
         Some(header) => first_fragments(header).any(|(_, end)| end > head.len()),
@@ -453,14 +466,15 @@ pub(crate) fn ends_in_first_fragment(mut head: &[u8]) -> bool {
     }
 }
 
-/// Whether the first fragment is valid but for its type, in which one bit or more is wrong, or the end trailer of a log without records is right but for
-/// one bit of it. A flipped bit elsewhere leaves a type that is written.
+/// Whether the first fragment is valid but for one or more wrong bits in its type, or the
+/// end-of-log trailer of a log without records but for one bit. A flipped bit elsewhere leaves a
+/// known type.
 fn has_wrong_type(head: &[u8]) -> bool {
     let mut block = head[..head.len().min(BLOCK_LEN)].to_vec();
     let kind = block[HEADER_LEN - 1];
     let is_fragment = (0..=u8::MAX).filter(|&kind| is_written(kind)).any(|kind| {
         block[HEADER_LEN - 1] = kind;
-        of_fragment(&block, |dialect| dialect.sound(&block, true)).is_some()
+        of_fragment(&block, |dialect| dialect.valid(&block, true)).is_some()
     });
     is_fragment
         || (0..u8::BITS).any(|bit| {
@@ -469,31 +483,33 @@ fn has_wrong_type(head: &[u8]) -> bool {
         })
 }
 
-/// Whether a valid fragment stands anywhere in `head`, or one of a type that is not known at its beginning.
+/// Whether there is a valid fragment anywhere in `head`, or one of an unknown type at its
+/// beginning.
 fn has_fragment(head: &[u8]) -> bool {
     let first = &head[..head.len().min(BLOCK_LEN)];
     let is_of_unknown_type = [Dialect::ROCKSDB, Dialect::WANDB]
         .iter()
-        .any(|dialect| dialect.sound(first, true).is_some());
-    // Also those of a run file, whose blocks may begin after its header.
+        .any(|dialect| dialect.valid(first, true).is_some());
+    // Also the blocks of a run file, which may begin after its header.
     let mut blocks = [0, Dialect::WANDB.prefix.len()]
         .into_iter()
         .flat_map(|begin| head.get(begin..).unwrap_or_default().chunks(BLOCK_LEN));
     is_of_unknown_type || blocks.any(has_fragment_in)
 }
 
-/// Whether a valid fragment stands anywhere in this block.
+/// Whether there is a valid fragment anywhere in this block.
 fn has_fragment_in(block: &[u8]) -> bool {
     let scanner = Scanner::new(block);
     (0..block.len().saturating_sub(HEADER_LEN - 1)).any(|begin| {
         let rest = &block[begin..];
-        is_written(rest[HEADER_LEN - 1]) && of_fragment(rest, |dialect| scanner.sound(dialect, begin)).is_some()
+        is_written(rest[HEADER_LEN - 1]) && of_fragment(rest, |dialect| scanner.valid(dialect, begin)).is_some()
     })
 }
 
-/// What a file of `file_len` bytes is, in whose look no log was seen: a table by its end, or `weak`, unless a block after the look begins with a valid
-/// fragment. Of a log, all blocks do that are not damaged at their beginning. `read_at` reads at an offset of the file; if it gives nothing there, the
-/// file may be a log.
+/// The format of a file of `file_len` bytes whose first [`DETECT_LEN`] bytes show no log: a table
+/// by its footer, or `weak`, unless a later block begins with a valid fragment. In a log, every
+/// block does whose beginning is not damaged. `read_at` reads at an offset of the file; if it
+/// returns nothing there, the file may be a log.
 pub(crate) fn of_rest(
     weak: Option<Foreign>,
     file_len: u64,
@@ -521,7 +537,7 @@ pub(crate) fn of_rest(
             let bytes = &mut bytes[..len.min(BLOCK_LEN)];
             let len = read_at(begin, bytes)?;
             let bytes = &bytes[..len];
-            if of_fragment(bytes, |dialect| dialect.sound(bytes, true)).is_some() {
+            if of_fragment(bytes, |dialect| dialect.valid(bytes, true)).is_some() {
                 return Ok(None);
             }
         }
@@ -532,8 +548,8 @@ pub(crate) fn of_rest(
 /// The length of the magic number at the end of a table.
 const FOOTER_LEN: usize = 8;
 
-/// What table ends with these bytes.
-/// Source: LevelDB `table/format.h`, RocksDB `table/block_based/block_based_table_builder.cc`, `table/plain/plain_table_builder.cc`,
+/// The table format with this footer. Source: LevelDB `table/format.h`, RocksDB
+/// `table/block_based/block_based_table_builder.cc`, `table/plain/plain_table_builder.cc`,
 /// `table/cuckoo/cuckoo_table_builder.cc`, Pebble `sstable/table.go`.
 fn footer(file: &[u8]) -> Option<Foreign> {
     match u64::from_le_bytes(*file.last_chunk::<FOOTER_LEN>()?) {
@@ -546,7 +562,8 @@ fn footer(file: &[u8]) -> Option<Foreign> {
     }
 }
 
-/// Whether `head` is UTF-8 without control bytes; the end of a longer file's may be in the middle of a character.
+/// Whether `head` is UTF-8 without control bytes; the head of a longer file may end in the middle
+/// of a character.
 fn is_text(head: &[u8]) -> bool {
     let is_utf8 = match std::str::from_utf8(head) {
         Ok(_) => true,
@@ -556,7 +573,8 @@ fn is_text(head: &[u8]) -> bool {
     is_utf8 && !head.iter().any(is_control)
 }
 
-/// `format`, or that of a compressed log of RocksDB if the first fragment is damaged and the log is one.
+/// `format`, or that of a compressed RocksDB log if the first fragment is damaged and the log is
+/// one.
 fn with_compression(format: LogFormat, head: &[u8]) -> LogFormat {
     if is_compressed(format, head) {
         compressed(format)
@@ -565,7 +583,7 @@ fn with_compression(format: LogFormat, head: &[u8]) -> LogFormat {
     }
 }
 
-/// A compressed log of RocksDB with the number of another one.
+/// The format of a compressed RocksDB log with the number of `format`.
 fn compressed(format: LogFormat) -> LogFormat {
     LogFormat {
         dialect: Dialect::ROCKSDB,
@@ -574,15 +592,17 @@ fn compressed(format: LogFormat) -> LogFormat {
     }
 }
 
-/// Whether a log that begins with damage is one of RocksDB's that are compressed. The first fragment says so, which is the same eleven bytes in all of
-/// them. A frame must not be taken for a record.
+/// Whether a log that begins with damage is a compressed RocksDB log, so that no frame is mistaken
+/// for a record. The first fragment, the same eleven bytes in all such logs, would say so. The log
+/// is taken to be compressed if
 ///
-/// * At most eight bits of these bytes are damaged; or
-/// * what is damaged is not plainly another fragment, which the next one follows, and the first records that can be read are zstd frames.
+/// * at most eight bits of these bytes are damaged; or
+/// * the damaged bytes are not clearly another fragment that the next one follows, and the first
+///   readable records are zstd frames.
 fn is_compressed(format: LogFormat, head: &[u8]) -> bool {
     const DAMAGED_BITS_MAX: u32 = 8;
     let may_be = [Dialect::LEVELDB, Dialect::RECYCLABLE, Dialect::ROCKSDB].contains(&format.dialect);
-    if !may_be || Dialect::ROCKSDB.sound(head, true).is_some() {
+    if !may_be || Dialect::ROCKSDB.valid(head, true).is_some() {
         return false;
     }
     let Some(first) = head.first_chunk::<{ FIRST_COMPRESSED.len() }>() else {
@@ -600,11 +620,12 @@ fn is_compressed(format: LogFormat, head: &[u8]) -> bool {
     let header = Header::decode(first.first_chunk().unwrap_or(&[0; HEADER_LEN]));
     let end = dialect.meaning(header.kind).form.header_len() + usize::from(header.len);
     let rest = head[..head.len().min(BLOCK_LEN)].get(end..);
-    let is_another = end != FIRST_COMPRESSED.len() && rest.is_some_and(|rest| dialect.sound(rest, true).is_some());
+    let is_another = end != FIRST_COMPRESSED.len() && rest.is_some_and(|rest| dialect.valid(rest, true).is_some());
     !is_another && begins_with_frames(LogFormat { dialect, ..format }, head)
 }
 
-/// Whether the records that begin in `head`, as far as they can be found at the beginnings of blocks and after them, are zstd frames.
+/// Whether the records in `head`, as far as they can be found from the beginnings of blocks on, are
+/// zstd frames.
 fn begins_with_frames(format: LogFormat, head: &[u8]) -> bool {
     let first_block = &head[..head.len().min(BLOCK_LEN)];
     are_frames(format, head, BLOCK_LEN)
@@ -613,43 +634,45 @@ fn begins_with_frames(format: LogFormat, head: &[u8]) -> bool {
         .unwrap_or(false)
 }
 
-/// Whether all records in `head` that begin at `begin` or after it are zstd frames; `None` if there is none.
+/// Whether all records in `head` that begin at or after `begin` are zstd frames; `None` if there is
+/// none.
 fn are_frames(format: LogFormat, head: &[u8], mut begin: usize) -> Option<bool> {
     let mut found = None;
     while begin < head.len() {
         let left = format.dialect.block_left(begin as u64);
         let block = &head[begin..];
         let block = &block[..block.len().min(left)];
-        let Some(sound) = format
+        let Some(valid) = format
             .dialect
-            .sound(block, true)
-            .filter(|sound| !format.is_stale(block, sound.form))
+            .valid(block, true)
+            .filter(|valid| !format.is_stale(block, valid.form))
         else {
             begin += left;
             continue;
         };
-        let payload = &block[sound.form.header_len()..sound.end];
-        // An empty record is no frame, and a FIRST may end within the four bytes.
-        if matches!(sound.role, Role::Fragment(Kind::Full | Kind::First)) && payload.len() >= ZSTD_MAGIC.len() {
+        let payload = &block[valid.form.header_len()..valid.end];
+        // An empty record is not a frame, and a FIRST may end within the four bytes.
+        if matches!(valid.role, Role::Fragment(Kind::Full | Kind::First)) && payload.len() >= ZSTD_MAGIC.len() {
             if !payload.starts_with(ZSTD_MAGIC) {
                 return Some(false);
             }
             found = Some(true);
         }
-        begin += sound.end;
+        begin += valid.end;
     }
     found
 }
 
-/// What each compressed log of RocksDB begins with.
+/// The beginning of every compressed RocksDB log.
 const FIRST_COMPRESSED: [u8; 11] = *b"\xe1\x2c\x08\xf8\x04\x00\x09\x07\x00\x00\x00";
 
-/// What a zstd frame begins with.
+/// The magic number of a zstd frame.
 const ZSTD_MAGIC: &[u8; 4] = b"\x28\xb5\x2f\xfd";
 
-/// Which log a first block that begins with damage is of, and where that ends: at the first two sound fragments in it, one after the other.
+/// The format of a log whose first block begins with damage, and where the damage ends: at the
+/// first two consecutive valid fragments in the block.
 fn behind_damage(block: &[u8]) -> Option<(usize, LogFormat)> {
-    // Most bytes are no type, and need no checksum.
+    // Most bytes are not a type, and need no checksum.
     let is_type = |byte| {
         let roles = [Dialect::ROCKSDB, Dialect::PEBBLE].map(|dialect| dialect.meaning(byte).role);
         roles
@@ -662,16 +685,18 @@ fn behind_damage(block: &[u8]) -> Option<(usize, LogFormat)> {
         if !rest.get(HEADER_LEN - 1).copied().is_some_and(is_type) {
             return None;
         }
-        let format = of_fragment(rest, |dialect| scanner.sound(dialect, begin))?;
-        let end = begin + scanner.sound(&format.dialect, begin)?.end;
-        scanner.sound(&format.dialect, end).map(|_| (begin, format))
+        let format = of_fragment(rest, |dialect| scanner.valid(dialect, begin))?;
+        let end = begin + scanner.valid(&format.dialect, begin)?.end;
+        scanner.valid(&format.dialect, end).map(|_| (begin, format))
     })
 }
 
-/// The log of the sound fragment that `block` begins with, as `find` finds it in a dialect. Of a recyclable one, [`Dialect::RECYCLABLE`].
+/// The format of the log to which the valid fragment at the beginning of `block` belongs, as `find`
+/// finds it in a dialect. For a recyclable one, [`Dialect::RECYCLABLE`].
 ///
-/// Type bytes mean different things in different dialects, but no two of them compute the checksum over the same bytes.
-fn of_fragment(block: &[u8], find: impl Fn(&Dialect) -> Option<Sound>) -> Option<LogFormat> {
+/// Type bytes mean different things in different dialects, but no two of them compute the checksum
+/// over the same bytes.
+fn of_fragment(block: &[u8], find: impl Fn(&Dialect) -> Option<Valid>) -> Option<LogFormat> {
     let order = [
         Dialect::LEVELDB,
         Dialect::RECYCLABLE,
@@ -680,15 +705,16 @@ fn of_fragment(block: &[u8], find: impl Fn(&Dialect) -> Option<Sound>) -> Option
         Dialect::WANDB,
     ];
     for dialect in order {
-        let Some(sound) = find(&dialect) else {
+        let Some(valid) = find(&dialect) else {
             continue;
         };
-        let format = LogFormat::new(dialect).numbered(Dialect::log_number_at(block, sound.form));
-        match sound.role {
+        let format = LogFormat::new(dialect).numbered(Dialect::log_number_at(block, valid.form));
+        match valid.role {
             Role::Fragment(_) => return Some(format),
             Role::Metadata(Metadata::SetCompression) => {
-                // Without a sound payload there is no telling it from what another dialect may mean by the type.
-                let is_zstd = block[HEADER_LEN..sound.end] == super::rocksdb::ZSTD;
+                // Without a valid payload it cannot be distinguished from what other dialects may
+                // mean by the type.
+                let is_zstd = block[HEADER_LEN..valid.end] == super::rocksdb::ZSTD;
                 return Some(if is_zstd {
                     format.with_compression(Compression::Zstd)
                 } else {
@@ -702,7 +728,8 @@ fn of_fragment(block: &[u8], find: impl Fn(&Dialect) -> Option<Sound>) -> Option
     None
 }
 
-/// Whether a log that begins with recyclable fragments, at `begin`, is Pebble's: if a trailer ends it. RocksDB's has nothing that shows it.
+/// Distinguishes the logs that begin with recyclable fragments, at `begin`: one that a trailer ends
+/// is Pebble's. Nothing shows that one is RocksDB's.
 fn recyclable(format: LogFormat, head: &[u8], mut begin: usize, is_all: bool) -> Detection {
     if !is_all {
         return Detection::NeedMore;
@@ -711,14 +738,14 @@ fn recyclable(format: LogFormat, head: &[u8], mut begin: usize, is_all: bool) ->
         let left = BLOCK_LEN - begin % BLOCK_LEN;
         let block = &head[begin..];
         let block = &block[..block.len().min(left)];
-        begin += match format.dialect.sound(block, true) {
+        begin += match format.dialect.valid(block, true) {
             _ if format.is_end_trailer(block) => {
                 return Detection::Log(LogFormat {
                     dialect: Dialect::PEBBLE,
                     ..format
                 });
             }
-            Some(sound) if !format.is_stale(block, sound.form) => sound.end,
+            Some(valid) if !format.is_stale(block, valid.form) => valid.end,
             Some(_) => break,
             None => left,
         };
@@ -726,14 +753,15 @@ fn recyclable(format: LogFormat, head: &[u8], mut begin: usize, is_all: bool) ->
     Detection::Log(format)
 }
 
-/// Whether `head` is all of a log that was cut in the header of an empty recyclable record, in which LevelDB sees a whole fragment.
+/// Whether `head` is a whole log, truncated in the header of an empty recyclable record, which
+/// LevelDB takes for a complete fragment.
 fn is_cut_recyclable(head: &[u8]) -> bool {
     let header = head.first_chunk().map(Header::decode);
     let form = header.map(|header| (header.len, Dialect::RECYCLABLE.meaning(header.kind).form));
     form == Some((0, Form::Recyclable)) && head.len() < Form::Recyclable.header_len()
 }
 
-/// Which run file has a damaged file header, by the bytes of it that are right.
+/// The kind of run file whose file header is damaged, by the intact bytes of it.
 fn run_file(head: &[u8], is_all: bool) -> Detection {
     let right_count = |dialect: Dialect| dialect.prefix.iter().zip(head).filter(|(a, b)| a == b).count();
     if right_count(Dialect::SWANLAB) > right_count(Dialect::WANDB) {
@@ -743,8 +771,9 @@ fn run_file(head: &[u8], is_all: bool) -> Detection {
     }
 }
 
-/// Whether the blocks of a run file begin at its beginning or behind its header: a sound fragment stands at the beginning of the second one. If neither
-/// is there, the first fragment may be too long for a block that begins at the beginning.
+/// Whether the blocks of a run file are counted from its beginning or from the end of its header:
+/// the second block begins with a valid fragment. If neither does, the first fragment may be too
+/// long for a block counted from the beginning.
 fn wandb_grid(head: &[u8], is_all: bool) -> Detection {
     if !is_all && head.len() < 2 * BLOCK_LEN + HEADER_LEN {
         return Detection::NeedMore;
@@ -752,11 +781,11 @@ fn wandb_grid(head: &[u8], is_all: bool) -> Detection {
     let has_second_block_at = |begin: usize| {
         let block = head.get(begin..).unwrap_or_default();
         let block = &block[..block.len().min(BLOCK_LEN)];
-        // A FIRST fragment without data stands only at the end of a block.
-        let is_at_end = |sound: &Sound| sound.role == Role::Fragment(Kind::First) && sound.end == HEADER_LEN;
+        // A FIRST fragment without data occurs only at the end of a block.
+        let is_at_end = |valid: &Valid| valid.role == Role::Fragment(Kind::First) && valid.end == HEADER_LEN;
         Dialect::WANDB
-            .sound(block, true)
-            .is_some_and(|sound| !is_at_end(&sound))
+            .valid(block, true)
+            .is_some_and(|valid| !is_at_end(&valid))
     };
     let prefix_len = Dialect::WANDB.prefix.len();
     let first = head
@@ -767,14 +796,14 @@ fn wandb_grid(head: &[u8], is_all: bool) -> Detection {
         let end = HEADER_LEN + usize::from(len);
         matches!(kind, 1 | 2) && end > BLOCK_LEN - prefix_len && end <= BLOCK_LEN
     });
-    // A valid fragment of the first block that passes the end that this block would have.
+    // A valid fragment of the first block that goes past the end that this block would have.
     let crosses = || {
         let block = head.get(..BLOCK_LEN + prefix_len).unwrap_or(head);
         let mut at = prefix_len;
         while at < BLOCK_LEN
-            && let Some(sound) = Dialect::WANDB.sound(block.get(at..).unwrap_or_default(), true)
+            && let Some(valid) = Dialect::WANDB.valid(block.get(at..).unwrap_or_default(), true)
         {
-            at += sound.end;
+            at += valid.end;
         }
         at > BLOCK_LEN
     };
@@ -784,7 +813,7 @@ fn wandb_grid(head: &[u8], is_all: bool) -> Detection {
     Detection::Log(dialect.into())
 }
 
-/// What else the file is, by how it begins.
+/// The format of a file that is not a log, by its beginning.
 fn foreign(head: &[u8]) -> Option<Foreign> {
     let by_magic = [
         (b"\x1f\x8b\x08".as_slice(), Foreign::Gzip),
@@ -825,22 +854,23 @@ fn foreign(head: &[u8]) -> Option<Foreign> {
     prometheus(head).then_some(Foreign::Prometheus)
 }
 
-/// Whether a line of LevelDB's or RocksDB's `LOG` stands here: `2026/01/31-23:59:59.999999 `.
+/// Whether `head` begins with a line of LevelDB's or RocksDB's `LOG`: `2026/01/31-23:59:59.999999
+/// `.
 fn is_info_log(head: &[u8]) -> bool {
     let pattern = b"0000/00/00-00:00:00.000000 ";
     let is_like = |(byte, like): (&u8, &u8)| byte == like || *like == b'0' && byte.is_ascii_digit();
     head.len() >= pattern.len() && head.iter().zip(pattern).all(is_like)
 }
 
-/// Whether a record of a Prometheus log stands here: type, length and checksum of the payload, big endian.
-/// Source: prometheus `tsdb/wlog/wlog.go`.
+/// Whether this is a record of a Prometheus log: type, length and checksum of the payload, big
+/// endian. Source: prometheus `tsdb/wlog/wlog.go`.
 fn prometheus(head: &[u8]) -> bool {
     let Some((&[flags, l0, l1, c0, c1, c2, c3], behind)) = head.split_first_chunk() else {
         return false;
     };
     let len = usize::from(l0) << 8 | usize::from(l1);
     let stored = [c3, c2, c1, c0];
-    // The low three bits are the place in the record, the next two the compression.
+    // The low three bits are the position in the record, the next two the compression.
     let is_kind = matches!(flags & 7, 1..=4) && flags < 32 && (1..=FRAGMENT_LEN_MAX).contains(&len);
     is_kind
         && behind

@@ -1,4 +1,4 @@
-//! Which log this is: its dialect, its number and its compression.
+//! The format of a log: its dialect, its number and its compression.
 
 use super::{Dialect, END_TRAILER_KIND, Form};
 
@@ -11,7 +11,8 @@ pub enum Compression {
 }
 
 impl Compression {
-    /// A stable name, such as `"zstd"`: part of the interface, the same in Python and on the command line.
+    /// A stable name, such as `"zstd"`: part of the interface, the same in Python and on the
+    /// command line.
     pub const fn name(self) -> &'static str {
         match self {
             Compression::Zstd => "zstd",
@@ -30,8 +31,9 @@ impl Compression {
     }
 }
 
-/// Which log this is: how its bytes are laid out, its number, and how its records are compressed. What [`detect`](crate::verbs::detect) finds, and what an
-/// [`Encoder`](crate::codec::Encoder) and a [`Writer`](crate::Writer) write.
+/// The format of a log: how its bytes are laid out, its number, and how its records are compressed.
+/// [`detect`](crate::verbs::detect) returns it, and an [`Encoder`](crate::codec::Encoder) and a
+/// [`Writer`](crate::Writer) write it.
 ///
 /// ```
 /// use cordwood_log::{Dialect, LogFormat, ReadOptions, Reader};
@@ -49,8 +51,9 @@ impl Compression {
 pub struct LogFormat {
     /// How the bytes are laid out.
     pub dialect: Dialect,
-    /// The number in the name of the log's file, its low 32 bits. Fragments that carry another number are stale: left over from the log that the file held
-    /// before. `None` where the dialect has none or it is not known.
+    /// The number in the name of the log's file: its low 32 bits. Fragments that carry another
+    /// number are stale: left over from the log that the file held before. `None` if the dialect
+    /// has none or it is not known.
     ///
     /// A writer writes the number into each fragment, in types 5 to 8; without it, in types 1 to 4.
     pub log_number: Option<u32>,
@@ -58,7 +61,7 @@ pub struct LogFormat {
     pub compression: Option<Compression>,
 }
 
-/// A log of which no more is known, or that has no number and is not compressed.
+/// A log of which nothing else is known, or that has no number and is not compressed.
 impl From<Dialect> for LogFormat {
     fn from(dialect: Dialect) -> Self {
         LogFormat::new(dialect)
@@ -66,7 +69,8 @@ impl From<Dialect> for LogFormat {
 }
 
 impl LogFormat {
-    /// A log in this dialect, without a number and not compressed; or one of which no more is known.
+    /// A log in this dialect, without a number and not compressed; or one of which nothing else is
+    /// known.
     pub const fn new(dialect: Dialect) -> Self {
         LogFormat {
             dialect,
@@ -75,21 +79,23 @@ impl LogFormat {
         }
     }
 
-    /// Sets [`log_number`](Self::log_number). In a dialect without log numbers it is an error to use it.
+    /// Sets [`log_number`](Self::log_number). In a dialect without log numbers it is an error to
+    /// use it.
     #[must_use]
     pub const fn with_log_number(mut self, log_number: u32) -> Self {
         self.log_number = Some(log_number);
         self
     }
 
-    /// Sets [`compression`](Self::compression). It is an error to use it in another dialect than [`Dialect::ROCKSDB`].
+    /// Sets [`compression`](Self::compression). It is an error to use it in any dialect but
+    /// [`Dialect::ROCKSDB`].
     #[must_use]
     pub const fn with_compression(mut self, compression: Compression) -> Self {
         self.compression = Some(compression);
         self
     }
 
-    /// The same with this number, where there is one and the dialect has numbers.
+    /// The same with this number, if there is one and the dialect has numbers.
     pub(crate) const fn numbered(mut self, log_number: Option<u32>) -> Self {
         if log_number.is_some() && self.dialect.has_log_numbers() {
             self.log_number = log_number;
@@ -102,7 +108,7 @@ impl LogFormat {
         matches!(self.compression, Some(Compression::Zstd))
     }
 
-    /// Whether such a log is appended to by anyone: not if it has a log number, or is compressed.
+    /// Whether such logs are ever appended to: not if they have a log number or are compressed.
     pub(crate) const fn is_appended_to(&self) -> bool {
         self.log_number.is_none() && self.compression.is_none()
     }
@@ -126,7 +132,8 @@ impl LogFormat {
         }
     }
 
-    /// Whether a sound fragment of this form, at the beginning of `bytes`, is left over from another log.
+    /// Whether a valid fragment of this form, at the beginning of `bytes`, is left over from
+    /// another log.
     #[inline]
     pub(crate) fn is_stale(&self, bytes: &[u8], form: Form) -> bool {
         self.log_number
@@ -134,26 +141,28 @@ impl LogFormat {
             .is_some_and(|(own, number)| own != number)
     }
 
-    /// The trailer of a closed log: a header without checksum and length, with the number of the log that would come next.
+    /// The end-of-log trailer: a header with zeros for checksum and length, and the number of the
+    /// next log.
     pub(crate) fn end_trailer(&self) -> Option<[u8; Form::Recyclable.header_len()]> {
         let number = self.log_number.filter(|_| self.dialect.has_end_trailer)?;
         let [a, b, c, d] = number.wrapping_add(1).to_le_bytes();
         Some([0, 0, 0, 0, 0, 0, END_TRAILER_KIND, a, b, c, d])
     }
 
-    /// Whether `bytes` begin with [`end_trailer`](Self::end_trailer). It has no checksum: without the number of the log nothing is one.
+    /// Whether `bytes` begin with [`end_trailer`](Self::end_trailer). It has no checksum: if the
+    /// number of the log is not known, nothing is recognised as one.
     pub(crate) fn is_end_trailer(&self, bytes: &[u8]) -> bool {
         self.end_trailer().is_some_and(|trailer| bytes.starts_with(&trailer))
     }
 
-    /// The format of a place where an end trailer is not believed.
+    /// The same format, without recognising an end-of-log trailer.
     pub(crate) const fn without_end_trailer(mut self) -> Self {
         self.dialect.has_end_trailer = false;
         self
     }
 }
 
-/// What options say of a log.
+/// The format as given in options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Named {
     pub(crate) dialect: Option<Dialect>,
@@ -161,7 +170,7 @@ pub(crate) struct Named {
     pub(crate) compression: Option<Compression>,
 }
 
-/// All that is known of a log.
+/// Everything that is known of a log.
 impl From<LogFormat> for Named {
     fn from(format: LogFormat) -> Self {
         Named {
@@ -173,7 +182,7 @@ impl From<LogFormat> for Named {
 }
 
 impl Named {
-    /// What is said of a log in this dialect.
+    /// The given format, in this dialect.
     pub(crate) const fn format(self, dialect: Dialect) -> LogFormat {
         LogFormat {
             dialect,
@@ -182,24 +191,25 @@ impl Named {
         }
     }
 
-    /// What is said, of a log in [`Dialect::LEVELDB`] if no dialect is named.
+    /// The given format, in [`Dialect::LEVELDB`] if no dialect is given.
     pub(crate) fn or_leveldb(self) -> LogFormat {
         self.format(self.dialect.unwrap_or(Dialect::LEVELDB))
     }
 
-    /// Whether the dialect that is named has what else is named. If none is, the one that is detected decides.
+    /// Checks that the given dialect has the given number and compression. Without a dialect, the
+    /// detected one is checked later.
     pub(crate) fn check(self) -> Result<(), (Dialect, Unsupported)> {
         self.dialect.map_or(Ok(()), |dialect| self.check_in(dialect))
     }
 
-    /// Whether this dialect has what is named.
+    /// Checks that this dialect has the given number and compression.
     pub(crate) fn check_in(self, dialect: Dialect) -> Result<(), (Dialect, Unsupported)> {
         self.format(dialect)
             .check()
             .map_err(|unsupported| (dialect, unsupported))
     }
 
-    /// Whether the file may say more about the log than is named: its dialect, its number, or that it is compressed.
+    /// Whether the file may add to what is given: its dialect, its number, or its compression.
     pub(crate) fn is_open(self) -> bool {
         self.dialect.is_none_or(|dialect| {
             let may_be_compressed = dialect.has_compression() && self.compression.is_none();
@@ -208,7 +218,7 @@ impl Named {
     }
 }
 
-/// What was asked of a log that its dialect does not have, or that this build cannot do.
+/// A property that the dialect of a log does not have, or that this build does not support.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Unsupported {
@@ -216,6 +226,6 @@ pub enum Unsupported {
     LogNumber,
     /// Records in the dialect are not compressed.
     Compression,
-    /// Records compressed with zstd are written only by a build with the feature `zstd`.
+    /// Only a build with the feature `zstd` writes records compressed with zstd.
     ZstdFeature,
 }

@@ -1,7 +1,8 @@
-//! What a dialect is: plain data that says how the bytes of a log are laid out. Adding one touches one file, and the list below.
+//! Dialects: plain data that describes how the bytes of a log are laid out.
 //!
-//! All dialects share the block of 32 KiB, the first seven bytes of a header and the FULL, FIRST, MIDDLE, LAST rule. They differ in what the type
-//! bytes mean, how long a header is, which checksum is stored, and what stands at the beginning and at the end of a file.
+//! All dialects share the block of 32 KiB, the first seven bytes of a header and the FULL, FIRST,
+//! MIDDLE, LAST rule. They differ in the meaning of the type bytes, the length of a header, the
+//! checksum, and the beginning and the end of a file.
 
 mod detect;
 mod leveldb;
@@ -23,11 +24,12 @@ use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind};
 
 /// How the bytes of a log are laid out: the one thing in which the engines' logs differ.
 ///
-/// A dialect says what the bytes are, not which program wrote them: RocksDB without recycling, Datastore, Firestore and App Engine write
-/// [`LEVELDB`](Self::LEVELDB), byte for byte. (The zeros with which the last three fill up blocks are
+/// A dialect describes the bytes, not the program that wrote them: RocksDB without recycling,
+/// Datastore, Firestore and App Engine write [`LEVELDB`](Self::LEVELDB), byte for byte. (The zeros
+/// with which the last three fill up blocks are
 /// [`Reason::ZeroFill`](crate::damage::Reason::ZeroFill).)
 ///
-/// What one log is besides, its number and its compression, is in its [`LogFormat`]. Dialects are compared by their names.
+/// The number and the compression of a log are in its [`LogFormat`]. Dialects are compared by name.
 ///
 /// ```
 /// use cordwood_log::{Dialect, ReadOptions, Reader};
@@ -40,7 +42,7 @@ pub struct Dialect {
     name: &'static str,
     kinds: &'static Kinds,
     pub(crate) checksum: Checksum,
-    /// What a file begins with, before the first fragment.
+    /// The file header, before the first fragment.
     pub(crate) prefix: &'static [u8],
     /// File offset of the first block.
     grid_offset: u64,
@@ -49,29 +51,35 @@ pub struct Dialect {
 }
 
 impl Dialect {
-    /// Types 1 to 4, CRC-32C. What LevelDB writes, and all that say they write its format. Also RocksDB's logs as long as they are not recycled
-    /// or compressed, the MANIFEST of all three engines, and the exports of Datastore and Firestore.
+    /// Types 1 to 4, CRC-32C. What LevelDB writes, and every program that claims to write its
+    /// format. Also RocksDB's logs unless they are recycled or compressed, the MANIFEST of all
+    /// three engines, and the exports of Datastore and Firestore.
     pub const LEVELDB: Dialect = leveldb::LEVELDB;
 
-    /// RocksDB's write-ahead log with all that it may hold: types 1 to 4 and 5 to 8, zstd, and the records that the engine writes for itself.
+    /// RocksDB's write-ahead log with everything that it may hold: types 1 to 4 and 5 to 8, zstd,
+    /// and the engine's metadata records.
     pub const ROCKSDB: Dialect = rocksdb::ROCKSDB;
 
-    /// Pebble's write-ahead log: types 1 to 4, 5 to 8, and 9 to 12, which say how far the file had been synced; and the trailer of a closed log.
+    /// Pebble's write-ahead log: types 1 to 4, 5 to 8, and 9 to 12, which state how far the file
+    /// had been synced; and the end-of-log trailer.
     pub const PEBBLE: Dialect = pebble::PEBBLE;
 
-    /// What RocksDB and Pebble have in common, for a log of which nothing tells them apart: types 1 to 8, and Pebble's trailer.
+    /// What RocksDB and Pebble have in common, for a log that could be either: types 1 to 8, and
+    /// Pebble's trailer.
     pub const RECYCLABLE: Dialect = pebble::RECYCLABLE;
 
-    /// A run file of Weights & Biases (`.wandb`): a file header, types 1 to 4, and the CRC-32 of zip and PNG, not masked.
+    /// A run file of Weights & Biases (`.wandb`): a file header, types 1 to 4, and the CRC-32 of
+    /// zip and PNG, not masked.
     pub const WANDB: Dialect = wandb::WANDB;
 
-    /// A run file of wandb-core before 0.17.6: as [`WANDB`](Self::WANDB), but the first block begins behind the file header.
+    /// A run file of wandb-core before 0.17.6: as [`WANDB`](Self::WANDB), but the first block
+    /// begins after the file header.
     pub const WANDB_OLD: Dialect = wandb::WANDB_OLD;
 
     /// A run file of SwanLab: as [`WANDB`](Self::WANDB) with another file header.
     pub const SWANLAB: Dialect = wandb::SWANLAB;
 
-    /// All of them. Later versions may have more.
+    /// All dialects. Later versions may have more.
     ///
     /// ```
     /// use cordwood_log::Dialect;
@@ -88,7 +96,8 @@ impl Dialect {
         Dialect::SWANLAB,
     ];
 
-    /// A stable name, such as `"leveldb"`: part of the interface, the same in Python and on the command line.
+    /// A stable name, such as `"leveldb"`: part of the interface, the same in Python and on the
+    /// command line.
     pub const fn name(self) -> &'static str {
         self.name
     }
@@ -104,13 +113,14 @@ impl Dialect {
         Dialect::ALL.iter().copied().find(|dialect| dialect.name == name)
     }
 
-    /// Whether fragments may carry the number of their log, so that stale ones can be told. What comes before then decides where such a log ends, so it is
-    /// not read in parts.
+    /// Whether fragments may carry the number of their log, so that stale ones can be
+    /// distinguished. Where such a log ends then depends on what comes before, so it is not read in
+    /// parallel.
     pub const fn has_log_numbers(self) -> bool {
         self.kinds.header_len_max > HEADER_LEN
     }
 
-    /// Whether records may be compressed, which is then said at the beginning of the log.
+    /// Whether records may be compressed, which the beginning of the log then states.
     pub(crate) const fn has_compression(self) -> bool {
         matches!(
             self.kinds.meanings[SET_ZSTD.0 as usize].role,
@@ -118,7 +128,7 @@ impl Dialect {
         )
     }
 
-    /// Whether a FULL fragment of type 1 is what it is in LevelDB, so that the fast loop finds it.
+    /// Whether a FULL fragment of type 1 is the same as in LevelDB, so that the fast path finds it.
     pub(crate) const fn has_plain_full(self) -> bool {
         matches!(self.checksum, Checksum::MaskedCrc32c)
             && matches!(self.kinds.meanings[1].role, Role::Fragment(Kind::Full))
@@ -129,7 +139,7 @@ impl Dialect {
         self.kinds.header_len_max
     }
 
-    /// The most zeros with which a writer fills a block that has no room for a header.
+    /// The longest trailer: zeros that fill a block that has no room for a header.
     pub(crate) const fn trailer_len_max(self) -> usize {
         self.kinds.header_len_max - 1
     }
@@ -146,7 +156,8 @@ impl Dialect {
         offset.saturating_sub((BLOCK_LEN - self.block_left(offset)) as u64)
     }
 
-    /// Which block holds `offset`, counted from 0. What stands before the first block counts as part of it.
+    /// The index of the block that holds `offset`, from 0. Bytes before the first block count as
+    /// part of it.
     pub(crate) const fn block_of(&self, offset: u64) -> u64 {
         offset.saturating_sub(self.grid_offset) / BLOCK_LEN as u64
     }
@@ -163,31 +174,34 @@ impl Dialect {
         BLOCK_LEN - (offset.wrapping_sub(self.grid_offset) % BLOCK_LEN as u64) as usize
     }
 
-    /// The whole fragment with a right checksum that `bytes` begin with. Without `verify_checksums` any whole one will do.
+    /// The complete fragment with a valid checksum at the beginning of `bytes`. Without
+    /// `verify_checksums`, any complete one.
     #[inline]
-    pub(crate) fn sound(&self, bytes: &[u8], verify_checksums: bool) -> Option<Sound> {
-        self.sound_if(bytes, |header, covered| {
+    pub(crate) fn valid(&self, bytes: &[u8], verify_checksums: bool) -> Option<Valid> {
+        self.valid_if(bytes, |header, covered| {
             !verify_checksums || header.masked_crc == self.checksum.stored(covered)
         })
     }
 
-    /// [`sound`](Self::sound), where `is_right` says whether the header has the checksum of the bytes that it covers.
+    /// [`valid`](Self::valid), where `is_right` decides whether the header's checksum matches the
+    /// bytes that it covers.
     #[inline]
-    pub(crate) fn sound_if(&self, bytes: &[u8], is_right: impl Fn(Header, &[u8]) -> bool) -> Option<Sound> {
+    pub(crate) fn valid_if(&self, bytes: &[u8], is_right: impl Fn(Header, &[u8]) -> bool) -> Option<Valid> {
         let header = Header::decode(bytes.first_chunk()?);
         let Meaning { role, form } = self.meaning(header.kind);
-        let sound_as = |form: Form| {
+        let valid_as = |form: Form| {
             let end = form.header_len() + usize::from(header.len);
             let covered = bytes.get(CHECKSUM_LEN + LENGTH_LEN..end)?;
-            is_right(header, covered).then_some(Sound { role, form, end })
+            is_right(header, covered).then_some(Valid { role, form, end })
         };
-        if let Some(sound) = sound_as(form) {
-            return Some(sound);
+        if let Some(valid) = valid_as(form) {
+            return Some(valid);
         }
-        // Of the types that RocksDB will have, odd ones carry the log number. It has types without that break its rule, so both are tried.
+        // By RocksDB's rule for future types, odd ones carry the log number. Some existing types
+        // break that rule, so both are tried.
         let is_unknown = matches!(role, Role::Unknown | Role::Ignorable);
         if is_unknown && header.kind % 2 == 1 && self.has_log_numbers() {
-            return sound_as(Form::Recyclable);
+            return valid_as(Form::Recyclable);
         }
         None
     }
@@ -200,7 +214,8 @@ impl Dialect {
         }
     }
 
-    /// How far the file had been synced, as a fragment of this form says at the beginning of `bytes`.
+    /// How far the file had been synced, as stated by a fragment of this form at the beginning of
+    /// `bytes`.
     pub(crate) fn synced_offset_at(bytes: &[u8], form: Form) -> Option<u64> {
         match form {
             Form::Plain | Form::Recyclable => None,
@@ -211,7 +226,8 @@ impl Dialect {
         }
     }
 
-    /// The number of a log that was closed without a record, if `file` begins with its end trailer.
+    /// The number of a log that was closed without records, if `file` begins with its end-of-log
+    /// trailer.
     pub(crate) fn number_of_empty_log(&self, file: &[u8]) -> Option<u32> {
         let (zeros, next) = file.split_at_checked(END_TRAILER_KIND_AT)?;
         let (&kind, next) = next.split_first()?;
@@ -221,7 +237,7 @@ impl Dialect {
     }
 }
 
-/// By name: all else goes with it.
+/// By name: the rest follows from it.
 impl PartialEq for Dialect {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name
@@ -242,10 +258,11 @@ impl std::fmt::Debug for Dialect {
     }
 }
 
-/// The type of the trailer of a closed log: that of a recyclable FULL. Source: Pebble `record/log_writer.go`, `emitEOFTrailer`.
+/// The type of the end-of-log trailer: that of a recyclable FULL. Source: Pebble
+/// `record/log_writer.go`, `emitEOFTrailer`.
 const END_TRAILER_KIND: u8 = 5;
 
-/// Where it stands in the trailer: behind a checksum and a length of zeros.
+/// Its position in the trailer: after a checksum and a length of zeros.
 const END_TRAILER_KIND_AT: usize = HEADER_LEN - 1;
 
 /// Bytes of the checksum in a header.
@@ -263,7 +280,7 @@ pub(crate) enum Checksum {
 }
 
 impl Checksum {
-    /// What a header states whose type byte and all that follows are `covered`.
+    /// The stored checksum of a header whose type byte and all following bytes are `covered`.
     #[inline]
     pub(crate) fn stored(self, covered: &[u8]) -> u32 {
         self.to_stored(self.crc(covered))
@@ -275,7 +292,7 @@ impl Checksum {
         self.extend(0, covered)
     }
 
-    /// The checksum of some bytes and `data` behind them.
+    /// The checksum of some bytes followed by `data`.
     #[inline]
     pub(crate) fn extend(self, crc: u32, data: &[u8]) -> u32 {
         #[cfg(test)]
@@ -311,11 +328,11 @@ impl Checksum {
 
 #[cfg(test)]
 thread_local! {
-    /// How many bytes this thread has computed checksums of, for tests of what a search costs.
+    /// How many bytes this thread has checksummed, for tests of the cost of a search.
     pub(crate) static CHECKSUMMED_LEN: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
-/// What a header holds behind the seven bytes that all have.
+/// Header extension after the common seven bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     /// Nothing.
@@ -336,7 +353,7 @@ impl Form {
         }
     }
 
-    /// How many types there are before FULL, FIRST, MIDDLE and LAST of this form, not counting type 0.
+    /// The number of types before FULL, FIRST, MIDDLE and LAST of this form, not counting type 0.
     #[inline]
     pub(crate) const fn kinds_before(self) -> u8 {
         match self {
@@ -347,23 +364,23 @@ impl Form {
     }
 }
 
-/// A record that an engine writes into its log for itself.
+/// A metadata record, which an engine writes for itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Metadata {
     /// All records are compressed.
     SetCompression,
     /// The lengths of the timestamps in the keys of some column families.
     TimestampSizes,
-    /// What the log before this one is.
+    /// Identifies the log before this one.
     Predecessor,
 }
 
-/// What a type byte stands for.
+/// The role of a type byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     Fragment(Kind),
     Metadata(Metadata),
-    /// Not known, and may be passed over.
+    /// Unknown, and safe to ignore.
     Ignorable,
     Unknown,
 }
@@ -417,9 +434,9 @@ impl Kinds {
     }
 }
 
-/// A whole fragment of any type with a right checksum.
+/// A complete fragment of any type with a valid checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Sound {
+pub(crate) struct Valid {
     pub(crate) role: Role,
     pub(crate) form: Form,
     /// Where it ends, counted from its first byte.

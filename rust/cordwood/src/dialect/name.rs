@@ -1,9 +1,9 @@
-//! What a type byte is called.
+//! Names of fragment types.
 
 use super::{Dialect, Form, Metadata, Role};
 use crate::format::Kind;
 
-/// What stands at a place of a log: the meaning of a type byte, or of bytes without one.
+/// The kind of a part of a log: the meaning of a type byte, or of bytes without one.
 ///
 /// The names follow the engines: RocksDB `db/log_format.h`, Pebble `record/record.go`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -13,32 +13,32 @@ pub enum FragmentKind {
     Plain(Kind),
     /// Types 5 to 8, with the number of the log.
     Recyclable(Kind),
-    /// Types 9 to 12 of Pebble, which say how far the file had been synced, too.
+    /// Types 9 to 12 of Pebble, which also state how far the file had been synced.
     WalSync(Kind),
     /// How the records of a RocksDB log are compressed: type 9.
     SetCompression,
     /// The lengths of timestamps in a RocksDB log: types 10 and 11.
     TimestampSizes,
-    /// Which log a RocksDB log goes on with: types 130 and 131.
+    /// The predecessor of a RocksDB log: types 130 and 131.
     Predecessor,
-    /// Type 0: room that was never written.
+    /// Type 0: space that was never written.
     Zero,
-    /// A type that the dialect does not know.
+    /// A type that is unknown in the dialect.
     Unknown,
-    /// What closes a Pebble log.
+    /// The end-of-log trailer of Pebble.
     EndTrailer,
-    /// What a file of this dialect begins with.
+    /// The file header of the dialect.
     FileHeader,
     /// The end of a block, too short for a header.
     Trailer,
     /// Zeros.
     Zeros,
-    /// Other bytes without a header that could be believed.
+    /// Other bytes without a credible header.
     Rest,
 }
 
 impl FragmentKind {
-    /// All of them, in no order that means anything.
+    /// All kinds, in no particular order.
     #[cfg(test)]
     const ALL: [FragmentKind; 22] = [
         FragmentKind::Plain(Kind::Full),
@@ -65,7 +65,8 @@ impl FragmentKind {
         FragmentKind::Rest,
     ];
 
-    /// A stable name, such as `"full"` or `"recyclable_first"`: part of the interface, the same in Python and on the command line.
+    /// A stable name, such as `"full"` or `"recyclable_first"`: part of the interface, the same in
+    /// Python and on the command line.
     ///
     /// ```
     /// use cordwood_log::format::{FragmentKind, Kind};
@@ -100,7 +101,7 @@ impl FragmentKind {
 }
 
 impl Dialect {
-    /// What a fragment with the type byte `byte` is.
+    /// The kind of a fragment with the type byte `byte`.
     pub(crate) const fn kind_of(&self, byte: u8) -> FragmentKind {
         let meaning = self.meaning(byte);
         match (meaning.role, meaning.form) {

@@ -8,7 +8,7 @@ const RECYCLABLE_TIMESTAMP_SIZES: u8 = 11;
 const PREDECESSOR: u8 = 130;
 const RECYCLABLE_PREDECESSOR: u8 = 131;
 
-/// A type that a reader does not know and that has this bit may be passed over.
+/// An unknown type with this bit is safe to ignore.
 const IGNORABLE: u8 = 0x80;
 
 static KINDS: Kinds = {
@@ -22,7 +22,7 @@ static KINDS: Kinds = {
         byte += 1;
     }
     kinds
-        // Seven bytes of header, also in a recycled log.
+        // A 7-byte header, also in a recycled log.
         .with(SET_COMPRESSION, Role::Metadata(Metadata::SetCompression), Form::Plain)
         .with(TIMESTAMP_SIZES, Role::Metadata(Metadata::TimestampSizes), Form::Plain)
         .with(
@@ -44,8 +44,8 @@ pub(super) const ROCKSDB: Dialect = Dialect {
     ..super::leveldb::LEVELDB
 };
 
-/// The payload of a record that says that all others are compressed: a number, little endian, of which only this one is in use.
-/// Source: `include/rocksdb/compression_type.h`, `kZSTD`; `db/log_reader.cc`.
+/// The payload of the record that declares compression: a number, little endian, of which only this
+/// value is in use. Source: `include/rocksdb/compression_type.h`, `kZSTD`; `db/log_reader.cc`.
 pub(crate) const ZSTD: [u8; 4] = [7, 0, 0, 0];
 
 /// The type and payload of that record.

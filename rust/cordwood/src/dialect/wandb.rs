@@ -1,4 +1,5 @@
-//! Weights & Biases, and SwanLab. Source: wandb `core/pkg/leveldb/record.go`, `wandb/sdk/internal/datastore.py`.
+//! Weights & Biases, and SwanLab. Source: wandb `core/pkg/leveldb/record.go`,
+//! `wandb/sdk/internal/datastore.py`.
 
 use super::{Checksum, Dialect};
 

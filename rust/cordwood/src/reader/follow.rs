@@ -1,7 +1,7 @@
-//! A file that is still being written: records as they come.
+//! A file that is still being written: records as they arrive.
 //!
-//! The rules and why they are so: `docs/format/following.md`. What is a record and what is damage is for the [`Decoder`] to say; here
-//! it is decided only when to believe it.
+//! `docs/format/following.md` has the rules and the reasons for them. The [`Decoder`] decides what
+//! is a record and what is damage; this module decides only when its answer is final.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -19,13 +19,13 @@ use crate::error::{Error, Reason, Severity, SkippedRegion, unsupported};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header};
 use crate::fragment::{Found, find};
 
-/// Bytes that are asked for at a time when there is much to catch up with. See `source::WINDOW_LEN`.
+/// Bytes requested per read when there is a backlog. See `source::WINDOW_LEN`.
 const WINDOW_LEN: usize = 1 << 20;
 
-/// The least that is asked for: a block, and the file header that may stand before the first.
+/// The smallest read: a block, and the file header that may precede the first block.
 const READ_LEN_MIN: usize = BLOCK_LEN + 16;
 
-/// Blocks behind zeros that one poll looks into, so that no poll takes long: those of 8 MiB.
+/// The most blocks after zeros that one poll probes, so that no poll takes long: those of 8 MiB.
 const PROBES_MAX: usize = 256;
 
 /// How to follow.
@@ -41,23 +41,27 @@ const PROBES_MAX: usize = 256;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FollowOptions {
-    /// Return only what begins at this file offset or behind it: [`Follower::offset`] of a run before this one. Default: 0.
+    /// Return only what begins at this file offset or after it: the [`Follower::offset`] of an
+    /// earlier follower, to resume. Default: 0.
     pub start: u64,
-    /// What to do with damage. Default: [`OnCorruption::Fail`]. [`OnCorruption::Salvage`] is here the same as
+    /// What to do with damage. Default: [`OnCorruption::Fail`]. [`OnCorruption::Salvage`] is here
+    /// the same as
     /// [`OnCorruption::Skip`]: the rest of a block that is still being written cannot be judged.
     pub on_corruption: OnCorruption,
-    /// How long [`Follower::wait`] sleeps before it looks again. Default: 50 ms.
+    /// How long [`Follower::wait`] sleeps between polls. Default: 50 ms.
     pub poll_interval: Duration,
-    /// What looks damaged and has no sound record behind it is read again this many times before it is told. Default: 3.
+    /// What looks damaged and has no valid record after it is read again this many times before it
+    /// is reported. Default: 3.
     pub retry_polls: u32,
     /// And for at least this long. Default: 100 ms.
     pub retry_time: Duration,
-    /// Refuse a record with more bytes than this. It bounds what a follower holds. Default: 1 GiB.
+    /// Refuse a record with more bytes than this. It bounds the memory of a follower. Default: 1
+    /// GiB.
     pub record_len_max: u64,
-    /// The dialect of the log. Default: `None`: it is found out as soon as there is a file header or a whole fragment, and is
-    /// [`Dialect::LEVELDB`] until then.
+    /// The dialect of the log. Default: `None`: it is detected as soon as there is a file header or
+    /// a complete fragment, and is [`Dialect::LEVELDB`] until then.
     pub dialect: Option<Dialect>,
-    /// Which log this is, as [`ReadOptions::log_number`]. Default: `None`.
+    /// The number of the log, as [`ReadOptions::log_number`]. Default: `None`.
     pub log_number: Option<u32>,
     /// How each record is compressed, as [`ReadOptions::compression`]. Default: `None`.
     pub compression: Option<Compression>,
@@ -158,7 +162,7 @@ impl FollowOptions {
     }
 
     fn decoder(&self, format: LogFormat) -> Decoder {
-        // Where the damage is the end is for the follower to say, since it also says when damage is told.
+        // The follower itself ends at damage, since it also decides when damage is reported.
         let options = ReadOptions::default()
             .with_format(format)
             .with_on_corruption(OnCorruption::Skip)
@@ -174,15 +178,16 @@ impl FollowOptions {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WaitReason {
-    /// All there is has been returned.
+    /// Everything in the file has been returned.
     Idle,
     /// A record has begun and is not complete: it is being written, or its writer was killed.
     Incomplete,
     /// Zeros: the space that a writer has preallocated, or a hole that is still to be filled.
     Zeros,
-    /// What stands here looks damaged. It is read again before it is told, since it may be a write that is half visible.
+    /// The next bytes look damaged. They are read again before that is reported, since they may be
+    /// a partly visible write.
     Suspect,
-    /// The rest of a block of which damage has been told. Reading goes on at the next block.
+    /// The rest of a block whose damage has been reported. Reading continues at the next block.
     Damaged,
 }
 
@@ -199,61 +204,66 @@ impl WaitReason {
     }
 }
 
-/// There is no record yet: where, and why. It tells a writer that is idle from one that is stuck.
+/// There is no record yet: where, and why. It distinguishes an idle writer from a stuck one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct NotYet {
-    /// The file offset behind what has been told: [`Follower::offset`].
+    /// The file offset after the last reported event: [`Follower::offset`].
     pub offset: u64,
     /// The length of the file, in bytes.
     pub file_len: u64,
-    /// What is waited for.
+    /// What the follower is waiting for.
     pub reason: WaitReason,
 }
 
 impl NotYet {
-    /// Bytes of the file that wait to be told. With [`WaitReason::Zeros`] they are zeros, and may stay so.
+    /// Bytes of the file that have not been reported yet. With [`WaitReason::Zeros`] they are
+    /// zeros, and may stay zeros.
     pub const fn pending_len(&self) -> u64 {
         self.file_len.saturating_sub(self.offset)
     }
 }
 
-/// What a [`Follower`] answers.
+/// The results of a [`Follower`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Poll<'a> {
     /// A record.
     Record(Record<'a>),
-    /// Bytes that are not returned and never will be: damage, if the severity is [`Severity::Corruption`].
+    /// Bytes that are not returned and never will be: damage, if the severity is
+    /// [`Severity::Corruption`].
     Skipped(SkippedRegion),
-    /// Nothing to tell now. Ask again later.
+    /// Nothing to report yet. Poll again later.
     NotYet(NotYet),
-    /// The file is shorter than what has been told of it. The offset has lost its meaning, so every further answer is the same.
+    /// The file is shorter than the part already reported. The offset has lost its meaning, so
+    /// every further result is the same.
     Truncated {
-        /// The file offset behind what has been told.
+        /// The file offset after the last reported event.
         offset: u64,
         /// The length of the file, in bytes.
         file_len: u64,
     },
-    /// The path names another file now, or none, and all that can be told of the old one has been. More is told if it is written.
+    /// The path names another file now, or none, and everything in the old one has been reported.
+    /// If the old one grows, following continues with it.
     Rotated {
-        /// The file offset behind what has been told, in the old file.
+        /// The file offset after the last reported event, in the old file.
         offset: u64,
         /// The length of the old file, in bytes.
         file_len: u64,
     },
-    /// At damage, under [`OnCorruption::Stop`], or behind the trailer of a closed log. Every further answer is the same.
+    /// At damage, under [`OnCorruption::Stop`], or after the trailer of a closed log. Every further
+    /// result is the same.
     End(End),
 }
 
-/// What is known before anything is borrowed.
+/// The result of a poll, without borrows.
 enum Told {
     Record(RecordSpan),
     Skipped(SkippedRegion),
     Other(Poll<'static>),
 }
 
-/// Why nothing is told.
+/// Why nothing is reported.
 enum Failed {
     Io(io::Error),
     Refused(Refused),
@@ -265,24 +275,24 @@ impl From<io::Error> for Failed {
     }
 }
 
-/// What to make of bytes that are no good fragment.
+/// How to treat bytes that are not a valid fragment.
 enum Verdict {
     Wait(WaitReason),
-    /// They must be read once more before they are believed.
+    /// They must be read again before they are reported.
     ReadAgain,
     /// They never will be one.
     Final,
 }
 
-/// The part of a damaged block that is not yet there.
+/// The part of a damaged block that has not been written yet.
 #[derive(Debug, Clone, Copy)]
 struct Rest {
     block_end: u64,
-    /// What to tell of it once it is. `None` before the start, where nothing is told.
+    /// What to report once it has been. `None` before the start, where nothing is reported.
     region: Option<SkippedRegion>,
 }
 
-/// What looks damaged, since when, and how often it was read again.
+/// Bytes that look damaged, since when, and how often they were read again.
 #[derive(Debug, Clone, Copy)]
 struct Suspect {
     offset: u64,
@@ -292,19 +302,22 @@ struct Suspect {
 
 /// Follows a file that another process or thread appends to.
 ///
-/// [`poll`](Self::poll) says what is there and never waits; [`wait`](Self::wait) waits. Neither writes to the file. The file is looked
-/// at again at intervals: nothing is asked of the operating system but to read it.
+/// [`poll`](Self::poll) returns at once; [`wait`](Self::wait) waits. Neither writes to the file.
+/// The file is polled at intervals, without operating system notifications.
 ///
-/// * A record is told when all of it is there. An incomplete one is waited for, and so are zeros: the space that a writer preallocates.
-/// * Damage is told when a sound fragment stands at the beginning of a later block, since writes become visible in order; or when it is
-///   still there after [`retry_polls`](FollowOptions::retry_polls) and [`retry_time`](FollowOptions::retry_time).
-/// * [`offset`](Self::offset) moves only over what has been told. It can be kept, and passed as [`start`](FollowOptions::start) to a
-///   follower of another day.
+/// * A record is returned when it is complete. The follower waits at an incomplete one, and at
+///   zeros: the space that a writer preallocates.
+/// * Damage is reported when a later block begins with a valid fragment, since writes become
+///   visible in order; or when it is still there after [`retry_polls`](FollowOptions::retry_polls)
+///   and [`retry_time`](FollowOptions::retry_time).
+/// * [`offset`](Self::offset) advances only past what has been reported. It can be stored and
+///   passed as [`start`](FollowOptions::start) later, to resume.
 ///
-/// A poll that finds nothing new costs one look at the path, and one read of at most a block if an incomplete record or zeros stand
-/// behind the offset. All but the last block of an incomplete record is held, at most [`record_len_max`](FollowOptions::record_len_max)
-/// bytes, and is read a second time when the record is complete: in all, no byte of a record is read more than twice, and a block at
-/// each poll.
+/// Once the dialect is known, a poll that finds nothing new costs one `stat` of the path, and one
+/// read of at most a block if an incomplete record or zeros follow the offset. All but the last
+/// block of an incomplete record is held, at most [`record_len_max`](FollowOptions::record_len_max)
+/// bytes, and is read a second time when the record is complete: in all, no byte of a record is
+/// read more than twice, apart from one block per poll.
 ///
 /// ```
 /// use cordwood_log::{FollowOptions, Follower, Writer};
@@ -325,37 +338,40 @@ struct Suspect {
 /// ```
 #[derive(Debug)]
 pub struct Follower {
-    /// With what is known of the dialect by now.
+    /// Includes what is known of the dialect so far.
     options: FollowOptions,
-    /// Which log it is, as far as it is known.
+    /// The format of the log, as far as it is known.
     format: LogFormat,
-    /// Whether the file has shown which log it is.
+    /// Whether the contents have shown the format of the log.
     is_identified: bool,
     file: LiveFile,
     decoder: Decoder,
-    /// The file offset behind what has been told.
+    /// The file offset after the last reported event.
     position: u64,
-    /// Whether anything has been.
+    /// Whether anything has been reported.
     has_told: bool,
-    /// The beginning of the last block that is known to begin with a sound fragment. All before it has been written.
+    /// The beginning of the last block that is known to begin with a valid fragment. All before it
+    /// has been written.
     passed: u64,
-    /// The next block to look into for that.
+    /// The next block to probe for that.
     probe: u64,
     suspect: Option<Suspect>,
-    /// Where what stands is no good fragment and never will be.
+    /// The offset of bytes that are not a valid fragment and never will be.
     condemned: Option<u64>,
     rest: Option<Rest>,
-    /// The answer that stays the same.
+    /// The final result, returned by every further call.
     last: Option<Poll<'static>>,
 }
 
 impl Follower {
-    /// Opens a file to follow it. It must exist; it may be empty.
+    /// Opens a file to follow. It must exist; it may be empty.
     ///
     /// # Errors
     ///
-    /// [`Error::Io`] with the path: what the operating system says, or [`io::ErrorKind::IsADirectory`], or
-    /// [`io::ErrorKind::InvalidInput`] for what is no regular file. [`Error::Unsupported`] if the dialect that is named has not what else is named.
+    /// [`Error::Io`] with the path: the error from the operating system, or
+    /// [`io::ErrorKind::IsADirectory`], or [`io::ErrorKind::InvalidInput`] for anything but a
+    /// regular file. [`Error::Unsupported`] if the given dialect does not have the given number or
+    /// compression.
     pub fn open(path: impl AsRef<Path>, options: FollowOptions) -> Result<Self, Error> {
         let path = path.as_ref();
         let named = options.named();
@@ -386,19 +402,21 @@ impl Follower {
         })
     }
 
-    /// Which log is followed: its dialect, with the log number and the compression as far as they are known. [`Dialect::LEVELDB`] until the file has shown
-    /// another one.
+    /// The format of the log: its dialect, with the log number and the compression as far as they
+    /// are known. [`Dialect::LEVELDB`] until the file has shown another one.
     pub fn format(&self) -> LogFormat {
         self.decoder.format()
     }
 
-    /// The file offset behind what has been told. A follower with this as its [`start`](FollowOptions::start) goes on from here.
+    /// The file offset after the last reported event. A follower with this as its
+    /// [`start`](FollowOptions::start) resumes here.
     pub fn offset(&self) -> u64 {
         self.position
     }
 
-    /// How long to wait before the next [`poll`](Self::poll) that finds anything new: [`poll_interval`](FollowOptions::poll_interval), or
-    /// less while what looks damaged is read again. For a loop of your own; [`wait`](Self::wait) does this.
+    /// How long to wait before the next [`poll`](Self::poll):
+    /// [`poll_interval`](FollowOptions::poll_interval), or less while what looks damaged is read
+    /// again. For a loop of your own; [`wait`](Self::wait) does this.
     pub fn delay(&self) -> Duration {
         let retry = self.options.retry_time / self.options.retry_polls.max(1);
         match self.suspect {
@@ -407,27 +425,29 @@ impl Follower {
         }
     }
 
-    /// What is there now. It does not wait.
+    /// What there is now. It does not wait.
     ///
     /// # Errors
     ///
     /// * [`Error::Io`] if the file cannot be read; a further call tries again.
-    /// * [`Error::OverBudget`] if the next record of a compressed log decompresses to too much; a further call says the same.
-    /// * [`Error::Corruption`] in place of [`Poll::Skipped`] if that is damage, under [`OnCorruption::Fail`]; a further call goes on
-    ///   behind it. If the rest of the damaged block is written only later, that is a [`Poll::Skipped`] and no second error.
+    /// * [`Error::OverBudget`] if the next record of a compressed log decompresses to too much; a
+    ///   further call returns the same error.
+    /// * [`Error::Corruption`] in place of [`Poll::Skipped`] if that is damage, under
+    ///   [`OnCorruption::Fail`]; a further call continues after it. If the rest of the damaged
+    ///   block is written only later, that is a [`Poll::Skipped`] and no second error.
     pub fn poll(&mut self) -> Result<Poll<'_>, Error> {
         let told = self.told()?;
         Ok(self.answer(told))
     }
 
-    /// What is there, as soon as something is: waits as long as [`poll`](Self::poll) says [`Poll::NotYet`], and says so itself
-    /// after `timeout`. `None` waits for ever.
+    /// The next event, as soon as there is one: waits as long as [`poll`](Self::poll) returns
+    /// [`Poll::NotYet`], and returns that itself after `timeout`. `None` waits forever.
     ///
     /// # Errors
     ///
     /// As [`poll`](Self::poll).
     pub fn wait(&mut self, timeout: Option<Duration>) -> Result<Poll<'_>, Error> {
-        // A time that no clock can show is as good as never.
+        // A deadline that the clock cannot represent means no deadline.
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         loop {
             let told = self.told()?;
@@ -500,15 +520,16 @@ impl Follower {
                 }
                 let offset = self.decoder.offset();
                 let Some((at, look)) = place.filter(|&(at, _)| at == offset) else {
-                    // Fragments that an earlier call has read and bytes read now may not belong together: a writer that could not
-                    // write all of a record may have cut the file and written another one.
+                    // Fragments read by an earlier call and bytes read now may not belong together:
+                    // a writer that failed in the middle of a record may have truncated the file
+                    // and written another record.
                     is_mixed |= place.is_none() && self.decoder.has_parts();
                     let look = self.file.look()?;
                     if look.file_len < self.position {
                         return Ok(self.truncated(look));
                     }
                     if look.file_len < offset {
-                        // Only what had not been told is gone.
+                        // Only what had not been reported is gone.
                         self.forget();
                         (place, is_mixed) = (None, false);
                         continue;
@@ -517,7 +538,7 @@ impl Follower {
                     (place, is_confirmed) = (Some((offset, look)), false);
                     continue;
                 };
-                // All that is there from `at` on has been read since this call began.
+                // Everything from `at` on has been read since this call began.
                 match self.judge(at, look.file_len, is_confirmed)? {
                     Verdict::Wait(reason) => return Ok(self.not_yet(reason, look)),
                     Verdict::ReadAgain => {
@@ -538,7 +559,7 @@ impl Follower {
                     }
                 }
                 _ if is_mixed => {
-                    // Read again from the beginning of the record, in one go.
+                    // Read again from the beginning of the record, all at once.
                     self.restart();
                     is_mixed = false;
                 }
@@ -553,20 +574,22 @@ impl Follower {
         }
     }
 
-    /// Takes back the record that the last poll returned, which begins at the file offset `record_offset`: the next poll returns it once more.
-    /// For a caller that has no room for its bytes.
+    /// Puts back the record that the last poll returned, which begins at the file offset
+    /// `record_offset`: the next poll returns it again. For a caller that cannot allocate room for
+    /// its bytes.
     #[doc(hidden)]
     pub fn put_back(&mut self, record_offset: u64) {
         self.position = record_offset;
         self.restart();
     }
 
-    /// Looks whether the file shows yet which log it is.
+    /// Checks whether the contents show the format of the log yet.
     ///
     /// # Errors
     ///
-    /// [`Error::Foreign`] if a signature shows that it is no log. What has none may be a log of which the first record is not yet there.
-    /// [`Error::Unsupported`] if its dialect has not what the options name.
+    /// [`Error::Foreign`] if a signature shows that it is not a log. A file without one may be a
+    /// log whose first record is not complete yet. [`Error::Unsupported`] if its dialect does not
+    /// have the number or compression that the options give.
     fn identify(&mut self) -> Result<(), Error> {
         let mut head = vec![0; DETECT_LEN];
         let len = self.file.read_at(0, &mut head).map_err(|source| Error::Io {
@@ -576,7 +599,7 @@ impl Follower {
         if ends_in_first_fragment(&head[..len]) {
             return Ok(());
         }
-        // Nothing but a whole fragment decides, and for that all of the block need not be there.
+        // Only a complete fragment decides, and for that the block need not be complete.
         let is_last = self.options.dialect.is_none();
         match identify(self.options.named(), Some(&self.file.path), &head[..len], 0, is_last) {
             Detection::Log(format) => {
@@ -598,7 +621,8 @@ impl Follower {
         Ok(())
     }
 
-    /// What to make of the window, which begins at `at` with what is no good fragment. The file had `file_len` bytes when it was read.
+    /// How to treat the window, which begins at `at` with bytes that are not a valid fragment. The
+    /// file had `file_len` bytes when it was read.
     fn judge(&mut self, at: u64, file_len: u64, is_confirmed: bool) -> io::Result<Verdict> {
         if self.condemned == Some(at) {
             return Ok(Verdict::Final);
@@ -612,7 +636,7 @@ impl Follower {
             return Ok(Verdict::Wait(WaitReason::Idle));
         }
         if self.is_passed(block_end, file_len)? {
-            // Of a write that was going on while we read, we may have seen the end and not the beginning.
+            // Of a write concurrent with the read, the end may be visible and the beginning not.
             return Ok(if is_confirmed {
                 Verdict::Final
             } else {
@@ -627,11 +651,13 @@ impl Follower {
         let is_begun =
             ends_in_first_fragment(bytes) || [Dialect::ROCKSDB, Dialect::PEBBLE].iter().any(is_incomplete_in);
         if is_undetected && is_begun {
-            // The first fragment decides on the dialect. Its header may be a longer one, of which a part is there.
+            // The first fragment determines the dialect. Its header may be a longer one that is
+            // only partly written.
             reason = WaitReason::Incomplete;
         }
         if reason == WaitReason::Suspect && format.log_number.is_some() {
-            // It may be the middle of an older log. Only what this one has behind it shows that it is not.
+            // It may be the middle of an older log. Only fragments of this one after it show that
+            // it is not.
             reason = WaitReason::Idle;
         }
         if reason != WaitReason::Suspect {
@@ -658,11 +684,12 @@ impl Follower {
         })
     }
 
-    /// Whether a sound fragment stands at the beginning of a block from `block_end` on.
+    /// Whether a block from `block_end` on begins with a valid fragment.
     fn is_passed(&mut self, block_end: u64, file_len: u64) -> io::Result<bool> {
         let mut block = vec![0; BLOCK_LEN];
-        // The next block is looked into at each poll: there the writer goes on. A hole of several blocks is what a crash leaves, and
-        // what lies behind it has been there since, so each of the others is looked into only once.
+        // The next block is probed at each poll: there the writer continues. A hole of several
+        // blocks is left by a crash, and what follows it has been there since, so each of the other
+        // blocks is probed only once.
         let mut probe = block_end;
         for _ in 0..PROBES_MAX {
             if self.passed >= block_end {
@@ -671,13 +698,14 @@ impl Follower {
             if probe >= file_len {
                 break;
             }
-            // Most are zeros, and to read all of a gigabyte of them would put it into the page cache.
+            // Most are zeros, and reading a gigabyte of them would fill the page cache.
             let mut len = self.file.read_at(probe, &mut block[..HEADER_LEN])?;
             let format = self.decoder.format();
             if matches!(format.dialect.meaning(block[HEADER_LEN - 1]).role, Role::Fragment(_)) {
                 len = self.file.read_at(probe, &mut block)?;
             }
-            // A log with a number has fragments of one form: those of another one are left over from an older log.
+            // A log with a number has fragments of one form: those of another one are left over
+            // from an older log.
             let is_own = |form| format.log_number.is_none() || self.decoder.form().is_none_or(|own| own == form);
             if let Found::Fragment { form, .. } = find(&format, &block[..len], BLOCK_LEN, false, true)
                 && is_own(form)
@@ -690,13 +718,15 @@ impl Follower {
         Ok(self.passed >= block_end)
     }
 
-    /// Lets the decoder pass what it waits at, at the beginning of the window: what is left of the block, or a fragment of unknown type.
+    /// Lets the decoder skip what it waits at, at the beginning of the window: the rest of the
+    /// block, or a fragment of unknown type.
     fn step_over(&mut self) -> Step {
         let at = self.decoder.offset();
-        // The block need not be whole. Its rest will be skipped whatever is written there, as it is by every reader of the whole file;
-        // but it can be told only when it is there. Zeros in its place change nothing about what stands before them.
+        // The block need not be complete. Its rest will be skipped whatever is written there, as
+        // every reader of the whole file does; but it can be reported only once it is written.
+        // Zeros in its place do not affect the bytes before them.
         let dialect = self.decoder.dialect();
-        // A file header that stands before the first block is judged together with it.
+        // A file header before the first block is judged together with it.
         let left = if at == 0 {
             dialect.first_block_end()
         } else {
@@ -730,7 +760,7 @@ impl Follower {
         Step::Skipped(part(region.begin, end))
     }
 
-    /// Waits for the end of a damaged block, to tell of it and go on behind it.
+    /// Waits for the end of a damaged block, to report it and continue after it.
     fn rest_of_block(&mut self, rest: Rest) -> Result<Told, Failed> {
         let look = self.file.look()?;
         if look.file_len < self.position {
@@ -743,7 +773,7 @@ impl Follower {
         let Some(region) = rest.region else {
             return self.advance();
         };
-        // The damage itself has been told, as an error perhaps. It is not another one.
+        // The damage itself has been reported, perhaps as an error. The rest is not a second one.
         let region = self.skip(region);
         Ok(Told::Other(Poll::Skipped(region)))
     }
@@ -786,7 +816,7 @@ impl Follower {
         Told::Other(last)
     }
 
-    /// The decoder goes back to behind what has been told.
+    /// Moves the decoder back to the offset after the last reported event.
     fn restart(&mut self) {
         if self.has_told {
             self.decoder.seek(self.position);
@@ -797,7 +827,7 @@ impl Follower {
         self.file.len = 0;
     }
 
-    /// Goes back, and forgets what was found out about what stands there.
+    /// Moves back, and discards what was learned about the bytes there.
     fn forget(&mut self) {
         self.restart();
         (self.passed, self.probe) = (0, 0);
@@ -806,7 +836,7 @@ impl Follower {
     }
 }
 
-/// The state of the file on the disk.
+/// The state of the file on disk.
 #[derive(Debug, Clone, Copy)]
 struct Look {
     file_len: u64,
@@ -814,17 +844,18 @@ struct Look {
     is_rotated: bool,
 }
 
-/// Why to wait at `bytes`, all that is there of the last `left` bytes of a block, which are no good fragment.
+/// Why to wait at `bytes`, the part written so far of the last `left` bytes of a block, which is
+/// not a valid fragment.
 ///
-/// Zeros at the end of `bytes` may stand for what is not written yet: that is what a preallocated file looks like. What is written
-/// becomes visible in order, so a fragment is there as a whole if its last byte is not zero, or any byte behind it.
+/// Zeros at the end of `bytes` may be unwritten space, as in a preallocated file. Writes become
+/// visible in order, so a fragment is complete if its last byte, or any byte after it, is not zero.
 fn reason_to_wait(dialect: &Dialect, bytes: &[u8], left: usize, has_parts: bool) -> WaitReason {
     let written_len = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
     match bytes.split_first_chunk().map(|(header, _)| Header::decode(header)) {
         _ if has_parts && written_len == 0 => WaitReason::Incomplete,
         _ if left < HEADER_LEN || bytes.is_empty() => WaitReason::Idle,
         _ if written_len == 0 => WaitReason::Zeros,
-        // A type is not zero, so the last byte of a header shows that it is whole.
+        // A type is not zero, so the last byte of a header shows that it is complete.
         _ if written_len < HEADER_LEN => WaitReason::Incomplete,
         Some(Header { kind: 0, len: 0, .. }) => WaitReason::Zeros,
         Some(header) => {
@@ -839,11 +870,11 @@ fn reason_to_wait(dialect: &Dialect, bytes: &[u8], left: usize, has_parts: bool)
     }
 }
 
-/// A file that grows, and what has been read of it.
+/// A growing file, and what has been read of it.
 #[derive(Debug)]
 struct LiveFile {
     path: PathBuf,
-    /// The same, whatever becomes of the working directory.
+    /// The absolute path, so that a change of the working directory does not matter.
     absolute: PathBuf,
     file: File,
     id: FileId,
@@ -851,13 +882,13 @@ struct LiveFile {
     buffer: Vec<u8>,
     offset: u64,
     len: usize,
-    /// Bytes that the last read asked for.
+    /// Bytes that the last read requested.
     read_len: usize,
 }
 
 impl LiveFile {
     fn open(path: &Path) -> io::Result<Self> {
-        // Opening a pipe waits for its writer, so the path is looked at first.
+        // Opening a pipe waits for its writer, so the path is checked first.
         let metadata = fs::metadata(path)?;
         if metadata.is_dir() {
             return Err(io::ErrorKind::IsADirectory.into());
@@ -902,10 +933,11 @@ impl LiveFile {
         }
     }
 
-    /// Reads what is there from `offset` on, as far as the end of the block at least. What was read before is thrown away: where
-    /// the decoder did not find a good fragment, it may be old.
+    /// Reads what there is from `offset` on, at least to the end of the block. What was read before
+    /// is discarded: where the decoder found no valid fragment, it may be stale.
     fn read(&mut self, offset: u64, file_len: u64) -> io::Result<()> {
-        // Much at a time only as long as all of it is of use: behind the end of what is written there may be a gigabyte of zeros.
+        // Reads are long only while all of their bytes are used: after the end of what is written
+        // there may be a gigabyte of zeros.
         let used = usize::try_from(offset.saturating_sub(self.offset)).unwrap_or(usize::MAX);
         let was_of_use = self.len == self.read_len && used.saturating_add(BLOCK_LEN) > self.len;
         let wanted = if was_of_use { self.read_len * 2 } else { READ_LEN_MIN };
@@ -938,7 +970,8 @@ impl LiveFile {
         Ok(filled)
     }
 
-    /// The block, of which `left` bytes are left, from `at` on, where the last read began, with zeros for what is not there yet; and how many bytes are there.
+    /// The last `left` bytes of the block, from `at` on, where the last read began, with zeros for
+    /// what is not written yet; and how many bytes are.
     fn whole_block(&mut self, at: u64, left: usize) -> (Window<'_>, usize) {
         debug_assert_eq!(at, self.offset);
         let there = self.len.min(left);
@@ -952,7 +985,8 @@ impl LiveFile {
     }
 }
 
-/// What tells a file from another one that takes its name. No other file gets the number while this one is open.
+/// Identifies the file even if another one takes its name. No other file gets the number while this
+/// one is open.
 #[cfg(unix)]
 type FileId = (u64, u64);
 
@@ -962,7 +996,7 @@ fn file_id(metadata: &Metadata) -> FileId {
     (metadata.dev(), metadata.ino())
 }
 
-/// The standard library gives no number of a file here; the time of its creation is what comes closest.
+/// The standard library provides no file number here; the creation time comes closest.
 #[cfg(not(unix))]
 type FileId = Option<std::time::SystemTime>;
 

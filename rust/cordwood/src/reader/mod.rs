@@ -1,4 +1,4 @@
-//! Readers: one loop around the [`Decoder`], over anything that gives windows of a file.
+//! Readers: one loop around the [`Decoder`], over anything that provides windows of a file.
 
 mod follow;
 mod record_batch;
@@ -19,23 +19,23 @@ use crate::error::{Error, Reason, Severity, SkippedRegion, unsupported};
 use crate::flip::{BitFlip, locate_bit_flip};
 use crate::log_info::LogInfo;
 
-/// A record: its bytes and where it stands in the file.
+/// A record: its bytes and its position in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Record<'a> {
     /// File offset of the first fragment's header.
     pub offset: u64,
-    /// File offset behind the last fragment's payload.
+    /// File offset after the last fragment's payload.
     pub end_offset: u64,
     /// The bytes that were written.
     pub data: &'a [u8],
-    /// Whether it begins behind damage in the same block: see [`RecordSpan::is_salvaged`].
+    /// Whether it begins after damage in the same block: see [`RecordSpan::is_salvaged`].
     pub is_salvaged: bool,
 }
 
-/// What stands in a file, in the order of the offsets.
+/// A part of a file, in the order of the offsets.
 ///
-/// Exhaustive: bytes are returned or they are not, and whoever matches on it misses none.
+/// Exhaustive: a `match` on it accounts for every byte of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event<'a> {
     /// A record.
@@ -46,13 +46,14 @@ pub enum Event<'a> {
 
 /// Reads records.
 ///
-/// * [`from_slice`](Reader::from_slice) for bytes in memory, a memory map among them; records of one fragment are not copied.
+/// * [`from_slice`](Reader::from_slice) for bytes in memory, a memory map among them; records of
+///   one fragment are not copied.
 /// * [`open`](Reader::open) for a file.
 /// * [`new`](Reader::new) for anything that implements [`Read`].
 ///
-/// [`next_record`](Reader::next_record) gives the records, [`next_event`](Reader::next_event) also
-/// what lies between them, both without a copy of the bytes; [`records`](Reader::records) is an
-/// iterator of records that own theirs. None writes to what it reads.
+/// [`next_record`](Reader::next_record) returns the records, [`next_event`](Reader::next_event)
+/// also the regions between them, both without copying the bytes; [`records`](Reader::records) is
+/// an iterator of records that own their bytes. Nothing here writes to what it reads.
 ///
 /// ```
 /// use cordwood_log::{End, Event, OnCorruption, ReadOptions, Reader};
@@ -73,9 +74,9 @@ pub enum Event<'a> {
 pub struct Reader<S> {
     source: S,
     decoder: Decoder,
-    /// What to read with, as long as it is not known which log this is.
+    /// The options, as long as the format of the log is not known.
     undetected: Option<ReadOptions>,
-    /// The dialect was looked for, and nothing showed it.
+    /// Detection ran, and nothing showed the dialect.
     is_unclear: bool,
     fails: bool,
     range_end: Option<u64>,
@@ -91,8 +92,9 @@ impl<'a> Reader<SliceSource<'a>> {
 }
 
 impl<R: Read> Reader<StreamSource<R>> {
-    /// Reads from `read`, which must stand at file offset 0, about 1 MiB at a time. If the range begins later, what comes
-    /// before is read and thrown away. A short read is not the end of the file; only a read of no bytes is.
+    /// Reads from `read`, which must be at file offset 0, about 1 MiB at a time. If the range
+    /// begins later, what comes before is read and discarded. A short read is not the end of the
+    /// file; only a read of no bytes is.
     pub fn new(read: R, options: ReadOptions) -> Self {
         Reader::with_source(StreamSource::new(read, 0), options)
     }
@@ -103,7 +105,8 @@ impl Reader<StreamSource<FileReader>> {
     ///
     /// # Errors
     ///
-    /// [`Error::Io`] with the path, if it cannot be opened; [`Error::Unsupported`] if the dialect that is named has not what else is named.
+    /// [`Error::Io`] with the path, if it cannot be opened; [`Error::Unsupported`] if the given
+    /// dialect does not have the given number or compression.
     pub fn open(path: impl AsRef<Path>, options: ReadOptions) -> Result<Self, Error> {
         let path = path.as_ref();
         unsupported(options.named().check(), Some(path))?;
@@ -118,7 +121,8 @@ impl Reader<StreamSource<FileReader>> {
         let mut reader = Reader::with_source(source, options.clone());
         reader.path = Some(path.to_owned());
         if !is_known && options.start > 0 {
-            // Found out at the beginning of the file, and then not all of it is read up to the range.
+            // Detection needs only the beginning of the file, so the bytes up to the range are not
+            // read.
             let begin = begin(reader.format()?.dialect);
             if let Some(len) = reader.source.file_len() {
                 reader.source.seek(begin.min(len)).map_err(at_path)?;
@@ -127,11 +131,12 @@ impl Reader<StreamSource<FileReader>> {
         Ok(reader)
     }
 
-    /// A reader of another range of the same open file, whatever its path names meanwhile. `options` must name the dialect.
+    /// A reader of another range of the same open file, even if its path names another file by now.
+    /// `options` must name the dialect.
     ///
     /// # Errors
     ///
-    /// [`Error::Io`] if the file does not say how long it is.
+    /// [`Error::Io`] if the length of the file cannot be read.
     pub fn another(&self, options: ReadOptions) -> Result<Self, Error> {
         let begin = options.dialect.map_or(0, |dialect| dialect.block_begin(options.start));
         let source = StreamSource::with_file(self.source.get_ref().clone(), begin);
@@ -144,7 +149,7 @@ impl Reader<StreamSource<FileReader>> {
 }
 
 impl<S: SeekSource> Reader<S> {
-    /// Goes to `offset`, which must be where a record begins or ended. See [`Decoder::seek`].
+    /// Moves to `offset`, which must be where a record begins or ends. See [`Decoder::seek`].
     ///
     /// ```
     /// use cordwood_log::{ReadOptions, Reader};
@@ -157,10 +162,10 @@ impl<S: SeekSource> Reader<S> {
     ///
     /// # Errors
     ///
-    /// The reader is then where it was:
+    /// The reader then stays where it was:
     ///
-    /// * [`Error::Io`] if the source cannot be read or go there.
-    /// * [`Error::Foreign`] if it is no log.
+    /// * [`Error::Io`] if the source cannot be read or cannot seek there.
+    /// * [`Error::Foreign`] if it is not a log.
     pub fn seek(&mut self, offset: u64) -> Result<(), Error> {
         self.format()?;
         let moved = self.source.seek(offset);
@@ -174,7 +179,7 @@ impl<S: SeekSource> Reader<S> {
 }
 
 impl<R: Read> Reader<StreamSource<R>> {
-    /// The same reader with its source changed by `change`, which must give the same bytes.
+    /// The same reader with its source mapped by `change`, which must provide the same bytes.
     #[doc(hidden)]
     #[must_use]
     pub fn map_source<T: Read>(
@@ -209,7 +214,7 @@ impl<S: Source> Reader<S> {
     pub fn with_source(source: S, options: ReadOptions) -> Self {
         Reader {
             source,
-            // What is wrong with the options is said when it is known which log this is.
+            // Errors in the options are reported once the format of the log is known.
             decoder: Decoder::unchecked(&options),
             fails: options.on_corruption == OnCorruption::Fail,
             range_end: options.end,
@@ -240,20 +245,22 @@ impl<S: Source> Reader<S> {
         self.source
     }
 
-    /// The file, if it is known.
+    /// The path of the file, if known.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
 
-    /// Says which file the source is: errors name it, and its name says the log number, if none was named.
+    /// Sets the path of the source: errors name it, and the log number is taken from it if none was
+    /// given.
     #[must_use]
     pub fn with_path(mut self, path: Option<PathBuf>) -> Self {
         self.path = path;
         self
     }
 
-    /// Which log is read: its dialect, with the log number and the compression as far as they are known. What was not named is found out by a look at
-    /// what the source holds; see [`detect`](crate::verbs::detect).
+    /// The format of the log: its dialect, with the log number and the compression as far as they
+    /// are known. What was not given is detected from the contents; see
+    /// [`detect`](crate::verbs::detect).
     ///
     /// ```
     /// use cordwood_log::{Dialect, ReadOptions, Reader};
@@ -267,8 +274,9 @@ impl<S: Source> Reader<S> {
     /// # Errors
     ///
     /// * [`Error::Io`] if the source cannot be read; a further call tries again.
-    /// * [`Error::Foreign`] if it is no log.
-    /// * [`Error::Unsupported`] if its dialect has not what the options name.
+    /// * [`Error::Foreign`] if it is not a log.
+    /// * [`Error::Unsupported`] if its dialect does not have the number or compression that the
+    ///   options give.
     pub fn format(&mut self) -> Result<LogFormat, Error> {
         while !self.is_detected()? {
             self.fill()?;
@@ -276,12 +284,13 @@ impl<S: Source> Reader<S> {
         Ok(self.decoder.format())
     }
 
-    /// What the records of the engine's own, as far as they have been read, say about the log.
+    /// What the engine's metadata records, as far as they have been read, say about the log.
     pub fn info(&self) -> &LogInfo {
         self.decoder.info()
     }
 
-    /// Which log the file is, as far as its bytes show it; `None` for a file that is read as LevelDB's since they show none.
+    /// The format of the log, as far as its bytes show it; `None` if they show none and the file is
+    /// read as LevelDB's.
     ///
     /// # Errors
     ///
@@ -291,7 +300,7 @@ impl<S: Source> Reader<S> {
         Ok((!self.is_unclear).then_some(format))
     }
 
-    /// Finds out which log it is, if that is not known. `false`: more of the file is needed for it.
+    /// Detects the format of the log, if it is not known. `false`: more of the file is needed.
     fn is_detected(&mut self) -> Result<bool, Error> {
         let Some(options) = &self.undetected else {
             return Ok(true);
@@ -346,7 +355,7 @@ impl<S: Source> Reader<S> {
         self.end = None;
     }
 
-    /// How the events ended; `None` before they have.
+    /// How reading ended; `None` while there may be more events.
     pub fn end(&self) -> Option<End> {
         self.end
     }
@@ -355,11 +364,13 @@ impl<S: Source> Reader<S> {
     ///
     /// # Errors
     ///
-    /// * [`Error::Io`] if the source cannot be read, or, of the kind [`OutOfMemory`](std::io::ErrorKind::OutOfMemory), if there is not memory enough
-    ///   for a record; a further call tries again.
-    /// * [`Error::OverBudget`] if the next record of a compressed log decompresses to too much; a further call says the same.
+    /// * [`Error::Io`] if the source cannot be read, or, of the kind
+    ///   [`OutOfMemory`](std::io::ErrorKind::OutOfMemory), if there is not enough memory for a
+    ///   record; a further call tries again.
+    /// * [`Error::OverBudget`] if the next record of a compressed log decompresses to too much; a
+    ///   further call returns the same error.
     /// * [`Error::Corruption`] in place of an event that is damage, under [`OnCorruption::Fail`]; a
-    ///   further call goes on behind it.
+    ///   further call continues after it.
     pub fn next_event(&mut self) -> Result<Option<Event<'_>>, Error> {
         match self.step()? {
             Step::Record(span) => Ok(Some(Event::Record(self.record(span)))),
@@ -368,7 +379,8 @@ impl<S: Source> Reader<S> {
         }
     }
 
-    /// The next record, or `None` at the end. What lies before it unreturned is passed over; [`next_event`](Self::next_event) tells of it.
+    /// The next record, or `None` at the end. Regions before it are skipped;
+    /// [`next_event`](Self::next_event) reports them.
     ///
     /// # Errors
     ///
@@ -424,7 +436,8 @@ impl<S: Source> Reader<S> {
         }
     }
 
-    /// The next record, if it has been found already: the reader looks at many at a time. `None` says nothing of what comes.
+    /// The next record, if it has already been found: the reader finds many at a time. `None` says
+    /// nothing about what follows.
     ///
     /// Takes a few nanoseconds. [`data`](Self::data) has the bytes.
     #[doc(hidden)]
@@ -433,12 +446,12 @@ impl<S: Source> Reader<S> {
         self.decoder.next_of_run()
     }
 
-    /// What [`next_event`](Self::next_event) does, without I/O and with positions in place of bytes: for a caller that
-    /// does its own waiting. [`Step::NeedMore`] asks for a call of [`fill`](Self::fill).
+    /// What [`next_event`](Self::next_event) does, without I/O and with positions instead of bytes:
+    /// for a caller that does its own waiting. On [`Step::NeedMore`], call [`fill`](Self::fill).
     ///
     /// # Errors
     ///
-    /// As [`next_event`](Self::next_event), but for what the source says.
+    /// As [`next_event`](Self::next_event), except those of the source.
     #[doc(hidden)]
     pub fn step_buffered(&mut self) -> Result<Step, Error> {
         if self.undetected.is_some() && !self.is_detected()? {
@@ -463,8 +476,8 @@ impl<S: Source> Reader<S> {
         }
     }
 
-    /// Takes back a record, which must be the one that the last step returned: the next step returns it once more. For a caller that has no room for
-    /// its bytes.
+    /// Puts back a record, which must be the one that the last step returned: the next step returns
+    /// it again. For a caller that cannot allocate room for its bytes.
     ///
     /// ```
     /// use cordwood_log::{ReadOptions, Reader};
@@ -481,14 +494,14 @@ impl<S: Source> Reader<S> {
         self.decoder.put_back(span);
     }
 
-    /// Whether a record that was returned since the last event of another kind, and begins at this file offset, begins after damage in its
-    /// block: see [`RecordSpan::is_salvaged`].
+    /// Whether a record that was returned since the last event of another kind, and begins at this
+    /// file offset, begins after damage in its block: see [`RecordSpan::is_salvaged`].
     #[doc(hidden)]
     pub fn is_salvaged(&self, record_offset: u64) -> bool {
         self.decoder.salvaged().contains(&record_offset)
     }
 
-    /// There is not memory enough for the bytes of a record.
+    /// There is not enough memory for the bytes of a record.
     #[cold]
     fn out_of_memory(&self) -> Error {
         refusal(Refused::OutOfMemory, self.path.clone())
@@ -502,7 +515,7 @@ impl<S: Source> Reader<S> {
     #[doc(hidden)]
     pub fn fill(&mut self) -> Result<(), Error> {
         let from = if self.undetected.is_some() {
-            // All of the beginning has to be there at a time.
+            // Detection needs the whole beginning in one window.
             self.source.window().offset
         } else {
             self.decoder.offset()
@@ -514,15 +527,17 @@ impl<S: Source> Reader<S> {
         })
     }
 
-    /// The bytes of a record that [`step_buffered`](Self::step_buffered) returned since the last [`fill`](Self::fill); of a record with
-    /// [`is_joined`](RecordSpan::is_joined) only until the next step.
+    /// The bytes of a record that [`step_buffered`](Self::step_buffered) returned since the last
+    /// [`fill`](Self::fill); of a record with [`is_joined`](RecordSpan::is_joined) only until the
+    /// next step.
     #[doc(hidden)]
     #[inline]
     pub fn data(&self, span: RecordSpan) -> &[u8] {
         self.decoder.data(self.source.window(), span)
     }
 
-    /// Does `work`, which asks for no bytes of records, without keeping any: a record in pieces takes no memory, however long it is.
+    /// Runs `work`, which does not access the bytes of records, without keeping them: a fragmented
+    /// record takes no memory, however long it is.
     pub(crate) fn without_data<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
         self.decoder.set_keeps_data(false);
         let done = work(self);
@@ -536,22 +551,23 @@ impl<S: Source> Reader<S> {
         self.decoder.data_len(span)
     }
 
-    /// The file offset of the next byte that will be looked at. At the end: that of the end.
+    /// The file offset of the next byte to be read. At the end: the offset of the end.
     pub(crate) fn offset(&self) -> u64 {
         self.decoder.offset()
     }
 
-    /// What the record that the last step returned takes in the file.
+    /// The space that the last returned record takes in the file.
     pub(crate) fn stored(&self, span: RecordSpan) -> Stored {
         self.decoder.stored(span)
     }
 
-    /// Which log it is, as far as that is known by now.
+    /// The format of the log, as far as it is known.
     pub(crate) fn known_format(&self) -> LogFormat {
         self.decoder.format()
     }
 
-    /// The bytes of `region`, which must be the one that was returned last, as far as they are in memory: at least those of its last block.
+    /// The bytes of `region`, which must be the one that was returned last, as far as they are in
+    /// memory: at least those of its last block.
     pub(crate) fn bytes(&self, region: SkippedRegion) -> &[u8] {
         let len = usize::try_from(region.len()).unwrap_or(usize::MAX);
         self.source.window().at(region.begin, len)
@@ -564,10 +580,11 @@ impl<S: Source> Reader<S> {
         self.source.file_len().or(seen)
     }
 
-    /// The one flipped bit that explains `region`, which must be the one that was returned or raised last.
+    /// The one flipped bit that explains `region`, which must be the one that was returned or
+    /// raised last.
     ///
-    /// `None` if its reason is not one that a flipped bit can have, or if not exactly one bit explains it: see
-    /// [`locate_bit_flip`](crate::damage::locate_bit_flip).
+    /// `None` if its reason is not one that a flipped bit can have, or if not exactly one bit
+    /// explains it: see [`locate_bit_flip`](crate::damage::locate_bit_flip).
     ///
     /// ```
     /// use cordwood_log::{Error, ReadOptions, Reader};
@@ -583,7 +600,7 @@ impl<S: Source> Reader<S> {
             region.reason,
             Reason::ChecksumMismatch { .. } | Reason::BadLength { .. } | Reason::ZeroHeader
         );
-        // All of the block had to be in memory to tell that it is damaged.
+        // The whole block is in memory: the damage could not be determined without it.
         let dialect = self.decoder.dialect();
         let rest = self.source.window().at(region.begin, dialect.block_left(region.begin));
         if can_be {
@@ -593,7 +610,8 @@ impl<S: Source> Reader<S> {
         }
     }
 
-    /// What is left of the range behind the damage that stopped the reader, where the length of the file is known.
+    /// What is left of the range after the damage that stopped the reader, where the length of the
+    /// file is known.
     fn not_read(&self, end: End) -> Option<SkippedRegion> {
         let (End::Stopped { .. }, Some(file_len)) = (end, self.source.file_len()) else {
             return None;
@@ -608,7 +626,7 @@ impl<S: Source> Reader<S> {
     }
 }
 
-/// What is said of a record that the decoder does not return.
+/// The error for a record that the decoder refuses to return.
 #[cold]
 fn refusal(refused: Refused, path: Option<PathBuf>) -> Error {
     match refused {

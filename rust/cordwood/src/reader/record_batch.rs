@@ -1,4 +1,5 @@
-//! Many records in a few buffers: for callers to whom a value for each record costs more than the record.
+//! Many records in a few buffers: for callers for whom one value per record costs more than the
+//! record itself.
 
 use std::collections::TryReserveError;
 
@@ -9,7 +10,8 @@ use crate::error::Error;
 use crate::format::BLOCK_LEN;
 use crate::fragment::RUN_MAX;
 
-/// Records one after the other: their bytes in one buffer, where each begins in another. It is the layout of Arrow's `LargeBinary`.
+/// Consecutive records: their bytes in one buffer, their offsets in another. This is the layout of
+/// Arrow's `LargeBinary`.
 ///
 /// [`Reader::record_batch`] fills it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,7 +19,8 @@ pub struct RecordBatch {
     data: Vec<u8>,
     offsets: Vec<i64>,
     record_offsets: Vec<u64>,
-    /// The number and the end of each record that the next one does not follow immediately: a block trailer is between them, or what was passed over.
+    /// The index and the end of each record that is not immediately followed by the next one: a
+    /// block trailer or a skipped region is between them.
     ends: Vec<(usize, u64)>,
     end_offset: u64,
 }
@@ -50,7 +53,8 @@ impl RecordBatch {
         &self.data
     }
 
-    /// Where each record begins in [`data`](Self::data), and behind them where the last one ends: one more than there are records.
+    /// Where each record begins in [`data`](Self::data), and after them where the last one ends:
+    /// one more than there are records.
     pub fn offsets(&self) -> &[i64] {
         &self.offsets
     }
@@ -60,7 +64,8 @@ impl RecordBatch {
         &self.record_offsets
     }
 
-    /// The file offset after a record, by its number, which begins at 0. The next record begins there, or after a block trailer.
+    /// The file offset after a record, by its index, from 0. The next record begins there, or after
+    /// a block trailer.
     pub fn record_end_offset(&self, index: usize) -> Option<u64> {
         let next = index.checked_add(1)?;
         if next == self.len() {
@@ -71,12 +76,13 @@ impl RecordBatch {
         Some(end.map_or(next, |at| self.ends[at].1))
     }
 
-    /// The file offset behind the last record: `Reader::seek` goes on from there. 0 if there is no record.
+    /// The file offset after the last record: `Reader::seek` there resumes after it. 0 if there is
+    /// no record.
     pub fn end_offset(&self) -> u64 {
         self.end_offset
     }
 
-    /// A record by its number, which begins at 0.
+    /// A record by its index, from 0.
     pub fn get(&self, index: usize) -> Option<&[u8]> {
         let (&begin, &end) = self.offsets.get(index).zip(self.offsets.get(index + 1))?;
         self.data.get(begin as usize..end as usize)
@@ -98,13 +104,14 @@ impl RecordBatch {
             .map(|ends| &self.data[ends[0] as usize..ends[1] as usize])
     }
 
-    /// Whether it holds `target_len` bytes of data, or so many records that their offsets alone take as much memory; 65,536 of them are never too many.
+    /// Whether it holds `target_len` bytes of data, or so many records that their offsets alone
+    /// take as much memory; up to 65,536 records are always allowed.
     #[inline]
     pub fn is_full(&self, target_len: usize) -> bool {
         self.data.len() >= target_len || self.len() >= count_max(target_len)
     }
 
-    /// Takes all records out. The memory is kept for the next ones.
+    /// Removes all records. The memory is kept for the next ones.
     pub fn clear(&mut self) {
         self.data.clear();
         self.offsets.truncate(1);
@@ -113,16 +120,16 @@ impl RecordBatch {
         self.end_offset = 0;
     }
 
-    /// Bytes of memory that it keeps for data.
+    /// Bytes of memory reserved for data.
     pub fn capacity(&self) -> usize {
         self.data.capacity()
     }
 
-    /// Adds a record that stands from `offset` to `end_offset` in a file.
+    /// Adds a record that spans `offset` to `end_offset` in a file.
     ///
     /// # Errors
     ///
-    /// There is not memory enough. Nothing was added.
+    /// There is not enough memory. Nothing was added.
     pub fn push(&mut self, record: &[u8], offset: u64, end_offset: u64) -> Result<(), TryReserveError> {
         self.reserve(1, record.len())?;
         self.keep_end(offset);
@@ -130,7 +137,8 @@ impl RecordBatch {
         Ok(())
     }
 
-    /// Keeps the end of the last record, if the next one, which begins at `offset`, does not begin there. There is room.
+    /// Keeps the end of the last record, if the next one, which begins at `offset`, does not begin
+    /// there. There is room.
     #[inline]
     fn keep_end(&mut self, offset: u64) {
         if let Some(last) = self.len().checked_sub(1)
@@ -150,7 +158,8 @@ impl RecordBatch {
         self.end_offset = end_offset;
     }
 
-    /// Makes room for `count` more records of `len` bytes together, the first of which need not follow the last one immediately.
+    /// Makes room for `count` more records of `len` bytes together, the first of which need not
+    /// follow the last one immediately.
     fn reserve(&mut self, count: usize, len: usize) -> Result<(), TryReserveError> {
         self.offsets.try_reserve(count)?;
         self.record_offsets.try_reserve(count)?;
@@ -159,7 +168,8 @@ impl RecordBatch {
     }
 }
 
-/// So many records fill a record batch, however short they are. Each takes 16 bytes of memory besides its data.
+/// The number of records that fill a record batch, however short they are. Each takes 16 bytes of
+/// memory besides its data.
 const COUNT_MAX: usize = 1 << 16;
 
 fn count_max(target_len: usize) -> usize {
@@ -167,8 +177,9 @@ fn count_max(target_len: usize) -> usize {
 }
 
 impl<S: Source> Reader<S> {
-    /// Adds records to `batch` until it [is full](RecordBatch::is_full), or the log ends; the last one may make it longer. Returns whether any was
-    /// added. What lies before a record unreturned is passed over.
+    /// Adds records to `batch` until it [is full](RecordBatch::is_full), or the log ends; the last
+    /// one may make it longer. Returns whether any was added. Regions between the records are
+    /// skipped.
     ///
     /// ```
     /// use cordwood_log::{ReadOptions, Reader};
@@ -185,8 +196,8 @@ impl<S: Source> Reader<S> {
     ///
     /// # Errors
     ///
-    /// As [`next_event`](Reader::next_event); the records that come before are in `batch`. If there is not memory enough for one more, a further
-    /// call begins with that.
+    /// As [`next_event`](Reader::next_event); the records that come before are in `batch`. If there
+    /// is not enough memory for one more, a further call begins with that record.
     pub fn record_batch(&mut self, batch: &mut RecordBatch, target_len: usize) -> Result<bool, Error> {
         let len_before = batch.len();
         loop {
@@ -198,8 +209,8 @@ impl<S: Source> Reader<S> {
         }
     }
 
-    /// What [`record_batch`](Self::record_batch) does, without I/O: it returns the first step that is no record, or the record that made `batch` full, which is
-    /// the last in it.
+    /// What [`record_batch`](Self::record_batch) does, without I/O: it returns the first step that
+    /// is not a record, or the record that filled `batch`, which is the last in it.
     ///
     /// # Errors
     ///
@@ -207,11 +218,12 @@ impl<S: Source> Reader<S> {
     #[doc(hidden)]
     pub fn record_batch_buffered(&mut self, batch: &mut RecordBatch, target_len: usize) -> Result<Step, Error> {
         let count_max = count_max(target_len);
-        // Room is made for all records of a run at a time: they lie in one block.
+        // Reserves for all records of a run at once: they are in one block.
         if batch.reserve(RUN_MAX, BLOCK_LEN).is_err() {
             return Err(self.out_of_memory());
         }
-        // A record that somebody else has taken may be between those in the record batch and the rest of a run.
+        // A record that another caller has taken may be between those in the record batch and the
+        // rest of a run.
         if !batch.is_empty()
             && let Some(span) = self.next_found()
         {
@@ -227,7 +239,7 @@ impl<S: Source> Reader<S> {
                             self.put_back(span);
                             return Err(self.out_of_memory());
                         }
-                        // Only here: the other records of a run follow one another.
+                        // Only here: the other records of a run are adjacent.
                         batch.keep_end(span.offset);
                         span
                     }

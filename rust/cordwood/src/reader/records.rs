@@ -5,7 +5,7 @@ use std::iter::FusedIterator;
 use super::{Reader, Record, Source};
 use crate::error::Error;
 
-/// A record with bytes of its own: what [`Reader::records`] gives.
+/// A record that owns its bytes: the item of [`Reader::records`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OwnedRecord {
@@ -31,7 +31,7 @@ impl From<Record<'_>> for OwnedRecord {
     }
 }
 
-/// The records of a [`Reader`], from where it is. See [`Reader::records`].
+/// The records of a [`Reader`], from its position on. See [`Reader::records`].
 #[derive(Debug)]
 pub struct Records<'a, S> {
     reader: &'a mut Reader<S>,
@@ -46,7 +46,7 @@ impl<S: Source> Iterator for Records<'_, S> {
             return None;
         }
         let next = self.reader.next_record();
-        // After damage there may be more records. Any other error would come again for ever.
+        // After damage there may be more records. Any other error would repeat forever.
         self.has_failed = matches!(&next, Err(error) if !matches!(error, Error::Corruption { .. }));
         next.map(|record| record.map(OwnedRecord::from)).transpose()
     }
@@ -55,8 +55,8 @@ impl<S: Source> Iterator for Records<'_, S> {
 impl<S: Source> FusedIterator for Records<'_, S> {}
 
 impl<S: Source> Reader<S> {
-    /// An iterator of the records from here on, each with bytes of its own. What lies between them
-    /// is passed over, as by [`next_record`](Reader::next_record), which copies nothing.
+    /// An iterator of the records from here on, each owning its bytes. Regions between them are
+    /// skipped, as by [`next_record`](Reader::next_record), which copies nothing.
     ///
     /// Under [`OnCorruption::Fail`](crate::OnCorruption::Fail) damage is an item that is an error,
     /// and the next item is what follows it. After any other error the iterator ends.

@@ -7,53 +7,58 @@ use std::sync::Arc;
 
 use crate::decode::Window;
 
-/// Bytes that are asked for at a time. Measured: 256 KiB costs a quarter of the speed, 4 MiB gains nothing.
+/// Bytes requested per read. Measured: 256 KiB costs a quarter of the speed, 4 MiB gains nothing.
 const WINDOW_LEN: usize = 1 << 20;
 
-/// A byte of the file lies in memory as far into a page of this length as in the file.
+/// The buffer keeps file offset and address congruent modulo this page size.
 ///
-/// The kernel copies from its pages with `rep movsb`. Where the copy lies 1 to 31 bytes further into its page than the source, processors take that for an
-/// overlap and copy byte by byte: measured on a Zen 3, five times slower. Large allocations begin 16 bytes into a page, so this was the rule.
+/// The kernel copies from its pages with `rep movsb`. If the destination is 1 to 31 bytes further
+/// into its page than the source, processors mistake that for an overlap and copy byte by byte:
+/// measured on a Zen 3, five times slower. Large allocations begin 16 bytes into a page, so without
+/// this it would be the rule.
 const PAGE_LEN: usize = 4096;
 
-/// Gives windows of a file.
+/// Provides windows of a file.
 pub trait Source {
     /// What is in memory now.
     fn window(&self) -> Window<'_>;
 
-    /// Reads on, so that the window holds the bytes from the file offset `from` on and more than before, or is the last.
+    /// Reads more, so that the window holds the bytes from the file offset `from` on and more than
+    /// before, or is the last one.
     ///
     /// # Errors
     ///
-    /// What the file says. The window is as it was, and a further call tries again.
+    /// The error of the read. The window is unchanged, and a further call tries again.
     fn fill(&mut self, from: u64) -> io::Result<()>;
 
     /// The length of the file in bytes, if it is known.
     fn file_len(&self) -> Option<u64>;
 
-    /// Copies bytes from the file offset `offset` on into `buffer`, and says how many: fewer at the end of the file, none if the source can only be
-    /// read on. The window stays as it is. A reader looks so at the rest of a long file that does not begin as a log.
+    /// Copies bytes from the file offset `offset` on into `buffer`, and returns how many: fewer at
+    /// the end of the file, none if the source can only be read sequentially. The window is
+    /// unchanged. A reader uses this to inspect the rest of a long file that does not begin as a
+    /// log.
     ///
     /// # Errors
     ///
-    /// What the file says.
+    /// The error of the read.
     fn read_aside(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         let _ = (offset, buffer);
         Ok(0)
     }
 }
 
-/// A source that can go to any place of its file: [`Reader::seek`](super::Reader::seek) needs it.
+/// A source that can seek: [`Reader::seek`](super::Reader::seek) needs it.
 pub trait SeekSource: Source {
-    /// Goes to the file offset `offset`, from where it reads on.
+    /// Seeks to the file offset `offset` and reads from there.
     ///
     /// # Errors
     ///
-    /// What the file says. The source is then where it was.
+    /// The error of the seek. The source then stays where it was.
     fn seek(&mut self, offset: u64) -> io::Result<()>;
 }
 
-/// A file that is in memory as a whole.
+/// A file that is entirely in memory.
 #[derive(Debug, Clone, Copy)]
 pub struct SliceSource<'a> {
     file: &'a [u8],
@@ -93,21 +98,23 @@ impl Source for SliceSource<'_> {
     }
 }
 
-/// All of it is there.
+/// The whole file is in the window.
 impl SeekSource for SliceSource<'_> {
     fn seek(&mut self, _offset: u64) -> io::Result<()> {
         Ok(())
     }
 }
 
-/// An open file that is read at a position of its own, so that nobody else who reads the same open file, another thread or a forked process, moves it.
+/// An open file with a read position of its own, which no other user of the same open file, another
+/// thread or a forked process, can move.
 ///
-/// A clone reads the same open file, whatever its path names meanwhile, from the same position on. A pipe or a device has no positions: it
-/// is read from where it stands, by clones too.
+/// A clone reads the same open file, even if its path names another file by now, from the same
+/// position on. A pipe or a device has no positions: it is read from its current state, by clones
+/// too.
 #[derive(Debug, Clone)]
 pub struct FileReader {
     file: Arc<File>,
-    /// The file offset of the next byte; `None` for what has none.
+    /// The file offset of the next byte; `None` for a pipe or a device.
     position: Option<u64>,
 }
 
@@ -133,7 +140,7 @@ impl FileReader {
     ///
     /// # Errors
     ///
-    /// What the operating system says.
+    /// The error from the operating system.
     pub fn file_len(&self) -> io::Result<Option<u64>> {
         match self.position {
             Some(_) => Ok(Some(self.file.metadata()?.len())),
@@ -147,7 +154,7 @@ impl Read for FileReader {
         let Some(position) = &mut self.position else {
             return self.file.as_ref().read(buffer);
         };
-        // No file has a byte there, and systems refuse to be asked.
+        // No file has a byte there, and operating systems reject such reads.
         let room = usize::try_from((i64::MAX as u64).saturating_sub(*position)).unwrap_or(usize::MAX);
         let wanted = buffer.len().min(room);
         if wanted == 0 {
@@ -184,26 +191,26 @@ fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     std::os::windows::fs::FileExt::seek_read(file, buffer, offset)
 }
 
-/// A file that is read piece by piece.
+/// A file that is read in chunks.
 #[derive(Debug)]
 pub struct StreamSource<R> {
     read: R,
     /// File offset of `buffer[begin]`.
     offset: u64,
-    /// Empty before the first read, then always as long, so that it is zeroed only once.
+    /// Empty before the first read, then of constant length, so that it is zeroed only once.
     buffer: Vec<u8>,
     /// Where in the buffer the bytes of the file begin.
     begin: usize,
-    /// How many there are.
+    /// Their number.
     filled: usize,
     is_last: bool,
     file_len: Option<u64>,
-    /// The file that is read, if it can be read at any offset.
+    /// The file, if it can be read at any offset.
     aside: Option<FileReader>,
 }
 
 impl StreamSource<FileReader> {
-    /// Opens a file and goes to `offset`, or to its end if that is nearer.
+    /// Opens a file and seeks to `offset`, or to its end if that is nearer.
     ///
     /// # Errors
     ///
@@ -216,7 +223,7 @@ impl StreamSource<FileReader> {
     ///
     /// # Errors
     ///
-    /// What the operating system says.
+    /// The error from the operating system.
     pub fn with_file(mut file: FileReader, offset: u64) -> io::Result<Self> {
         let Some(file_len) = file.file_len()? else {
             return Ok(StreamSource::new(file, 0));
@@ -228,7 +235,7 @@ impl StreamSource<FileReader> {
 }
 
 impl<R: Read> StreamSource<R> {
-    /// Reads `read`, which stands at the file offset `offset`.
+    /// Reads from `read`, which is at the file offset `offset`.
     pub fn new(read: R, offset: u64) -> Self {
         StreamSource {
             read,
@@ -242,7 +249,8 @@ impl<R: Read> StreamSource<R> {
         }
     }
 
-    /// Says in which file these bytes are, so that it can be looked at elsewhere, too: see [`Source::read_aside`].
+    /// Sets the file that holds these bytes, so that other parts of it can be read, too: see
+    /// [`Source::read_aside`].
     #[doc(hidden)]
     #[must_use]
     pub fn with_aside(self, file: FileReader) -> Self {
@@ -252,7 +260,8 @@ impl<R: Read> StreamSource<R> {
         }
     }
 
-    /// Says how long the whole file is, in bytes. What [`OnCorruption::Stop`](crate::OnCorruption::Stop) leaves unread can then be told.
+    /// Sets the length of the whole file in bytes. What
+    /// [`OnCorruption::Stop`](crate::OnCorruption::Stop) leaves unread can then be reported.
     #[must_use]
     pub fn with_len(self, file_len: u64) -> Self {
         StreamSource {
@@ -261,13 +270,13 @@ impl<R: Read> StreamSource<R> {
         }
     }
 
-    /// What is read.
+    /// The underlying reader.
     pub fn get_ref(&self) -> &R {
         &self.read
     }
 
-    /// Gives back what is read. It stands behind all that is in memory, of which a reader may have
-    /// returned only a part.
+    /// Returns the underlying reader. Its position is after all buffered bytes, of which only a
+    /// part may have been returned as records.
     pub fn into_inner(self) -> R {
         self.read
     }
@@ -297,7 +306,8 @@ impl<R: Read> StreamSource<R> {
         }
     }
 
-    /// Lets go of the first `len` bytes, and moves the others to where the buffer has room after them.
+    /// Discards the first `len` bytes, and moves the others to where the buffer has room after
+    /// them.
     fn forget(&mut self, len: usize) -> io::Result<()> {
         if self.buffer.is_empty() {
             let len = WINDOW_LEN + 2 * PAGE_LEN;
@@ -313,16 +323,18 @@ impl<R: Read> StreamSource<R> {
         Ok(())
     }
 
-    /// One read into the space behind what is filled. A read that is interrupted by a signal is repeated.
+    /// One read into the free space of the buffer. A read that is interrupted by a signal is
+    /// repeated.
     fn read_on(&mut self) -> io::Result<()> {
         if self.filled == WINDOW_LEN {
-            // A read into no room gives no bytes, which would be taken for the end of the file.
+            // A read into an empty buffer returns no bytes, which would be mistaken for the end of
+            // the file.
             return Ok(());
         }
         loop {
             match self.read.read(&mut self.buffer[self.begin..][self.filled..WINDOW_LEN]) {
                 Ok(len) => {
-                    // A `Read` that claims more than it was given room for must not make us panic later.
+                    // A `Read` that claims more bytes than fit must not cause a panic later.
                     self.filled = WINDOW_LEN.min(self.filled + len);
                     self.is_last = len == 0;
                     return Ok(());
@@ -335,7 +347,7 @@ impl<R: Read> StreamSource<R> {
 }
 
 impl<R: Read + Seek> SeekSource for StreamSource<R> {
-    /// It forgets what is in memory.
+    /// Discards the buffered bytes.
     fn seek(&mut self, offset: u64) -> io::Result<()> {
         self.offset = self.read.seek(SeekFrom::Start(offset))?;
         self.filled = 0;
@@ -391,7 +403,7 @@ impl<R: Read> Source for StreamSource<R> {
     }
 }
 
-/// A source whose first byte is not the one that is asked for.
+/// A source whose first byte is not the requested one.
 #[cold]
 pub(super) fn begins_after(offset: u64, wanted: u64) -> io::Error {
     io::Error::new(
@@ -407,7 +419,8 @@ mod tests {
     use crate::error::Error;
     use crate::{Dialect, End, ReadOptions, Reader};
 
-    /// It was an endless loop if the file is longer than a window, and no event and a clean end if it is not.
+    /// Without this check: an endless loop if the file is longer than a window, else a clean end
+    /// without events.
     #[test]
     fn a_source_that_begins_after_the_first_byte_to_read_is_refused() {
         for count in [1, 100_000] {
@@ -431,7 +444,8 @@ mod tests {
         }
     }
 
-    /// A record that was put back comes again, whether it is one of a run, alone, or in pieces.
+    /// A record that was put back is returned again, whether it is one of a run, alone, or in
+    /// pieces.
     #[test]
     fn records_that_are_put_back_come_again() -> Result<(), Error> {
         let lens = [3, 5, 0, 40_000, 7, 100_000, 40_000, 1, 32_761];
@@ -501,7 +515,8 @@ mod tests {
         }
     }
 
-    /// `verify` and `stat` keep no bytes of records. A record inside which the source failed them is never returned with those missing.
+    /// `verify` and `stat` keep no bytes of records. A record inside which the source failed them
+    /// is never returned with those missing.
     #[test]
     fn a_record_inside_which_a_count_has_failed_is_read_from_its_beginning() {
         for (record_len, left) in [(200_000, 150_000), (3_000_000, 2_500_000)] {
@@ -521,7 +536,7 @@ mod tests {
                 };
                 let mut reader = Reader::with_source(StreamSource::new(read, 0), ReadOptions::default());
                 assert_eq!(verb(&mut reader).unwrap_err().to_string(), "once");
-                // What was read of it is gone, and a reader does not go back by itself.
+                // The bytes read of it are gone, and a reader does not seek back by itself.
                 for _ in 0..2 {
                     let error = reader.next_record().unwrap_err();
                     assert!(matches!(error, Error::Io { source, .. } if source.kind() == io::ErrorKind::InvalidInput));
@@ -533,7 +548,7 @@ mod tests {
         }
     }
 
-    /// However the reads end and whatever is kept, memory and file agree about where a page begins.
+    /// However the reads end and whatever is kept, memory and file agree on where a page begins.
     #[test]
     fn bytes_lie_in_memory_as_far_into_a_page_as_in_the_file() -> io::Result<()> {
         let file: Vec<u8> = (0..3 * WINDOW_LEN).map(|byte| (byte % 251) as u8).collect();

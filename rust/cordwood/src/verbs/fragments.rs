@@ -1,8 +1,9 @@
-//! Takes a log apart: every fragment, and every stretch that is none, with what its header says and what is wrong with it.
+//! Physical layout of a log: every fragment and gap, with its header fields and faults.
 //!
-//! The file is read twice, side by side. A [`Reader`] goes ahead and says of each region what it is: a record, skipped and why, or a trailer. Then a
-//! second look at the same bytes finds the fragments in that region. So what is said here is what the reader says, and no region, however long, is
-//! held in memory.
+//! The file is read twice in parallel. A [`Reader`] goes ahead and classifies each region: a
+//! record, skipped for a reason, or a trailer. A second read of the same bytes finds the fragments
+//! in that region. So the result agrees with the reader's, and no region, however long, is held in
+//! memory.
 
 use std::io;
 use std::path::Path;
@@ -14,39 +15,43 @@ use crate::format::{HEADER_LEN, Header};
 use crate::reader::{FileReader, Reader, SliceSource, Source, StreamSource};
 use crate::salvage;
 
-/// A fragment, or a stretch of a block that is none.
+/// A fragment, or a gap: a part of a block that is not a fragment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Fragment {
     /// File offset of its first byte.
     pub offset: u64,
-    /// File offset behind its last byte. Behind damage that is where the next fragment was found, whatever the header states.
+    /// File offset after its last byte. After damage, the beginning of the next fragment found,
+    /// whatever the header states.
     pub end_offset: u64,
-    /// Which block it lies in, counted from 0.
+    /// The index of its block, from 0.
     pub block: u64,
     /// What it is.
     pub kind: FragmentKind,
     /// The type byte; `None` where there is no header.
     pub type_byte: Option<u8>,
-    /// Bytes of payload, as the header states them, right or wrong.
+    /// Bytes of payload as stated by the header, right or wrong.
     pub payload_len: Option<u16>,
     /// The CRC that the header states, unmasked.
     pub stored_crc: Option<u32>,
-    /// The CRC of the bytes that it should be of; `None` where these pass the end of the block or of the file.
+    /// The CRC computed from the bytes that the header covers; `None` if these go past the end of
+    /// the block or of the file.
     pub computed_crc: Option<u32>,
-    /// The number of the log, where headers of this type carry one.
+    /// The number of the log, if headers of this type carry one.
     pub log_number: Option<u32>,
-    /// How far the file had been synced, where headers of this type say so.
+    /// How far the file had been synced, if headers of this type state it.
     pub synced_offset: Option<u64>,
-    /// Why these bytes were not returned: that of the skipped region in which they lie. `None`: part of a record, or a trailer.
+    /// Why these bytes were not returned: the reason of the skipped region that contains them.
+    /// `None`: part of a record, or a trailer.
     pub reason: Option<Reason>,
-    /// File offset of the record of which it is a part, if that was returned.
+    /// File offset of the record that contains it, if that was returned.
     pub record_offset: Option<u64>,
-    /// Whether that record begins behind damage in the same block, so that only [`OnCorruption::Salvage`] returns it.
+    /// Whether that record begins after damage in the same block, so that only
+    /// [`OnCorruption::Salvage`] returns it.
     pub is_salvaged: bool,
 }
 
-/// What the reader says of a region.
+/// The reader's classification of a region.
 #[derive(Debug, Clone, Copy)]
 struct Region {
     begin: u64,
@@ -60,7 +65,7 @@ enum Verdict {
         is_salvaged: bool,
     },
     Skipped(Reason),
-    /// Between two events there is only the end of a block, too short for a header.
+    /// Between two events: the end of a block, too short for a header.
     Trailer,
 }
 
@@ -70,23 +75,27 @@ pub struct Fragments<S> {
     ahead: Reader<S>,
     source: S,
     region: Region,
-    /// What was met behind a trailer.
+    /// The region after a trailer.
     next: Option<Region>,
-    /// File offset of the next byte to tell of.
+    /// File offset of the next byte to report.
     offset: u64,
-    /// File offset of the block in which each byte was tried last.
+    /// File offset of the last block in which every byte was tried as a beginning.
     scanned: Option<u64>,
     has_ended: bool,
 }
 
-/// Gives the fragments of the log that `reader` and `source` both read; `source` stands where `reader` does.
+/// Returns the fragments of the log that `reader` and `source` both read; `source` must be at the
+/// same position as `reader`.
 ///
-/// The entries tile what is read: each begins where the one before it ends, and none crosses the end of a block. The rules:
+/// The entries tile what is read: each begins where the one before it ends, and none crosses the
+/// end of a block. The rules:
 ///
-/// * What `reader` returns or skips decides; with [`OnCorruption::Salvage`], all that is sound is shown. Entries in a skipped region carry its reason.
-/// * Fragments with right checksums are shown one by one, also in a region that is skipped: those of a record without an end, or of an older log.
-/// * Where a header is damaged, its length is not believed: the entry goes on to where the policy `salvage` would go on reading (`docs/format/reading.md`), or
-///   to the end of the block.
+/// * Entries follow what `reader` returns or skips; with [`OnCorruption::Salvage`], everything
+///   valid is shown. Entries in a skipped region carry its reason.
+/// * Fragments with valid checksums are shown individually, also in a skipped region: those of a
+///   record without an end, or of an older log.
+/// * If a header is damaged, its length is not trusted: the entry extends to where the policy
+///   `salvage` would resume reading (`docs/format/reading.md`), or to the end of the block.
 ///
 /// ```
 /// use cordwood_log::{ReadOptions, verbs};
@@ -119,7 +128,7 @@ pub fn fragments<S: Source>(reader: Reader<S>, source: S) -> Fragments<S> {
     }
 }
 
-/// [`fragments`] of bytes in memory. Without a format, it is found out which log it is.
+/// [`fragments`] of bytes in memory. Without a format, it is detected.
 ///
 /// ```
 /// use cordwood_log::verbs;
@@ -132,7 +141,7 @@ pub fn fragments_slice(file: &[u8], format: Option<LogFormat>) -> Fragments<Slic
     fragments(Reader::from_slice(file, options(format)), SliceSource::new(file))
 }
 
-/// [`fragments`] of a regular file. Without a format, it is found out which log it is.
+/// [`fragments`] of a regular file. Without a format, it is detected.
 ///
 /// ```
 /// use cordwood_log::verbs;
@@ -178,7 +187,7 @@ fn options(format: Option<LogFormat>) -> ReadOptions {
 /// An item is an error if
 ///
 /// * the source cannot be read ([`Error::Io`]); the next call tries again;
-/// * it is a file of another format ([`Error::Foreign`]).
+/// * the file is in another format ([`Error::Foreign`]).
 impl<S: Source> Iterator for Fragments<S> {
     type Item = Result<Fragment, Error>;
 
@@ -197,7 +206,7 @@ impl<S: Source> Fragments<S> {
         self.ahead.format()
     }
 
-    /// The next one, or `None` at the end.
+    /// The next fragment, or `None` at the end.
     fn next_fragment(&mut self) -> Result<Option<Fragment>, Error> {
         while self.offset >= self.region.end {
             match self.next_region()? {
@@ -220,7 +229,7 @@ impl<S: Source> Fragments<S> {
         let in_region = usize::try_from(self.region.end - self.offset).unwrap_or(usize::MAX);
         let bytes = &rest[..rest.len().min(in_region)];
         if bytes.is_empty() {
-            // The file was cut while it was read.
+            // The file was truncated while it was read.
             self.has_ended = true;
             self.region.end = self.offset;
             return Ok(None);
@@ -279,7 +288,7 @@ impl<S: Source> Fragments<S> {
     }
 }
 
-/// A place in a region, and the bytes there.
+/// A position in a region, and the bytes there.
 struct Place<'a> {
     dialect: Dialect,
     region: Region,
@@ -288,12 +297,12 @@ struct Place<'a> {
     left: usize,
     /// To the end of the block, or of the file if that comes first.
     rest: &'a [u8],
-    /// As much of it as lies in the region.
+    /// The part of it inside the region.
     bytes: &'a [u8],
 }
 
 impl Place<'_> {
-    /// What stands here, and whether each byte of the block was tried to tell where it ends.
+    /// The fragment or gap here, and whether every byte of the block was tried to find its end.
     fn look(&self, may_scan: bool) -> (Fragment, bool) {
         let prefix_len = self.dialect.prefix.len();
         if self.offset < prefix_len as u64 {
@@ -307,7 +316,7 @@ impl Place<'_> {
             );
         }
         if self.left >= HEADER_LEN
-            && let Some(fragment) = self.sound()
+            && let Some(fragment) = self.valid()
         {
             return (fragment, false);
         }
@@ -321,7 +330,7 @@ impl Place<'_> {
             return (self.bare(FragmentKind::Zeros, usize::MAX), false);
         }
         let (len, has_scanned) = self.damaged_len(may_scan);
-        // Only where the reader has looked for a header: elsewhere these are bytes like any other.
+        // Only where the reader has looked for a header: elsewhere these are ordinary bytes.
         let header = (self.offset == self.region.begin && self.is_fault())
             .then(|| self.damaged(len))
             .flatten();
@@ -336,7 +345,7 @@ impl Place<'_> {
         }
     }
 
-    /// Whether the region begins where no good fragment was found.
+    /// Whether no valid fragment was found at the beginning of the region.
     fn is_fault(&self) -> bool {
         matches!(
             self.reason(),
@@ -350,7 +359,7 @@ impl Place<'_> {
         )
     }
 
-    /// A stretch without a header, of at most `len` bytes.
+    /// A gap without a header, of at most `len` bytes.
     fn bare(&self, kind: FragmentKind, len: usize) -> Fragment {
         Fragment {
             offset: self.offset,
@@ -369,7 +378,7 @@ impl Place<'_> {
         }
     }
 
-    /// What the header here says, if all of it is there, over all that is left of the region in this block.
+    /// The header here, if it is complete, spanning the rest of the region in this block.
     fn header(&self, kind: FragmentKind) -> Option<Fragment> {
         let header = Header::decode(self.bytes.first_chunk()?);
         Some(Fragment {
@@ -379,9 +388,9 @@ impl Place<'_> {
         })
     }
 
-    /// The fragment with a right checksum that stands here, if it lies in the region.
-    fn sound(&self) -> Option<Fragment> {
-        let sound = self.dialect.sound(self.bytes, true)?;
+    /// The fragment with a valid checksum here, if it is inside the region.
+    fn valid(&self) -> Option<Fragment> {
+        let valid = self.dialect.valid(self.bytes, true)?;
         let header = Header::decode(self.bytes.first_chunk()?);
         if header.kind == 0 && header.len == 0 {
             // Whatever its checksum, it stands for zeros.
@@ -393,18 +402,18 @@ impl Place<'_> {
             _ => (None, false),
         };
         Some(Fragment {
-            end_offset: self.offset + sound.end as u64,
+            end_offset: self.offset + valid.end as u64,
             stored_crc: Some(crc),
             computed_crc: Some(crc),
-            log_number: Dialect::log_number_at(self.bytes, sound.form),
-            synced_offset: Dialect::synced_offset_at(self.bytes, sound.form),
+            log_number: Dialect::log_number_at(self.bytes, valid.form),
+            synced_offset: Dialect::synced_offset_at(self.bytes, valid.form),
             record_offset,
             is_salvaged,
             ..self.header(self.dialect.kind_of(header.kind))?
         })
     }
 
-    /// The damaged header that stands here, and the `len` bytes that it costs.
+    /// The damaged header here, and the `len` bytes lost with it.
     fn damaged(&self, len: usize) -> Option<Fragment> {
         let header = Header::decode(self.bytes.first_chunk()?);
         let form = self.dialect.meaning(header.kind).form;
@@ -422,7 +431,8 @@ impl Place<'_> {
         })
     }
 
-    /// How many bytes here are no fragment, and whether each byte of the block was tried to tell.
+    /// How many bytes here are not a fragment, and whether every byte of the block was tried to
+    /// determine that.
     fn damaged_len(&self, may_scan: bool) -> (usize, bool) {
         let goes_on = self.bytes.len() < self.rest.len();
         if goes_on || self.reason() == Some(Reason::TornTail) {

@@ -1,5 +1,6 @@
-//! What is done with a whole log: [`verify`], [`salvage`], [`stat`], [`fragments`]. Each is a short function over the events of a
-//! [`Reader`](crate::Reader). [`detect`] tells the dialect by the first bytes.
+//! Operations on a whole log: [`verify`], [`salvage`], [`stat`], [`fragments`]. Each is a short
+//! function over the events of a [`Reader`](crate::Reader). [`detect`] determines the dialect from
+//! the first bytes.
 
 mod fragments;
 mod ranges;

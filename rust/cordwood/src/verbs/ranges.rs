@@ -1,4 +1,5 @@
-//! One file in several threads: each reads a range of it, and what they say is joined in the order of the ranges.
+//! One file in several threads: each reads a range of it, and their results are joined in the order
+//! of the ranges.
 
 use std::num::NonZeroUsize;
 use std::thread;
@@ -9,11 +10,13 @@ use crate::error::Error;
 use crate::format::BLOCK_LEN;
 use crate::reader::{Reader, Source};
 
-/// Cuts the range of `options` at block boundaries into at most `count` parts of about the same length, for [`verify_ranges`](super::verify_ranges) or for readers on
-/// several machines. Together they give the events of the whole range, each once.
+/// Splits the range of `options` at block boundaries into at most `count` parts of about the same
+/// length, for [`verify_ranges`](super::verify_ranges) or for readers on several machines. Together
+/// they return the events of the whole range, each once.
 ///
-/// It is one part under [`OnCorruption::Stop`], in a dialect with log numbers, where only what comes before tells where the log ends, and where
-/// `file_len` is not known. Where no dialect is named, [`Dialect::LEVELDB`] is meant.
+/// There is only one part under [`OnCorruption::Stop`], in a dialect with log numbers, where the
+/// end of the log depends on what comes before, and if `file_len` is not known. Without a dialect,
+/// [`Dialect::LEVELDB`] is assumed.
 ///
 /// ```
 /// use std::num::NonZeroUsize;
@@ -49,7 +52,8 @@ pub fn split_ranges(options: &ReadOptions, file_len: Option<u64>, count: NonZero
     ranges
 }
 
-/// Runs `work` for all readers at a time, each in a thread of its own but the first, which is this one, and joins the results in order.
+/// Runs `work` for all readers concurrently, the first in this thread and each other in its own,
+/// and joins the results in order.
 pub(super) fn on_threads<S: Source + Send, T: Send>(
     mut readers: Vec<Reader<S>>,
     work: impl Fn(&mut Reader<S>) -> Result<T, Error> + Sync,
@@ -74,7 +78,7 @@ pub(super) fn on_threads<S: Source + Send, T: Send>(
     })
 }
 
-/// What there was in a range, as far as it matters for how the ranges end together.
+/// What was found in a range, as far as it affects the end of the joined ranges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Events {
     None,
@@ -92,10 +96,11 @@ impl Events {
     }
 }
 
-/// How a range ends together with the one behind it.
+/// How a range and the one after it end together.
 ///
-/// Nothing begins in a range without events: the one before it has read over it, and knows better where it ended. So it does if it ended in a
-/// torn record, and the next range has only more of the torn tail.
+/// In a range without events nothing begins: the one before it has read past it, so its end is
+/// used. Its end is also used if that is a torn record and the next range has only more of the torn
+/// tail.
 pub(super) fn joined_end((events, end): (Events, End), (next_events, next_end): (Events, End)) -> End {
     let is_torn = matches!((end, next_end), (End::TornTail { .. }, End::TornTail { .. }));
     match (events, next_events) {

@@ -13,15 +13,18 @@ use crate::error::{Error, Reason, SkippedRegion};
 use crate::format::HEADER_LEN;
 use crate::reader::{Reader, Source};
 
-/// Reads the log `source` with the policy [`OnCorruption::Salvage`], and writes all its records to a new log, `destination`. The report is about
-/// `source`.
+/// Reads the log `source` with the policy [`OnCorruption::Salvage`], and writes all its records to
+/// a new log, `destination`. The report is about `source`.
 ///
-/// The new log is as `source` is: its dialect and log number, the form of each record's fragments, the records that the engine has written for itself, its
-/// compression, and the trailer of a closed log if there was one. What cannot be kept is in [`Report::not_kept`]. RocksDB and Pebble take the number of a log
-/// from the name of its file: a destination whose name states another one than the records carry would be read as empty, and is refused.
+/// The new log has the format of `source`: its dialect and log number, the form of each record's
+/// fragments, the engine's metadata records, its compression, and the end-of-log trailer if there
+/// was one. What cannot be kept is in [`Report::not_kept`]. RocksDB and Pebble take the number of a
+/// log from its file name: a destination whose name has another number than the records carry would
+/// be read as empty, and is refused.
 ///
-/// `source` is not changed, and `destination` must not exist. The new log is written beside it under another name, put on the disk, and gets
-/// its name last: what has the name is complete. If anything fails, what was written is removed.
+/// `source` is not changed, and `destination` must not exist. The new log is written next to it
+/// under a temporary name, synced, and renamed last: a file with the final name is complete. If
+/// anything fails, what was written is removed.
 ///
 /// ```
 /// use cordwood_log::{ReadOptions, Reader, verbs};
@@ -39,9 +42,11 @@ use crate::reader::{Reader, Source};
 ///
 /// # Errors
 ///
-/// * [`Error::Io`], with the path that it concerns: `source` cannot be read, `destination` exists ([`io::ErrorKind::AlreadyExists`]; it is then
-///   left as it is), cannot be written, or has the name of another log.
-/// * [`Error::OtherLog`] if all of `source` belongs to another log than its name or the dialect says. Nothing is written.
+/// * [`Error::Io`], with the path that it concerns: `source` cannot be read, `destination` exists
+///   ([`io::ErrorKind::AlreadyExists`]; it is then left as it is), cannot be written, or has the
+///   name of another log.
+/// * [`Error::OtherLog`] if all of `source` belongs to another log than its name or the options
+///   say. Nothing is written.
 pub fn salvage(
     source: impl AsRef<Path>,
     destination: impl AsRef<Path>,
@@ -51,7 +56,8 @@ pub fn salvage(
     write_records(&mut Reader::open(source, options)?, destination.as_ref())
 }
 
-/// [`salvage`] for any source of a log; `path` is that of the file, if it is one, since its name may say which log it is.
+/// [`salvage`] for any source of a log; `path` is that of the file, if it is one, since its name
+/// may have the log number.
 ///
 /// ```
 /// use cordwood_log::{ReadOptions, verbs};
@@ -67,7 +73,7 @@ pub fn salvage(
 ///
 /// # Errors
 ///
-/// As [`salvage`]; without a path, if it is `source` that cannot be read.
+/// As [`salvage`], but without a path if `source` cannot be read.
 pub fn salvage_source<S: Source>(
     source: S,
     path: Option<&Path>,
@@ -84,7 +90,8 @@ fn write_records<S: Source>(reader: &mut Reader<S>, destination: &Path) -> Resul
         path: Some(destination.to_owned()),
         source,
     };
-    // Looked at first, so that nothing is read in vain; what decides is that `publish` replaces nothing.
+    // An early check, so that nothing is read needlessly; the guarantee is that `publish` replaces
+    // nothing.
     refuse_existing(destination).map_err(failed)?;
     let destination_number = log_number_of(destination);
     let mut copy = Copy::new(reader.format()?);
@@ -129,20 +136,21 @@ fn write_records<S: Source>(reader: &mut Reader<S>, destination: &Path) -> Resul
     Ok(report)
 }
 
-/// Bytes that are written at a time.
+/// Bytes per write.
 const WRITE_LEN: usize = 1 << 20;
 
-/// What the new log cannot be given.
+/// What the new log could not keep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum NotKept {
-    /// How far the file had been synced, which some records of Pebble's say. They are written without it: types 5 to 8 in place of 9 to 12.
+    /// How far the file had been synced, which some Pebble records state. They are written without
+    /// it: types 5 to 8 instead of 9 to 12.
     SyncedOffsets,
-    /// Records that the engine has written for itself, and not as it writes them.
+    /// Metadata records that no engine writes like this.
     BadMetadata,
-    /// Fragments of a type that is not known and may be passed over.
+    /// Fragments of an unknown type that is safe to ignore.
     IgnoredKinds,
-    /// The compression. This build does not write it: the feature `zstd` is off.
+    /// The compression. This build cannot write it: the feature `zstd` is off.
     Compression,
 }
 
@@ -158,11 +166,11 @@ impl NotKept {
     }
 }
 
-/// The new log, as far as it has been made.
+/// The new log, as far as it has been written.
 struct Copy {
     encoder: Encoder,
     format: LogFormat,
-    /// What has not been written yet.
+    /// Bytes not yet written.
     out: Vec<u8>,
     /// The number of the log, if a fragment carries it.
     number: Option<u32>,
@@ -187,12 +195,12 @@ impl Copy {
         }
     }
 
-    /// The record that was read in fragments with headers of `header_len` bytes.
+    /// A record that was read from fragments with headers of `header_len` bytes.
     fn record(&mut self, data: &[u8], header_len: usize, number: Option<u32>) {
         if header_len > Form::Recyclable.header_len() {
             self.lose(NotKept::SyncedOffsets);
         }
-        // Without a number, which is then that of no log, there is nothing to tell it by.
+        // Without a log number, stale fragments could not be distinguished.
         let number = number.filter(|_| header_len > HEADER_LEN);
         self.number = number.or(self.number);
         self.encoder.set_number(number);
@@ -202,7 +210,7 @@ impl Copy {
     /// A region of the source and its bytes.
     fn region(&mut self, region: SkippedRegion, bytes: &[u8]) {
         match region.reason {
-            // The encoder writes it, since it is what compresses.
+            // The encoder writes it, since it compresses.
             Reason::Metadata { kind }
                 if self.format.dialect.meaning(kind).role == Role::Metadata(Metadata::SetCompression) => {}
             Reason::Metadata { kind } => {
@@ -222,7 +230,7 @@ impl Copy {
         }
     }
 
-    /// Ends the log as the source ends, and says what it does not have.
+    /// Ends the log as the source ends, and returns what could not be kept.
     fn finish(&mut self) -> Vec<NotKept> {
         self.encoder.begin(&mut self.out);
         if self.has_end_trailer {
@@ -241,14 +249,15 @@ fn refuse_existing(path: &Path) -> io::Result<()> {
     }
 }
 
-/// A file that is removed again unless it gets its name.
+/// A file that is removed unless it gets its final name.
 struct Temporary {
     path: PathBuf,
 }
 
 impl Temporary {
-    /// A new file in the same folder. Its name is random, since process ids are not: in a container they are the same each time. It does not hold that of
-    /// the destination, which may be as long as a name can be.
+    /// A new file in the same folder. Its name is random, and not made of the process id, which in
+    /// a container may be the same each time. It does not contain the destination's name, which may
+    /// have the maximum length already.
     fn beside(destination: &Path) -> io::Result<(Self, File)> {
         if destination.file_name().is_none() {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -257,7 +266,7 @@ impl Temporary {
             let number = RandomState::new().build_hasher().finish();
             let path = destination.with_file_name(format!(".cordwood-{number:016x}.partial"));
             match File::create_new(&path) {
-                // Only a file that we have made is removed.
+                // Only a file that this function created is removed.
                 Ok(file) => return Ok((Temporary { path }, file)),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
@@ -265,9 +274,10 @@ impl Temporary {
         }
     }
 
-    /// Gives the file its name, which must not be taken.
+    /// Gives the file its final name, which must not be taken.
     fn publish(self, destination: &Path) -> io::Result<()> {
-        // A link fails if the name is taken; a rename would replace what has it. Not every file system has links.
+        // A link fails if the name is taken; a rename would replace the existing file. Not every
+        // file system has links.
         match fs::hard_link(&self.path, destination) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(error),
@@ -283,12 +293,12 @@ impl Temporary {
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        // There is nobody to tell, and nothing there after a rename.
+        // An error cannot be reported here, and after a rename there is nothing to remove.
         let _ = fs::remove_file(&self.path);
     }
 }
 
-/// Puts the name on the disk, too.
+/// Syncs the name, too.
 #[cfg(unix)]
 fn sync_folder(path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());

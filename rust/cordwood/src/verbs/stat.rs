@@ -7,9 +7,10 @@ use crate::error::{Error, Severity};
 use crate::format::BLOCK_LEN;
 use crate::reader::{Reader, Source};
 
-/// What is in a log, in numbers.
+/// The contents of a log, in numbers.
 ///
-/// `stored_len + header_len + trailer_len + skipped_len` is the length of the file, if it was read from its beginning to its end.
+/// `stored_len + header_len + trailer_len + skipped_len` is the length of the file, if it was read
+/// from its beginning to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stat {
@@ -19,7 +20,8 @@ pub struct Stat {
     pub record_count: u64,
     /// Bytes of data in the records.
     pub payload_len: u64,
-    /// Bytes of the payloads of all fragments of the records. It differs from `payload_len` only in a compressed log.
+    /// Bytes of the payloads of all fragments of the records. It differs from `payload_len` only in
+    /// a compressed log.
     pub stored_len: u64,
     /// Bytes of the headers of all fragments of the records.
     pub header_len: u64,
@@ -37,15 +39,18 @@ pub struct Stat {
     pub last_count: u64,
     /// Bytes of trailers: at the ends of blocks, too few for a header.
     pub trailer_len: u64,
-    /// Bytes that were not returned, for whatever reason: [`verify`](super::verify) says which.
+    /// Bytes that were not returned, for whatever reason: [`verify`](super::verify) lists the
+    /// reasons.
     pub skipped_len: u64,
-    /// Bytes of these that are damage: in regions of [`Severity::Corruption`].
+    /// Bytes of these in regions of [`Severity::Corruption`].
     pub damaged_len: u64,
-    /// Bytes of the file; `None` if they are not known, as of a stream that was not read to its end.
+    /// The length of the file; `None` if it is not known, as for a stream that was not read to its
+    /// end.
     pub file_len: Option<u64>,
-    /// How the records ended.
+    /// How reading ended.
     pub end: End,
-    /// The number of another log, if all of this one belongs to that: see [`LogInfo::other_log_number`](crate::read::LogInfo::other_log_number).
+    /// The number of another log, if the whole file belongs to it: see
+    /// [`LogInfo::other_log_number`](crate::read::LogInfo::other_log_number).
     pub other_log_number: Option<u32>,
     /// Bytes of `skipped_len` that are a torn tail.
     torn_len: u64,
@@ -75,7 +80,7 @@ impl Stat {
         }
     }
 
-    /// What is in this range and the one behind it.
+    /// The sum of this range and the one after it.
     fn joined(self, next: Stat) -> Self {
         Stat {
             format: self.format,
@@ -99,7 +104,7 @@ impl Stat {
         }
     }
 
-    /// Counts a record, the one that `reader` returned last.
+    /// Counts the record that `reader` returned last.
     #[inline]
     fn add<S: Source>(&mut self, reader: &Reader<S>, span: RecordSpan) {
         let len = reader.data_len(span);
@@ -117,7 +122,7 @@ impl Stat {
         } else {
             self.full_count += 1;
         }
-        // Trailers inside of the record.
+        // Trailers inside the record.
         self.trailer_len += span.end_offset - span.offset - stored.payload_len - stored.header_len;
     }
 
@@ -125,19 +130,20 @@ impl Stat {
         Events::of(self.record_count, self.skipped_len, self.torn_len)
     }
 
-    /// Bytes in a record on average; `None` if there is none.
+    /// Mean length of a record in bytes; `None` if there is none.
     pub fn record_len_mean(&self) -> Option<f64> {
         (self.record_count > 0).then(|| self.payload_len as f64 / self.record_count as f64)
     }
 
-    /// Blocks in the file, the last one whole or not. `None` if the length of the file is not known.
+    /// Blocks in the file, including a partial last one. `None` if the length of the file is not
+    /// known.
     pub fn block_count(&self) -> Option<u64> {
         self.file_len.map(|len| len.div_ceil(BLOCK_LEN as u64))
     }
 }
 
-/// Reads to the end, from where `reader` stands, and counts what is there. Damage is no error here: it is counted. As [`verify`](super::verify) it
-/// holds no record.
+/// Reads to the end, from the position of `reader`, and counts what there is. Damage is not an
+/// error here: it is counted. Like [`verify`](super::verify), it holds no record in memory.
 ///
 /// ```
 /// use cordwood_log::{ReadOptions, Reader, verbs};
@@ -158,10 +164,11 @@ pub fn stat<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
 
 fn count<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
     let mut stat = Stat::new();
-    // The end of the last event: what lies between two is a trailer.
+    // The end of the last event: a gap between two is a trailer.
     let mut position = None;
     loop {
-        // Most records have been found already. Through `step`, each would wait for its span to go to memory and back.
+        // Most records have already been found. Through `step`, the span of each would go through
+        // memory.
         if let Some(span) = reader.next_found() {
             stat.trailer_len += span.offset - position.unwrap_or(span.offset);
             position = Some(span.end_offset);
@@ -211,8 +218,9 @@ fn count<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
     }
 }
 
-/// [`stat`] for several readers at a time, each in a thread of its own; the first in this one. They must read adjacent ranges of the same file, in
-/// order: see [`split_ranges`](super::split_ranges). The numbers are the same for any number of them.
+/// [`stat`] for several readers concurrently, the first in this thread and each other in its own.
+/// They must read adjacent ranges of the same file, in order: see
+/// [`split_ranges`](super::split_ranges). The result is the same for any number of readers.
 ///
 /// ```
 /// use std::num::NonZeroUsize;

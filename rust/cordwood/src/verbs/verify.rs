@@ -1,4 +1,4 @@
-//! Reads a log to its end and says what is in it and what is wrong with it.
+//! Reads a log to its end and reports what is in it and what is wrong with it.
 
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -19,19 +19,22 @@ pub struct Report {
     pub format: LogFormat,
     /// Records that were returned.
     pub record_count: u64,
-    /// How many of these begin behind damage in the same block: only under [`OnCorruption::Salvage`](crate::OnCorruption::Salvage).
+    /// How many of these begin after damage in the same block: only under
+    /// [`OnCorruption::Salvage`](crate::OnCorruption::Salvage).
     pub salvaged_count: u64,
     /// Bytes of data in the records, without headers and trailers.
     pub payload_len: u64,
-    /// Bytes of the whole file, also of what is not in the range. `None` if they are not known, as of a stream that was not read to its end.
+    /// The length of the whole file, including what is not in the range. `None` if it is not known,
+    /// as for a stream that was not read to its end.
     pub file_len: Option<u64>,
     /// What was not returned, and why.
     pub findings: Findings,
-    /// How the records ended.
+    /// How reading ended.
     pub end: End,
-    /// The number of another log, if all of this one belongs to that: see [`LogInfo::other_log_number`](crate::read::LogInfo::other_log_number).
+    /// The number of another log, if the whole file belongs to it: see
+    /// [`LogInfo::other_log_number`](crate::read::LogInfo::other_log_number).
     pub other_log_number: Option<u32>,
-    /// What [`salvage`](super::salvage) could not give the new log. Empty after [`verify`].
+    /// What [`salvage`](super::salvage) could not keep in the new log. Empty after [`verify`].
     pub not_kept: Vec<NotKept>,
 }
 
@@ -50,7 +53,8 @@ impl Report {
         }
     }
 
-    /// Whether no damage was found: no region of [`Severity::Corruption`]. A torn tail is no damage.
+    /// Whether no damage was found: no region of [`Severity::Corruption`]. A torn tail is not
+    /// damage.
     pub fn is_ok(&self) -> bool {
         self.findings.len_of(Severity::Corruption) == 0
     }
@@ -70,7 +74,7 @@ impl Report {
         self.payload_len += len;
     }
 
-    /// The report of this range and the one behind it as one.
+    /// The joined report of this range and the one after it.
     fn joined(mut self, next: Report) -> Report {
         self.end = joined_end((self.events(), self.end), (next.events(), next.end));
         self.record_count += next.record_count;
@@ -82,13 +86,14 @@ impl Report {
     }
 }
 
-/// Reads to the end, from where `reader` stands, and reports what was found.
+/// Reads to the end, from the position of `reader`, and reports what was found.
 ///
-/// No record is held, however long it is; only those of a compressed log, one at a time. After an [`Error::Io`] inside a record, reading goes on where
-/// that record begins, for which a stream needs a [`seek`](Reader::seek).
+/// No record is held in memory, however long it is; only those of a compressed log, one at a time.
+/// After an [`Error::Io`] inside a record, reading resumes where that record begins, for which a
+/// stream needs a [`seek`](Reader::seek).
 ///
-/// Damage is no error here: [`OnCorruption::Fail`](crate::OnCorruption::Fail) does what
-/// [`OnCorruption::Skip`](crate::OnCorruption::Skip) does.
+/// Damage is not an error here: [`OnCorruption::Fail`](crate::OnCorruption::Fail) does the same as
+/// [`OnCorruption::Skip`](crate::OnCorruption::Skip).
 ///
 /// ```
 /// use cordwood_log::{ReadOptions, Reader, verbs};
@@ -116,7 +121,7 @@ pub fn verify<S: Source>(reader: &mut Reader<S>) -> Result<Report, Error> {
     reader.without_data(|reader| report(reader, |_, _| Ok(())))
 }
 
-/// [`verify`], with a look at each step, while its bytes are in memory.
+/// [`verify`], with a callback for each step, while its bytes are in memory.
 pub(super) fn report<S: Source>(
     reader: &mut Reader<S>,
     mut on_step: impl FnMut(&mut Reader<S>, Step) -> Result<(), Error>,
@@ -150,8 +155,9 @@ pub(super) fn report<S: Source>(
 
 /// [`verify`] for a file, with `threads` threads that each read a part of it.
 ///
-/// The report is the same for any number of threads. What is no regular file is read by one, and so is anything under
-/// [`OnCorruption::Stop`](crate::OnCorruption::Stop), where all depends on what comes before.
+/// The report is the same for any number of threads. One thread reads anything but a regular file,
+/// and any file under [`OnCorruption::Stop`](crate::OnCorruption::Stop), where everything depends
+/// on what comes before.
 ///
 /// ```
 /// use std::num::NonZeroUsize;
@@ -167,7 +173,8 @@ pub(super) fn report<S: Source>(
 ///
 /// # Errors
 ///
-/// [`Error::Io`] if the file cannot be opened or read, [`Error::Foreign`] if it is of another format.
+/// [`Error::Io`] if the file cannot be opened or read, [`Error::Foreign`] if it is in another
+/// format.
 pub fn verify_file(path: impl AsRef<Path>, options: &ReadOptions, threads: NonZeroUsize) -> Result<Report, Error> {
     let path = path.as_ref();
     let mut whole = Reader::open(path, options.clone())?;
@@ -180,7 +187,8 @@ pub fn verify_file(path: impl AsRef<Path>, options: &ReadOptions, threads: NonZe
     verify_ranges(readers.collect::<Result<_, _>>()?)
 }
 
-/// [`verify`] for bytes in memory, with `threads` threads that each read a part of them. The report is the same for any number of threads.
+/// [`verify`] for bytes in memory, with `threads` threads that each read a part of them. The report
+/// is the same for any number of threads.
 ///
 /// ```
 /// use std::num::NonZeroUsize;
@@ -193,7 +201,7 @@ pub fn verify_file(path: impl AsRef<Path>, options: &ReadOptions, threads: NonZe
 ///
 /// # Errors
 ///
-/// [`Error::Io`] if a thread cannot be started, [`Error::Foreign`] if this is a file of another format.
+/// [`Error::Io`] if a thread cannot be started, [`Error::Foreign`] if it is in another format.
 pub fn verify_slice(file: &[u8], options: &ReadOptions, threads: NonZeroUsize) -> Result<Report, Error> {
     let format = Reader::from_slice(file, options.clone()).format()?;
     let options = options.clone().with_format(format);
@@ -205,8 +213,8 @@ pub fn verify_slice(file: &[u8], options: &ReadOptions, threads: NonZeroUsize) -
     )
 }
 
-/// [`verify`] for several readers at a time, each in a thread of its own; the first in this one. They must read adjacent ranges of the same file, in
-/// order: see [`split_ranges`].
+/// [`verify`] for several readers concurrently, the first in this thread and each other in its own.
+/// They must read adjacent ranges of the same file, in order: see [`split_ranges`].
 ///
 /// ```
 /// use std::num::NonZeroUsize;

@@ -1,4 +1,5 @@
-//! A log file on disk that several threads append to, and that keeps what it has promised when a write, a sync or the machine fails.
+//! A log file on disk that several threads can append to, and that keeps its guarantees when a
+//! write, a sync or the machine fails.
 //!
 //! `docs/format/writing.md` has the rules.
 
@@ -11,7 +12,7 @@ use std::sync::{Arc, PoisonError, TryLockError};
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Instant;
 
-// `tests/loom.rs` tries all orders of the threads.
+// `tests/loom.rs` explores all interleavings of the threads.
 #[cfg(loom)]
 use loom::sync::{Condvar, Mutex, MutexGuard};
 
@@ -28,39 +29,47 @@ use crate::format::{BLOCK_LEN, encoded_len};
 
 /// A log file on disk, to write records to.
 ///
-/// * [`create`](LogFile::create) and [`create_new`](LogFile::create_new) make a new log, [`append_to`](LogFile::append_to) appends to one
-///   that exists, after reading it: never after an incomplete record, where LevelDB's own reuse of a log loses what follows.
-/// * It is locked against a second writer, in this process or another, until it is closed or dropped.
-/// * Threads may share it by reference. Those that [`append_sync`](LogFile::append_sync) at the same time share a sync.
-/// * It belongs to the process that opened it. In a forked child every call fails with [`Error::Forked`], and closing or dropping the copy
-///   leaves the file and its lock as they are.
+/// * [`create`](LogFile::create) and [`create_new`](LogFile::create_new) create a new log,
+///   [`append_to`](LogFile::append_to) appends to an existing one, after reading it: never after an
+///   incomplete record, where LevelDB's own log reuse loses what follows.
+/// * It is locked against a second writer, in this process or another, until it is closed or
+///   dropped.
+/// * Threads may share it by reference. Those that [`append_sync`](LogFile::append_sync) at the
+///   same time share a sync.
+/// * It belongs to the process that opened it. In a forked child every call fails with
+///   [`Error::Forked`], and closing or dropping the copy changes neither the file nor its lock.
 ///
 /// # What survives
 ///
-/// | what happened to a record | survives the end of the process | survives the end of the machine |
+/// | what happened to a record | survives the end of the process | survives a crash of the machine |
 /// |---|---|---|
 /// | [`append`](LogFile::append) returned, [`FlushPolicy::EveryAppend`] (the default) | yes | once synced |
 /// | [`append`](LogFile::append) returned, [`FlushPolicy::OnClose`] | once flushed | once synced |
 /// | [`flush`](LogFile::flush) returned | yes | once synced |
 /// | [`sync`](LogFile::sync) or [`append_sync`](LogFile::append_sync) returned: it is before [`durable_offset`](LogFile::durable_offset) | yes | yes |
 ///
-/// With [`FlushPolicy::OnClose`] records are gathered and written about 1 MiB at a time; [`flush`](LogFile::flush), [`sync`](LogFile::sync) and
-/// [`close`](LogFile::close) write the rest. **Call `close` to learn whether all was written**: a log that is dropped
-/// without it tries to flush, and nobody hears of it if that fails. It does not try after a failure that has ended all work, nor in a forked
-/// child; and it neither syncs, whatever the policy, nor writes the trailer that ends a log of Pebble.
+/// With [`FlushPolicy::OnClose`] records are buffered and written about 1 MiB at a time;
+/// [`flush`](LogFile::flush), [`sync`](LogFile::sync) and [`close`](LogFile::close) write the rest.
+/// **Call `close` to learn whether everything was written**: dropping the log without it tries to
+/// flush, but cannot report a failure. Dropping does not flush after a permanent failure or in a
+/// forked child; it never syncs, whatever the policy, and does not write Pebble's end-of-log
+/// trailer.
 ///
 /// # Failures
 ///
-/// A write that failed, or of which only a part arrived, is undone: the file is cut back to the end of the last record that was written. The
-/// record that was being appended is then not in the log; records appended earlier that were still in the buffer are still there, and the next
-/// flush tries to write them again. If the file cannot be cut either, nobody knows where it ends, and every later call fails.
+/// A failed or partial write is undone: the file is truncated to the end of the last record that
+/// was written completely. The record being appended is then not in the log; records appended
+/// earlier that were still in the buffer stay there, and the next flush tries to write them again.
+/// If the file cannot be truncated either, its end is unknown, and every later call fails.
 ///
-/// After a failed sync every later call fails too. It cannot be repeated: the system may have dropped what it could not write, and say so only
-/// once. To continue, open the file again with [`append_to`](LogFile::append_to): in the same process it writes what follows the durable offset
-/// again, as it is read from the file, before a sync may cover it. Another process does so from its
+/// After a failed sync every later call fails too. A sync cannot be repeated: the system may have
+/// dropped what it could not write, and reports that only once. To continue, open the file again
+/// with [`append_to`](LogFile::append_to): in the same process it rewrites what follows the durable
+/// offset, as read from the file, so that the next sync covers it. Another process does so from its
 /// [checkpoint](LogFileOptions::checkpoint) on.
 ///
-/// A panic while a record is appended, such as one of an iterator that [`extend`](LogFile::extend) reads, makes every later call fail, too.
+/// A panic while a record is appended, such as in an iterator passed to
+/// [`extend`](LogFile::extend), makes every later call fail, too.
 ///
 /// ```
 /// use cordwood_log::{LogFile, LogFileOptions, SyncPolicy};
@@ -88,39 +97,40 @@ pub struct LogFile {
     /// The process that opened the log.
     owner: u64,
     state: Mutex<State>,
-    /// Told when a sync has ended, well or not, and when nobody waits for one any more.
+    /// Notified when a sync has ended, successfully or not, and when no thread waits for one any
+    /// more.
     sync_ended: Condvar,
 }
 
 #[derive(Debug)]
 struct State {
-    /// `None` when it has been closed. Threads that wait for a sync hold it, too.
+    /// `None` once closed. Threads that wait for a sync also hold it.
     storage: Option<Arc<dyn Storage>>,
     encoder: Encoder,
-    /// Records that are not in the file yet.
+    /// Records not yet written to the file.
     buffer: Vec<u8>,
-    /// The length of the file: all records before are in it, as a whole.
+    /// The length of the file: all records before this offset are completely in it.
     written: u64,
-    /// All before is on the disk.
+    /// Everything before this offset is on the disk.
     durable: u64,
-    /// The name of the file is on the disk, without which its bytes are of no use.
+    /// Whether the name of the file is on the disk: without it the contents are lost.
     is_name_durable: bool,
-    /// A thread is syncing, without the lock.
+    /// A thread is syncing, without holding the lock.
     is_syncing: bool,
-    /// How many threads wait for a sync, the one that syncs included.
+    /// How many threads wait for a sync, including the one that syncs.
     waiting: usize,
-    /// Up to here goes the last sync that has begun, and when it did.
+    /// The end offset of the last sync that has begun, and when it began.
     sync_end: u64,
     sync_begun: Instant,
-    /// Room has been asked for up to here. `None`: no more.
+    /// Space has been preallocated up to here. `None`: preallocation has failed or is off.
     allocated: Option<u64>,
-    /// Why nothing works any more.
+    /// The permanent failure, if there was one.
     failure: Option<Failure>,
     /// Closing has begun.
     is_closed: bool,
 }
 
-/// How far a [`LogFile`] is, at one moment.
+/// The state of a [`LogFile`] at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LogStatus {
@@ -140,7 +150,7 @@ struct Failure {
     source: io::Error,
 }
 
-/// Where the log ended, to go back there.
+/// The end of the log, to roll back to.
 #[derive(Debug, Clone, Copy)]
 struct Mark {
     buffered_len: usize,
@@ -181,7 +191,7 @@ impl State {
 
     fn take_back(&mut self, mark: Mark) {
         let (len, offset) = if self.written > mark.offset {
-            // All from before has been written, and some of what came after it.
+            // Everything before the mark has been written, and part of what followed it.
             (0, self.written)
         } else {
             (mark.buffered_len, mark.offset)
@@ -191,7 +201,7 @@ impl State {
     }
 }
 
-/// The state of a log whose lock was held by a thread that panicked: what it was changing may be half changed.
+/// The state after a thread panicked while it held the lock: it may be inconsistent.
 #[cold]
 fn after_panic(mut state: MutexGuard<'_, State>) -> MutexGuard<'_, State> {
     state.failure.get_or_insert_with(|| Failure {
@@ -207,7 +217,7 @@ fn check(format: LogFormat, path: Option<&Path>) -> Result<(), Error> {
     unsupported(checked.map_err(|what| (format.dialect, what)), path)
 }
 
-/// Refuses what the dialect does not have, and a log that nobody appends to.
+/// Refuses what the dialect does not have, and logs that are never appended to.
 fn check_appended_to(format: LogFormat, path: Option<&Path>) -> Result<(), Error> {
     let checked = format.check();
     unsupported(checked.map_err(|what| (format.dialect, what)), path)?;
@@ -221,15 +231,16 @@ fn check_appended_to(format: LogFormat, path: Option<&Path>) -> Result<(), Error
 }
 
 impl LogFile {
-    /// Makes a new log, in place of any file that is there.
+    /// Creates a new log, replacing any existing file.
     ///
     /// # Errors
     ///
     /// * [`Error::Io`] if the file cannot be opened or emptied.
     /// * [`Error::Locked`] if another writer has it open; it stays as it is.
-    /// * [`Error::Unsupported`] if logs in the dialect have no number or are not compressed, or this build cannot compress; nothing is changed.
+    /// * [`Error::Unsupported`] if logs in the dialect have no number or are not compressed, or
+    ///   this build cannot compress; nothing is changed.
     pub fn create(path: impl AsRef<Path>, options: LogFileOptions) -> Result<Self, Error> {
-        // Not emptied by opening: another writer may have it.
+        // Not truncated by opening: another writer may have it open.
         Self::create_with(
             path.as_ref(),
             OpenOptions::new().write(true).create(true).truncate(false),
@@ -237,11 +248,12 @@ impl LogFile {
         )
     }
 
-    /// Makes a new log.
+    /// Creates a new log.
     ///
     /// # Errors
     ///
-    /// * [`Error::Io`] if there is a file already ([`io::ErrorKind::AlreadyExists`]), or none can be made.
+    /// * [`Error::Io`] if the file already exists ([`io::ErrorKind::AlreadyExists`]), or cannot be
+    ///   created.
     /// * [`Error::Unsupported`] as [`create`](Self::create).
     pub fn create_new(path: impl AsRef<Path>, options: LogFileOptions) -> Result<Self, Error> {
         Self::create_with(path.as_ref(), OpenOptions::new().write(true).create_new(true), options)
@@ -258,22 +270,26 @@ impl LogFile {
         Ok(log)
     }
 
-    /// Opens a log to append to it; makes a new one if there is none.
+    /// Opens a log to append to it; creates a new one if there is none.
     ///
-    /// The file is read, from its beginning or the [checkpoint](LogFileOptions::checkpoint) on. If it does not end with a whole record,
-    /// [`on_torn_tail`](LogFileOptions::on_torn_tail) says what happens; [`discarded_tail`](Self::discarded_tail) tells what did.
+    /// The file is read, from its beginning or the [checkpoint](LogFileOptions::checkpoint) on. If
+    /// it does not end with a complete record, [`on_torn_tail`](LogFileOptions::on_torn_tail)
+    /// decides what happens; [`discarded_tail`](Self::discarded_tail) reports what did.
     ///
     /// # Errors
     ///
-    /// * [`Error::Io`] if the file cannot be opened, read or cut, is no regular file, or no record begins at the checkpoint
-    ///   ([`io::ErrorKind::InvalidInput`]).
+    /// * [`Error::Io`] if the file cannot be opened, read or truncated, is not a regular file, or
+    ///   no record begins at the checkpoint ([`io::ErrorKind::InvalidInput`]).
     /// * [`Error::Locked`] if another writer has it open.
-    /// * [`Error::WrongDialect`] if the fragments of the file are not of the dialect that the options name.
-    /// * [`Error::NeverAppended`] for a log with a log number, or with compression: RocksDB and Pebble create a new log instead.
+    /// * [`Error::WrongDialect`] if the fragments of the file are not in the dialect that the
+    ///   options give.
+    /// * [`Error::NeverAppended`] for a log with a log number, or with compression: RocksDB and
+    ///   Pebble create a new log instead.
     /// * [`Error::Unsupported`] as [`create`](Self::create).
-    /// * [`Error::Foreign`] if the file is no log.
-    /// * [`Error::TornTail`] if it ends in an incomplete record or in zeros, and the choice is to refuse.
-    /// * [`Error::Corruption`] if it is damaged, unless the choice is to pad.
+    /// * [`Error::Foreign`] if the file is not a log.
+    /// * [`Error::TornTail`] if it ends in an incomplete record or in zeros, and the options refuse
+    ///   that.
+    /// * [`Error::Corruption`] if it is damaged, unless the options pad it.
     ///
     /// ```
     /// use cordwood_log::{Error, LogFile, LogFileOptions};
@@ -299,8 +315,8 @@ impl LogFile {
         Self::append_to_unless(path, options, &|| Ok(()))
     }
 
-    /// [`append_to`](Self::append_to), which reads the whole file: `interrupted` is called again and again meanwhile, and what it fails with ends
-    /// the call as an [`Error::Io`].
+    /// [`append_to`](Self::append_to), interruptible: `interrupted` is called repeatedly while the
+    /// file is read, and an error from it ends the call as an [`Error::Io`].
     #[doc(hidden)]
     pub fn append_to_unless(
         path: impl AsRef<Path>,
@@ -308,7 +324,7 @@ impl LogFile {
         interrupted: &dyn Fn() -> io::Result<()>,
     ) -> Result<Self, Error> {
         let path = path.as_ref();
-        // Before the file is opened, which would make a new one.
+        // Before the file is opened, which would create it.
         check_appended_to(options.format(), Some(path))?;
         let mut open = OpenOptions::new();
         let file = DiskFile::open(path, open.read(true).write(true).create(true).truncate(false))?;
@@ -336,7 +352,7 @@ impl LogFile {
         if storage.file_len()? > 0 {
             cut(&*storage, 0, 0)?;
         }
-        // What a sync of the old content has failed to do does not concern the new one.
+        // A failed sync of the old contents does not matter for the new ones.
         unsynced::forget(storage.identity());
         let format = options.format();
         Ok(Self::new(storage, options, Recovered::empty(format)))
@@ -358,7 +374,7 @@ impl LogFile {
             encoder: Encoder::unchecked(file_len, format),
             buffer: Vec::new(),
             written: file_len,
-            // Whoever wrote what is there may not have synced it, or not with success.
+            // Whoever wrote the existing contents may not have synced them successfully.
             durable: 0,
             is_name_durable: false,
             is_syncing: false,
@@ -381,33 +397,35 @@ impl LogFile {
         }
     }
 
-    /// Which log is written: as the options say, in the dialect that was detected if they name none.
+    /// The format of the log that is written: as the options say, in the detected dialect if they
+    /// give none.
     pub fn format(&self) -> LogFormat {
         self.format
     }
 
-    /// What followed the last whole record when the log was opened: cut off or left there, as the
+    /// What followed the last complete record when the log was opened: cut off or kept, as the
     /// [options](LogFileOptions::on_torn_tail) say. `None` if there was nothing.
     pub fn discarded_tail(&self) -> Option<SkippedRegion> {
         self.discarded_tail
     }
 
-    /// The path, as it was given.
+    /// The path, as given.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
 
-    /// The length of the file with all records so far, in bytes, whether they have been written yet or not.
+    /// The length of the file with all records so far, in bytes, including those not yet written.
     pub fn offset(&self) -> u64 {
         self.status().offset
     }
 
-    /// Everything before this file offset is on the disk: it survives the end of the machine. 0 before the first sync of this writer.
+    /// Everything before this file offset is on the disk: it survives a crash of the machine. 0
+    /// before the first sync of this writer.
     pub fn durable_offset(&self) -> u64 {
         self.status().durable_offset
     }
 
-    /// Whether a failure has ended all work: every later call fails.
+    /// Whether there was a permanent failure, after which every call fails.
     pub fn has_failed(&self) -> bool {
         self.status().has_failed
     }
@@ -417,7 +435,7 @@ impl LogFile {
         self.status().is_closed
     }
 
-    /// How far the log is. While another thread writes, it is waited for; not while it syncs.
+    /// The state of the log. Waits while another thread writes, but not while it syncs.
     ///
     /// ```
     /// use cordwood_log::{LogFile, LogFileOptions};
@@ -432,7 +450,8 @@ impl LogFile {
     /// ```
     pub fn status(&self) -> LogStatus {
         if self.is_forked() {
-            // Another thread of the process that was copied may have held the lock, and nobody would ever give it up here.
+            // At the fork, another thread of the parent may have held the lock, which nobody would
+            // ever release here.
             return self.try_status().unwrap_or(LogStatus {
                 offset: 0,
                 durable_offset: 0,
@@ -443,7 +462,7 @@ impl LogFile {
         self.lock().status()
     }
 
-    /// The same, or `None` if another thread would have to be waited for.
+    /// [`status`](Self::status) without waiting: `None` while another thread writes.
     pub fn try_status(&self) -> Option<LogStatus> {
         self.try_lock().map(|state| state.status())
     }
@@ -452,18 +471,20 @@ impl LogFile {
     ///
     /// # Errors
     ///
-    /// * [`Error::RecordTooLarge`] if it has more than [`record_len_max`](LogFileOptions::record_len_max) bytes. It is not appended.
-    /// * [`Error::Write`] if it had to be written, or the [policy](LogFileOptions::sync) asked for a sync, and that failed; or if there is no
-    ///   memory for it ([`io::ErrorKind::OutOfMemory`]). See [Failures](LogFile#failures).
+    /// * [`Error::RecordTooLarge`] if it has more than
+    ///   [`record_len_max`](LogFileOptions::record_len_max) bytes. It is not appended.
+    /// * [`Error::Write`] if writing it, or a sync that the [policy](LogFileOptions::sync)
+    ///   requires, failed; or if there is no memory for it ([`io::ErrorKind::OutOfMemory`]). See
+    ///   [Failures](LogFile#failures).
     /// * [`Error::Closed`], [`Error::Forked`].
     #[inline]
     pub fn append(&self, record: &[u8]) -> Result<u64, Error> {
         self.append_and(record, false)
     }
 
-    /// Appends a record, and returns its offset when it and all before it are on the disk.
+    /// Appends a record, and returns its offset once it and everything before it are on the disk.
     ///
-    /// While one thread waits for the disk, others append; the next sync is for all of them.
+    /// While one thread waits for the disk, others append; the next sync covers all of them.
     ///
     /// # Errors
     ///
@@ -502,13 +523,15 @@ impl LogFile {
         Ok(offset)
     }
 
-    /// Appends several records in one go, and returns how many. If the policy asks for a sync, it comes after the last of them. Other threads
-    /// wait meanwhile, and the iterator must not use the log itself.
+    /// Appends several records under one lock, and returns how many. If the policy requires a sync,
+    /// it follows the last of them. Other threads wait meanwhile, and the iterator must not use the
+    /// log itself.
     ///
     /// # Errors
     ///
-    /// As [`append`](Self::append). The records before one that is too long are in the log. After a failed write, those of the records that had not reached the file are not in the log, which may be all of
-    /// them; [`offset`](Self::offset) tells.
+    /// As [`append`](Self::append). The records before one that is too long are in the log. After a
+    /// failed write, those of the records that had not reached the file, perhaps all, are not in
+    /// the log; [`offset`](Self::offset) shows how far it goes.
     pub fn extend<R: AsRef<[u8]>>(&self, records: impl IntoIterator<Item = R>) -> Result<u64, Error> {
         let mut state = self.usable()?;
         let before = state.mark();
@@ -540,12 +563,13 @@ impl LogFile {
         Ok(count)
     }
 
-    /// Appends a record if that takes no waiting, neither for the operating system nor for another thread; else `None`, and nothing is appended. So it is
-    /// also with a record that is too long. With [`FlushPolicy::EveryAppend`] that is always so.
+    /// Appends a record if that needs no waiting, neither for the operating system nor for another
+    /// thread. Otherwise, also for a record that is too long and always with
+    /// [`FlushPolicy::EveryAppend`], it appends nothing and returns `None`.
     ///
     /// # Errors
     ///
-    /// [`Error::Write`] if an earlier failure has ended all work, [`Error::Closed`], [`Error::Forked`].
+    /// [`Error::Write`] after a permanent failure, [`Error::Closed`], [`Error::Forked`].
     #[inline]
     pub fn try_append(&self, record: &[u8]) -> Result<Option<u64>, Error> {
         if self.writes_each() {
@@ -556,7 +580,7 @@ impl LogFile {
             return Ok(None);
         };
         self.check(&state)?;
-        // Headers take a little more; it is only how full the buffer may get.
+        // Headers take a little more; this only bounds how full the buffer gets.
         let is_full = state.buffer.len() + record.len() >= BUFFER_LEN - BLOCK_LEN;
         let is_too_large = record.len() as u64 > self.options.record_len_max;
         let offset = state.encoder.offset();
@@ -567,7 +591,8 @@ impl LogFile {
         Ok(Some(state.encode(record)))
     }
 
-    /// Writes all records so far to the file. They then survive the end of this process, not that of the machine.
+    /// Writes all records so far to the file. They then survive the end of this process, but not a
+    /// crash of the machine.
     ///
     /// # Errors
     ///
@@ -588,16 +613,19 @@ impl LogFile {
         self.wait_until_durable(state)
     }
 
-    /// Writes all records so far and, if the [policy](LogFileOptions::sync) is not [`SyncPolicy::Never`], waits until they are on the disk.
-    /// Other threads that wait for a sync are waited for. Then the file is given up, and another writer may have it. Every later call fails with
-    /// [`Error::Closed`], but a further `close` and those that only ask. A second `close` waits until the first has given the file up.
-    /// It does not take the log, as [`Writer::finish`](super::Writer::finish) does, since threads may share it.
+    /// Writes all records so far and, if the [policy](LogFileOptions::sync) is not
+    /// [`SyncPolicy::Never`], waits until they are on the disk. It also waits for other threads
+    /// that wait for a sync. Then the file is released, and another writer may open it. Every later
+    /// call fails with [`Error::Closed`], except a further `close` and the methods that only query.
+    /// A second `close` waits until the first has released the file. It does not consume the log,
+    /// as [`Writer::finish`](super::Writer::finish) does, since threads may share it.
     ///
-    /// In a forked child nothing is written and the lock stays: only the child's copy of the descriptor is closed.
+    /// In a forked child nothing is written and the lock stays: only the child's copy of the
+    /// descriptor is closed.
     ///
     /// # Errors
     ///
-    /// [`Error::Write`]: records after [`durable_offset`](Self::durable_offset) may be lost. It is closed nevertheless.
+    /// [`Error::Write`]: records after [`durable_offset`](Self::durable_offset) may be lost. The log is closed nevertheless.
     ///
     /// ```
     /// use cordwood_log::{Error, LogFile, LogFileOptions};
@@ -611,7 +639,8 @@ impl LogFile {
     /// ```
     pub fn close(&self) -> Result<(), Error> {
         if self.is_forked() {
-            // Not `lock`: see `status`. Nothing was appended here, since that fails; what is in the buffer is for its owner to write.
+            // Not `lock`: see `status`. Nothing was appended in this process; the buffer is for the
+            // parent to write.
             if let Some(mut state) = self.try_lock() {
                 state.is_closed = true;
                 state.storage = None;
@@ -632,7 +661,8 @@ impl LogFile {
         }
         state.storage = None;
         self.sync_ended.notify_all();
-        // A writer that is closed may be kept for long. What it has not written is lost, and has been reported.
+        // A closed writer may be kept for long. What it has not written is lost, and that has been
+        // reported.
         state.buffer = Vec::new();
         state.encoder = Encoder::new(state.encoder.offset());
         finished
@@ -640,18 +670,19 @@ impl LogFile {
 
     fn finish(&self, mut state: MutexGuard<'_, State>) -> Result<(), Error> {
         let usable = self.check(&state);
-        // From here on nothing can be appended that nobody would write.
+        // From here on, nothing can be appended that would never be written.
         state.is_closed = true;
         usable?;
         let State { encoder, buffer, .. } = &mut *state;
-        // What a file of this dialect begins with, if there is no record, and what closes it.
+        // The file header, if there is no record, and the end-of-log trailer.
         encoder.begin(buffer);
         encoder.end(buffer);
         self.write_out(&mut state)?;
         if self.options.preallocate_len > 0
             && let Some(storage) = &state.storage
         {
-            // The file keeps its length, whatever it is; the room after its end is given back. If it is not, it is only room.
+            // Sets the length to what it is, which releases the preallocated space after it. A
+            // failure costs only that space.
             let _ = storage.file_len().and_then(|len| storage.set_len(len));
         }
         if self.options.sync == SyncPolicy::Never {
@@ -660,7 +691,7 @@ impl LogFile {
         self.wait_until_durable(state)
     }
 
-    /// Whether this is the copy that a forked child has.
+    /// Whether this is the copy in a forked child.
     #[inline]
     fn is_forked(&self) -> bool {
         self.process.number() != self.owner
@@ -705,7 +736,7 @@ impl LogFile {
         Ok(state)
     }
 
-    /// Makes room in the buffer for a long record, for which there may be no memory.
+    /// Reserves room in the buffer for a long record, for which there may be no memory.
     #[inline]
     fn reserve(&self, state: &mut State, record_len: usize) -> Result<(), Error> {
         if record_len as u64 > self.options.record_len_max {
@@ -757,7 +788,7 @@ impl LogFile {
         }
     }
 
-    /// The error of a write or a sync, after the state has been set.
+    /// The error for a failed write or sync, after the state has been updated.
     fn failed(&self, state: &State, source: io::Error) -> Error {
         Error::Write {
             path: self.path.clone(),
@@ -767,7 +798,7 @@ impl LogFile {
         }
     }
 
-    /// Whether the policy asks for a sync when the log ends at `end`.
+    /// Whether the policy requires a sync when the log ends at `end`.
     #[inline]
     fn is_due(&self, state: &State, end: u64) -> bool {
         match self.options.sync {
@@ -778,12 +809,13 @@ impl LogFile {
         }
     }
 
-    /// [`write_out`](Self::write_out), and if that fails, takes back what was appended since `before` and is not in the file.
+    /// [`write_out`](Self::write_out), and if that fails, removes what was appended since `before`
+    /// and is not in the file.
     fn write_out_since(&self, state: &mut State, before: Mark) -> Result<(), Error> {
         self.write_out(state).inspect_err(|_| state.take_back(before))
     }
 
-    /// Writes the buffer to the file, in one write unless the system takes it in parts.
+    /// Writes the buffer to the file, in one write unless the system accepts only parts.
     fn write_out(&self, state: &mut State) -> Result<(), Error> {
         self.preallocate(state);
         let Some(storage) = &state.storage else {
@@ -794,18 +826,19 @@ impl LogFile {
         }
         state.written = state.encoder.offset();
         state.buffer.clear();
-        // One huge record must not keep its memory for the life of the writer.
+        // One huge record must not hold its memory for the life of the writer.
         state.buffer.shrink_to(2 * BUFFER_LEN);
         Ok(())
     }
 
-    /// Cuts the file back to the last record that was written as a whole. The buffer stays.
+    /// Truncates the file to the end of the last record that was written completely. The buffer is
+    /// kept.
     #[cold]
     fn undo_write(&self, state: &mut State, source: io::Error) -> Error {
         let undone = state.storage.as_ref().map(|storage| storage.set_len(state.written));
         match undone.unwrap_or(Ok(())) {
             Ok(()) => state.allocated = state.allocated.map(|_| state.written),
-            // Nobody knows where the file ends now: whatever is written may lie behind a part of a record.
+            // The end of the file is unknown now: whatever is written may follow a partial record.
             Err(_) => {
                 state.failure = Some(Failure {
                     what: "write",
@@ -824,12 +857,13 @@ impl LogFile {
             && let Some(new_end) = end.checked_next_multiple_of(self.options.preallocate_len)
         {
             let result = storage.allocate(state.written, new_end - state.written);
-            // What cannot be had is not asked for again.
+            // A failed request is not repeated.
             state.allocated = result.is_ok().then_some(new_end);
         }
     }
 
-    /// Waits until all that is written now is on the disk. One of the threads that wait syncs for all, without the lock.
+    /// Waits until everything written so far is on the disk. One of the waiting threads syncs for
+    /// all of them, without holding the lock.
     fn wait_until_durable<'a>(&'a self, mut state: MutexGuard<'a, State>) -> Result<(), Error> {
         let Some(storage) = state.storage.clone() else {
             return Err(self.refusal(&state));
@@ -849,7 +883,8 @@ impl LogFile {
                 self.lead_sync(state, &*storage)
             };
         };
-        // Still with the lock, so that nobody finds the file held by who does not wait any more.
+        // Dropped under the lock, so that `close` never sees a handle held by a thread that has
+        // stopped waiting.
         drop(storage);
         state.waiting -= 1;
         if state.waiting == 0 {
@@ -877,7 +912,7 @@ impl LogFile {
             Ok(()) => {
                 state.durable = end;
                 state.is_name_durable = true;
-                // What a failed sync had left undone was written again when the log was opened.
+                // What an earlier failed sync left unwritten was rewritten when the log was opened.
                 unsynced::forget(storage.identity());
             }
             Err(source) => {
@@ -890,18 +925,18 @@ impl LogFile {
     }
 }
 
-/// Tries to write what nobody flushed, as `BufWriter` does.
+/// Tries to write what has not been flushed, as `BufWriter` does.
 impl Drop for LogFile {
     fn drop(&mut self) {
         if self.is_forked() {
             return;
         }
-        // Nobody else has the log any more. After a panic while a record was appended, `check`
+        // No other thread has the log any more. After a panic while a record was appended, `check`
         // refuses.
         if let Some(mut state) = self.try_lock()
             && self.check(&state).is_ok()
         {
-            // There is nobody to tell. `close` says what failed.
+            // An error cannot be returned from here. `close` reports it.
             let _ = self.write_out(&mut state);
         }
     }

@@ -20,21 +20,22 @@ pub use options::{FlushPolicy, LogFileOptions, OnTornTail, SyncPolicy};
 pub use process::Process;
 pub use storage::{FileId, Storage};
 
-/// Bytes that are gathered before they are written.
+/// Bytes that are buffered before they are written.
 const BUFFER_LEN: usize = 1 << 20;
 
 const HAS_SINK: &str = "only what takes the whole writer takes its sink";
 
 /// Writes records to any [`Write`]. For a file on disk there is [`LogFile`].
 ///
-/// Records are gathered in a buffer and written about 1 MiB at a time; [`flush`](Writer::flush),
+/// Records are buffered and written about 1 MiB at a time; [`flush`](Writer::flush),
 /// [`finish`](Writer::finish) and [`into_inner`](Writer::into_inner) write the rest. **Call
-/// `finish` or `into_inner` to learn whether all was written**: a writer that is dropped without
-/// either tries to write what is in its buffer, and nobody hears of it if that fails. It does not
-/// try after a failure, nor in a forked child, whose copy of the buffer is for its parent to write;
-/// and it writes no trailer.
+/// `finish` or `into_inner` to learn whether everything was written**: dropping the writer without
+/// either tries to write the buffer, but cannot report a failure. Dropping does not write after a
+/// failure, nor in a forked child, whose copy of the buffer is for its parent to write; and it
+/// writes no trailer.
 ///
-/// After a failed write nobody knows how much of the buffer arrived, so every later call fails too.
+/// After a failed write it is unknown how much of the buffer was written, so every later call fails
+/// too.
 ///
 /// ```
 /// use cordwood_log::Writer;
@@ -47,13 +48,13 @@ const HAS_SINK: &str = "only what takes the whole writer takes its sink";
 /// ```
 #[derive(Debug)]
 pub struct Writer<W: Write> {
-    /// `None` only when it is given back: what drops the writer then has nothing to write.
+    /// `None` only once it has been returned: `drop` then has nothing to write.
     sink: Option<W>,
     encoder: Encoder,
     buffer: Vec<u8>,
     record_len_max: u64,
     has_failed: bool,
-    /// The process that made it.
+    /// The process that created the writer.
     owner: u64,
 }
 
@@ -63,13 +64,15 @@ impl<W: Write> Writer<W> {
         Writer::with_len(sink, 0)
     }
 
-    /// A writer that appends to a file of `file_len` bytes, at whose end `sink` writes. The last record of the file must be whole:
-    /// records that follow a torn one are lost to every reader until the next block.
+    /// A writer that appends to a file of `file_len` bytes, at whose end `sink` writes. The last
+    /// record of the file must be complete: records after a torn one are lost to every reader up to
+    /// the next block.
     pub fn with_len(sink: W, file_len: u64) -> Self {
         Writer::with_encoder(sink, Encoder::unchecked(file_len, Dialect::LEVELDB.into()))
     }
 
-    /// A writer in another dialect, with a log number or with compression: see [`Encoder::with_format`]. `file_len` is 0 for a new file.
+    /// A writer in another dialect, with a log number or with compression: see
+    /// [`Encoder::with_format`]. `file_len` is 0 for a new file.
     ///
     /// ```
     /// use cordwood_log::{Dialect, Writer};
@@ -98,7 +101,8 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    /// The same writer for records of at most so many bytes, as [`LogFileOptions::record_len_max`].
+    /// Sets the longest record, in bytes, that the writer accepts, as
+    /// [`LogFileOptions::record_len_max`].
     ///
     /// ```
     /// use cordwood_log::{Error, Writer};
@@ -115,7 +119,8 @@ impl<W: Write> Writer<W> {
         self
     }
 
-    /// The length of the file with all records so far, in bytes, whether they have been written out yet or not.
+    /// The length of the file with all records so far, in bytes, whether they have been written out
+    /// yet or not.
     pub fn offset(&self) -> u64 {
         self.encoder.offset()
     }
@@ -124,9 +129,11 @@ impl<W: Write> Writer<W> {
     ///
     /// # Errors
     ///
-    /// * What the sink says, if the buffer is full and has to be written.
-    /// * [`io::ErrorKind::OutOfMemory`] if there is no memory for the record, which is then not appended.
-    /// * [`io::ErrorKind::InvalidInput`] with an [`Error::RecordTooLarge`] in it if the record is too long. It is not appended.
+    /// * The error of the sink, if the buffer is full and has to be written.
+    /// * [`io::ErrorKind::OutOfMemory`] if there is no memory for the record, which is then not
+    ///   appended.
+    /// * [`io::ErrorKind::InvalidInput`] with an [`Error::RecordTooLarge`] inside if the record is
+    ///   too long. It is not appended.
     #[inline]
     pub fn append(&mut self, record: &[u8]) -> io::Result<u64> {
         self.check()?;
@@ -179,11 +186,12 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    /// Writes out all records so far and flushes the sink. It does not sync: the data may still be lost if the machine stops.
+    /// Writes out all records so far and flushes the sink. It does not sync: the data may still be
+    /// lost if the machine crashes.
     ///
     /// # Errors
     ///
-    /// What the sink says.
+    /// The error of the sink.
     pub fn flush(&mut self) -> io::Result<()> {
         self.check()?;
         self.write_out()?;
@@ -195,10 +203,10 @@ impl<W: Write> Writer<W> {
         self.buffer.len()
     }
 
-    /// Writes out all records so far and lets `sync` make the sink put them on the disk.
+    /// Writes out all records so far and calls `sync` on the sink, to put them on the disk.
     ///
-    /// A sync that failed cannot be repeated: the system may have dropped what it could not write, and say so only once. So every
-    /// later call fails too.
+    /// A failed sync cannot be repeated: the system may have dropped what it could not write, and
+    /// reports that only once. So every later call fails too.
     ///
     /// ```
     /// # let mut file = tempfile::tempfile()?;
@@ -210,18 +218,18 @@ impl<W: Write> Writer<W> {
     ///
     /// # Errors
     ///
-    /// What the sink or `sync` says.
+    /// The error of the sink or of `sync`.
     pub fn sync_with(&mut self, sync: impl FnOnce(&mut W) -> io::Result<()>) -> io::Result<()> {
         self.flush()?;
         self.with_sink(sync)
     }
 
-    /// The sink. What has been appended since the last flush may not have reached it.
+    /// The sink. Records appended since the last flush may not have reached it.
     pub fn get_ref(&self) -> &W {
         self.sink.as_ref().expect(HAS_SINK)
     }
 
-    /// The sink. What has been appended since the last flush may not have reached it; do not write to it.
+    /// The sink. Records appended since the last flush may not have reached it; do not write to it.
     pub fn get_mut(&mut self) -> &mut W {
         self.sink.as_mut().expect(HAS_SINK)
     }
@@ -231,9 +239,9 @@ impl<W: Write> Writer<W> {
         self.has_failed
     }
 
-    /// Ends the log with the trailer that its dialect has, if any, flushes, and gives the sink
-    /// back. It takes the writer, since nothing may be appended after the trailer. A file that is
-    /// to be appended to later needs [`into_inner`](Self::into_inner), which writes no trailer.
+    /// Ends the log with the trailer of its dialect, if any, flushes, and returns the sink. It
+    /// consumes the writer, since nothing may be appended after the trailer. A file that is to be
+    /// appended to later needs [`into_inner`](Self::into_inner), which writes no trailer.
     ///
     /// ```
     /// use cordwood_log::{Dialect, LogFormat, Writer};
@@ -244,14 +252,14 @@ impl<W: Write> Writer<W> {
     ///
     /// # Errors
     ///
-    /// What the sink says; the sink is then lost.
+    /// The error of the sink, which is then lost.
     pub fn finish(mut self) -> io::Result<W> {
         self.check()?;
         self.encoder.end(&mut self.buffer);
         self.into_inner()
     }
 
-    /// Flushes and gives the sink back, without the trailer that [`finish`](Self::finish) writes.
+    /// Flushes and returns the sink, without the trailer that [`finish`](Self::finish) writes.
     ///
     /// ```
     /// use cordwood_log::Writer;
@@ -264,7 +272,7 @@ impl<W: Write> Writer<W> {
     ///
     /// # Errors
     ///
-    /// What the sink says; the sink is then lost.
+    /// The error of the sink, which is then lost.
     pub fn into_inner(mut self) -> io::Result<W> {
         self.flush()?;
         Ok(self.sink.take().expect(HAS_SINK))
@@ -296,12 +304,12 @@ impl<W: Write> Writer<W> {
         self.buffer = buffer;
         written?;
         self.buffer.clear();
-        // One huge record must not keep its memory for the life of the writer.
+        // One huge record must not hold its memory for the life of the writer.
         self.buffer.shrink_to(2 * BUFFER_LEN);
         Ok(())
     }
 
-    /// Does something to the sink. If it fails or panics, the writer has failed.
+    /// Runs `work` on the sink. If it fails or panics, the writer has failed.
     fn with_sink(&mut self, work: impl FnOnce(&mut W) -> io::Result<()>) -> io::Result<()> {
         self.has_failed = true;
         work(self.get_mut())?;
@@ -310,12 +318,12 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// Tries to write what nobody flushed, as `BufWriter` does.
+/// Tries to write what has not been flushed, as `BufWriter` does.
 impl<W: Write> Drop for Writer<W> {
     fn drop(&mut self) {
         let is_here = Process::current().number() == self.owner;
         if self.sink.is_some() && !self.has_failed && is_here {
-            // There is nobody to tell. `finish` and `into_inner` say what failed.
+            // An error cannot be returned from here. `finish` and `into_inner` report it.
             let _ = self.flush();
         }
     }

@@ -7,52 +7,64 @@ use crate::dialect::{Compression, Dialect, LogFormat, Named};
 
 /// When a [`LogFile`](crate::LogFile) waits until its records are on the disk.
 ///
-/// [`LogFile::sync`](crate::LogFile::sync) and [`LogFile::append_sync`](crate::LogFile::append_sync) do so at any time, whatever the policy.
-/// No thread runs in the background: `EveryBytes` and `EveryInterval` act within an append, and only there. While nothing is appended, nothing
-/// is synced, however long ago the last sync was; a program that has nothing more to append for a while calls `sync` itself.
+/// [`LogFile::sync`](crate::LogFile::sync) and
+/// [`LogFile::append_sync`](crate::LogFile::append_sync) do so at any time, whatever the policy. No
+/// thread runs in the background: `EveryBytes` and `EveryInterval` act within an append, and only
+/// there. While nothing is appended, nothing is synced, however long ago the last sync was; a
+/// program that has nothing more to append for a while calls `sync` itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum SyncPolicy {
-    /// Only when asked. What has been written survives the end of the process, but a machine that stops may lose it.
+    /// Only when asked. What has been written survives the end of the process, but a crash of the
+    /// machine may lose it.
     #[default]
     Never,
     /// [`LogFile::close`](crate::LogFile::close) syncs. Every later variant also syncs on close.
     OnClose,
     /// Each append, before it returns. Threads that append at the same time share a sync.
     EveryAppend,
-    /// The append with which this many bytes have been appended since the last sync, before it returns.
+    /// The append with which this many bytes have been appended since the last sync, before it
+    /// returns.
     EveryBytes(u64),
     /// The first append that comes this long after the last sync or later, before it returns.
     EveryInterval(Duration),
 }
 
-/// When a [`LogFile`](crate::LogFile) hands its records to the operating system, which keeps them should the process end.
+/// When a [`LogFile`](crate::LogFile) writes its records to the operating system, which keeps them
+/// if the process ends.
 ///
-/// [`LogFile::flush`](crate::LogFile::flush), [`LogFile::sync`](crate::LogFile::sync) and [`LogFile::close`](crate::LogFile::close)
-/// do so whatever the policy. It says nothing of the disk: that is the [`SyncPolicy`].
+/// [`LogFile::flush`](crate::LogFile::flush), [`LogFile::sync`](crate::LogFile::sync) and
+/// [`LogFile::close`](crate::LogFile::close) do so whatever the policy. It does not concern the
+/// disk: that is the [`SyncPolicy`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum FlushPolicy {
-    /// Each append, before it returns, with one write; an [`extend`](crate::LogFile::extend) with one write for each MiB. What was appended
-    /// survives the end of the process, however it ends. LevelDB does the same.
+    /// Each append, before it returns, with one write; an [`extend`](crate::LogFile::extend) with
+    /// one write for each MiB. What was appended survives the process, however it ends. LevelDB
+    /// does the same.
     #[default]
     EveryAppend,
-    /// When asked, when 1 MiB has been gathered, and when the log is closed. Appending short records takes a fraction of the time; if the
-    /// process is killed, up to 1 MiB of records is lost.
+    /// On request, when 1 MiB has been buffered, and when the log is closed. Appending short
+    /// records takes a fraction of the time; if the process is killed, up to 1 MiB of records is
+    /// lost.
     OnClose,
 }
 
-/// What opening for append does with a file that does not end with a whole record. `docs/format/writing.md` has the rule.
+/// What opening for append does with a file that does not end with a complete record.
+/// `docs/format/writing.md` has the rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum OnTornTail {
-    /// Nothing: it is [`Error::TornTail`](crate::Error::TornTail), or [`Error::Corruption`](crate::Error::Corruption) for damage anywhere.
+    /// Nothing: it is [`Error::TornTail`](crate::Error::TornTail), or
+    /// [`Error::Corruption`](crate::Error::Corruption) for damage anywhere.
     #[default]
     Refuse,
-    /// Cuts off what follows the last whole record, if a crash can have left it there. Other damage is refused, and so is damage that one
-    /// flipped bit explains, since the record may have been synced; and a file without any valid fragment, which may be no log.
+    /// Cuts off what follows the last complete record, if a crash can have left it there. Refused
+    /// are other damage; damage that one flipped bit explains, since the record may have been
+    /// synced; and a file without any valid fragment, which may not be a log.
     Truncate,
-    /// Leaves every byte, and appends in the next block after them, damage or not. Readers keep reporting what they skip there.
+    /// Keeps every byte, damaged or not, and appends in the next block after them. Readers keep
+    /// reporting what they skip there.
     PadToBlock,
 }
 
@@ -68,34 +80,39 @@ pub enum OnTornTail {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LogFileOptions {
-    /// When to hand records to the operating system. Default: [`FlushPolicy::EveryAppend`].
+    /// When to write records to the operating system. Default: [`FlushPolicy::EveryAppend`].
     pub flush: FlushPolicy,
     /// When to sync. Default: [`SyncPolicy::Never`].
     pub sync: SyncPolicy,
-    /// For [`LogFile::append_to`](crate::LogFile::append_to): what to do with a file that does not end with a whole record.
-    /// Default: [`OnTornTail::Refuse`].
+    /// For [`LogFile::append_to`](crate::LogFile::append_to): what to do with a file that does not
+    /// end with a complete record. Default: [`OnTornTail::Refuse`].
     pub on_torn_tail: OnTornTail,
-    /// Ask the file system for room this many bytes at a time, before it is needed. The length of the file stays that of its records, and
-    /// closing gives back what was not used. Default: 0, not at all.
+    /// Ask the file system for space this many bytes at a time, before it is needed. The length of
+    /// the file stays that of its records, and closing releases what was not used. Default: 0, not
+    /// at all.
     ///
-    /// A hint: it needs the feature `preallocate`, Linux, and a file system that can do it (ext4, XFS, Btrfs, tmpfs); otherwise nothing
-    /// happens.
+    /// A hint: it needs the feature `preallocate`, Linux, and a file system that can do it (ext4,
+    /// XFS, Btrfs, tmpfs); otherwise nothing happens.
     pub preallocate_len: u64,
-    /// For [`LogFile::append_to`](crate::LogFile::append_to): an offset at which a record begins or ends, and before which all is known to be on the disk, such as an
-    /// earlier [`durable_offset`](crate::LogFile::durable_offset). The file is read from there on to find its end, and what follows is written
-    /// again before a sync may cover it: a sync of the process that wrote it may have failed. Default: `None`, the beginning of the
-    /// file, and nothing is written again unless a sync has failed in this process.
+    /// For [`LogFile::append_to`](crate::LogFile::append_to): an offset at which a record begins or
+    /// ends, and before which everything is known to be on the disk, such as an earlier
+    /// [`durable_offset`](crate::LogFile::durable_offset). The file is read from there on to find
+    /// its end, and what follows is written again before a sync may cover it: a sync of the process
+    /// that wrote it may have failed. Default: `None`, the beginning of the file, and nothing is
+    /// written again unless a sync has failed in this process.
     pub checkpoint: Option<u64>,
-    /// In which dialect to write, as [`Encoder::with_format`](crate::codec::Encoder::with_format) does. Closing writes the trailer that closes a log of
-    /// Pebble. Default: `None`, that of the file that is appended to, as a [`Reader`](crate::Reader) detects it; for a new log
-    /// [`Dialect::LEVELDB`].
+    /// The dialect to write, as [`Encoder::with_format`](crate::codec::Encoder::with_format) does.
+    /// Closing writes Pebble's end-of-log trailer. Default: `None`, that of the existing file, as a
+    /// [`Reader`](crate::Reader) detects it; for a new log [`Dialect::LEVELDB`].
     pub dialect: Option<Dialect>,
-    /// The number of the log, which goes into each fragment: see [`LogFormat::log_number`]. Default: `None`. Such a log is never appended to.
+    /// The number of the log, which goes into each fragment: see [`LogFormat::log_number`].
+    /// Default: `None`. Such a log is never appended to.
     pub log_number: Option<u32>,
     /// How each record is compressed. Default: `None`, not at all. Such a log is never appended to.
     pub compression: Option<Compression>,
-    /// Refuse to write a record with more bytes than this: [`Error::RecordTooLarge`](crate::Error::RecordTooLarge). Default: [`RECORD_LEN_MAX`], 1 GiB, as
-    /// for readers. What is longer can be read only with the option of the same name.
+    /// Refuse to write a record with more bytes than this:
+    /// [`Error::RecordTooLarge`](crate::Error::RecordTooLarge). Default: [`RECORD_LEN_MAX`], 1 GiB,
+    /// as for readers. What is longer can be read only with the option of the same name.
     pub record_len_max: u64,
 }
 
@@ -177,7 +194,7 @@ impl LogFileOptions {
         self
     }
 
-    /// The log that is named; one in [`Dialect::LEVELDB`] if no dialect is.
+    /// The given format; [`Dialect::LEVELDB`] if no dialect is given.
     pub(super) fn format(&self) -> LogFormat {
         self.named().or_leveldb()
     }

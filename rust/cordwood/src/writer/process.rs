@@ -1,23 +1,25 @@
-//! Which process this is, so that a writer detects that it was copied by `fork`.
+//! The identity of the process, so that a writer detects that it was copied by `fork`.
 //!
-//! A forked child has a copy of every writer, with the same buffered records and the same open file. If both
-//! wrote, each would overwrite what the other has written. So a writer belongs to the process that opened it.
+//! A forked child has a copy of every writer, with the same buffered records and the same open
+//! file. If both wrote, each would overwrite the other's bytes. So a writer belongs to the process
+//! that opened it.
 
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-/// Tells a process from those that it was forked from.
+/// Distinguishes a process from those that it was forked from.
 ///
-/// The id of the operating system would not do: it is used again, and asking for it takes as long as half a write, while a writer asks before
-/// each record. So forks are counted: `fork` calls the handlers that were registered with `pthread_atfork`.
+/// The operating system's process id would not do: ids are reused, and a query takes as long as
+/// half a write, while a writer checks before each record. So forks are counted: `fork` calls the
+/// handlers that were registered with `pthread_atfork`.
 #[derive(Clone, Default)]
 pub struct Process {
-    /// A test's process, which changes when the test says so.
+    /// A simulated process, which a test can change.
     simulated: Option<Arc<AtomicU32>>,
 }
 
-/// The same in each process: it says who asks, and is no part of what a writer knows.
+/// The same in each process: it identifies the caller, and is not part of a writer's state.
 impl fmt::Debug for Process {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Process")
@@ -30,14 +32,14 @@ impl Process {
         Process::default()
     }
 
-    /// A process for tests: its number is what `number` holds.
+    /// A process for tests: its number is the value of `number`.
     pub fn simulated(number: Arc<AtomicU32>) -> Self {
         Process {
             simulated: Some(number),
         }
     }
 
-    /// A number that no process has which the calling one was forked from.
+    /// A number that differs from those of all processes that this one was forked from.
     #[inline]
     pub fn number(&self) -> u64 {
         match &self.simulated {
@@ -47,7 +49,7 @@ impl Process {
     }
 }
 
-/// How many forks there were on the way to this process since it has been asked for, plus 1; 0 before that.
+/// The number of forks between the first call and this process, plus 1; 0 before the first call.
 static GENERATION: AtomicU64 = AtomicU64::new(0);
 
 #[inline]
@@ -61,15 +63,15 @@ fn current_number() -> u64 {
 #[cold]
 fn first_number() -> u64 {
     if are_forks_counted() {
-        // Another thread may have done it.
+        // Another thread may have been first.
         let _ = GENERATION.compare_exchange(0, 1, Relaxed, Relaxed);
         return GENERATION.load(Relaxed);
     }
-    // The next best: it is asked for each time.
+    // The fallback: queried each time.
     u64::from(std::process::id())
 }
 
-/// Whether [`GENERATION`] goes up by one in each child.
+/// Whether [`GENERATION`] is incremented in each child.
 #[cfg(unix)]
 #[expect(unsafe_code, reason = "the standard library has no way to act on a fork")]
 fn are_forks_counted() -> bool {
@@ -89,10 +91,10 @@ fn are_forks_counted() -> bool {
 
     static IS_REGISTERED: OnceLock<bool> = OnceLock::new();
     *IS_REGISTERED.get_or_init(|| {
-        // SAFETY: the declaration is that of POSIX. The handler is a function of this library, which stays
-        // loaded (if it is unloaded, the C library removes its handlers). It runs in the child of a process
-        // that may have had other threads, where only async-signal-safe operations are allowed: an atomic
-        // addition is one. It does not unwind.
+        // SAFETY: the declaration is that of POSIX. The handler is a function of this library,
+        // which stays loaded (if it is unloaded, the C library removes its handlers). It runs in
+        // the child of a process that may have had other threads, where only async-signal-safe
+        // operations are allowed: an atomic addition is one. It does not unwind.
         unsafe { pthread_atfork(None, None, Some(count)) == 0 }
     })
 }

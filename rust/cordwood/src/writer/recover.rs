@@ -1,4 +1,4 @@
-//! Where a log can be appended to: the rule of `docs/format/writing.md`.
+//! Finds where a log can be appended to, by the rules of `docs/format/writing.md`.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -15,10 +15,11 @@ use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind};
 use crate::reader::{Reader, Source, StreamSource};
 use crate::scanner::Scanner;
 
-/// What a disk writes as one. Only a hint as to what a crash can have left; etcd takes the same length (`wal/decoder.go`).
+/// What a disk writes atomically. Only a hint at what a crash can have left; etcd assumes the same
+/// length (`wal/decoder.go`).
 const SECTOR_LEN: u64 = 512;
 
-/// Where the next record goes, and what followed the last whole one.
+/// Where the next record goes, and what followed the last complete one.
 #[derive(Debug)]
 pub(super) struct Recovered {
     pub(super) format: LogFormat,
@@ -37,7 +38,8 @@ impl Recovered {
     }
 }
 
-/// Finds the end of the last whole record, and makes the file end where another one can follow. `interrupted` may end it while it reads.
+/// Finds the end of the last complete record, and makes the file end where another one can follow.
+/// `interrupted` can stop it while it reads.
 pub(super) fn recover(
     storage: &dyn Storage,
     options: &LogFileOptions,
@@ -86,7 +88,7 @@ pub(super) fn recover(
         }
     }
     match unsynced {
-        // Shorter than what was on the disk: it is another file, or somebody has cut it.
+        // Shorter than what was on the disk: it is another file, or has been truncated.
         Some(offset) if offset > new_len => unsynced::forget(storage.identity()),
         Some(offset) => write_again(storage, offset, new_len, interrupted).map_err(failed)?,
         None => {}
@@ -98,11 +100,12 @@ pub(super) fn recover(
     })
 }
 
-/// The dialect in which a log is appended to: the one that is named, else the one that it is in.
+/// The dialect in which to append to a log: the given one, else the one that it is in.
 ///
 /// # Errors
 ///
-/// [`Error::WrongDialect`], [`Error::NeverAppended`], [`Error::Foreign`]: what would be written is not what a reader of the file looks for.
+/// [`Error::WrongDialect`], [`Error::NeverAppended`], [`Error::Foreign`]: readers of the file would
+/// not find what would be written.
 fn dialect_of(
     storage: &dyn Storage,
     named: Option<Dialect>,
@@ -137,8 +140,8 @@ fn dialect_of(
             found: found.dialect.name(),
         });
     }
-    // RocksDB and Pebble begin a new log each time they open a database. Of a log with log numbers, what follows its end is taken for the
-    // rest of an older log.
+    // RocksDB and Pebble begin a new log each time they open a database. In a log with log numbers,
+    // readers take what follows its end for the rest of an older log.
     if let Some(format) = found.filter(|found| found.dialect.has_log_numbers()) {
         return Err(Error::NeverAppended {
             path: path(),
@@ -149,21 +152,23 @@ fn dialect_of(
     Ok(named.or(found).unwrap_or(Dialect::LEVELDB))
 }
 
-/// Whether a log in which the dialect `found` was detected can be read as `named`: each of its fragments means the same there. A log of RocksDB
-/// that is not recycled is detected as LevelDB's, and a long one of Pebble as a recyclable one.
+/// Whether a log in which the dialect `found` was detected can be read as `named`: each of its
+/// fragments means the same there. A RocksDB log that is not recycled is detected as LevelDB's, and
+/// a long Pebble log as a recyclable one.
 fn reads(named: Dialect, found: Dialect, file_len: u64) -> bool {
     let is_same_fragment = |byte: u8| {
         let meaning = found.meaning(byte);
         !matches!(meaning.role, Role::Fragment(_)) || named.meaning(byte) == meaning
     };
     let is_same_file = named.checksum == found.checksum && named.prefix == found.prefix;
-    // Where blocks begin shows in the second one.
+    // The second block shows where blocks begin.
     let is_same_grid = named.block_left(0) == found.block_left(0) || file_len <= BLOCK_LEN as u64;
     named.name() == found.name() || is_same_file && is_same_grid && (0..=u8::MAX).all(is_same_fragment)
 }
 
-/// Sets the length of a file that was longer or ended in a torn record. It is on the disk before anything is written there: otherwise a crash
-/// could bring back the old bytes after new ones. Before `known_offset` all was on the disk.
+/// Sets the length of a file that was longer or ended in a torn record. The new length is on the
+/// disk before anything is written there: otherwise a crash could bring back the old bytes after
+/// new ones. Everything before `known_offset` was on the disk.
 pub(super) fn cut(storage: &dyn Storage, len: u64, known_offset: u64) -> io::Result<()> {
     storage.set_len(len)?;
     storage
@@ -171,7 +176,8 @@ pub(super) fn cut(storage: &dyn Storage, len: u64, known_offset: u64) -> io::Res
         .inspect_err(|_| unsynced::remember(storage.identity(), known_offset.min(len)))
 }
 
-/// Writes what the file holds in `[begin, end)` once more, so that the next sync writes it to the disk, whatever became of the last one.
+/// Rewrites what the file holds in `[begin, end)`, so that the next sync writes it to the disk even
+/// if the last one failed.
 fn write_again(
     storage: &dyn Storage,
     begin: u64,
@@ -198,19 +204,21 @@ fn read_at_most(storage: &dyn Storage, offset: u64, len: u64) -> io::Result<Vec<
     Ok(bytes)
 }
 
-/// What follows the last whole record.
+/// What follows the last complete record.
 #[derive(Debug)]
 struct Tail {
     begin: u64,
     /// The first reason of the worst severity.
     reason: Reason,
-    /// That of the last region.
+    /// The reason of the last region.
     last: Reason,
     /// The first region that is damage.
     damage: Option<SkippedRegion>,
-    /// A sector, or the part of it that is damaged, is all zero: it was not written, though the file had its new length already.
+    /// A sector, or the damaged part of it, is all zero: it was not written, though the file
+    /// already had its new length.
     has_zero_sector: bool,
-    /// Something in it cannot be the rest of a write that was cut short: a whole record, or one that is whole but for one flipped bit.
+    /// Something in it cannot be the rest of an interrupted write: a complete record, or one that
+    /// is complete but for one flipped bit.
     has_whole_record: bool,
     /// Something in it is not zero.
     has_data: bool,
@@ -232,7 +240,7 @@ impl Tail {
         }
     }
 
-    /// Whether a crash can have left it, although it reads as damage.
+    /// Whether a crash can have left it, although it is reported as damage.
     fn is_torn(&self) -> bool {
         self.has_zero_sector && !self.has_whole_record
     }
@@ -258,7 +266,7 @@ impl Tail {
         );
         match region.reason {
             Reason::ZeroFill => self.has_zero_sector = true,
-            // Its checksum is right: it was written as a whole.
+            // Its checksum is valid: it was written completely.
             Reason::UnknownKind { .. } => self.has_whole_record = true,
             Reason::ChecksumMismatch { .. } | Reason::BadLength { .. } | Reason::ZeroHeader => {
                 let mut begin = region.begin;
@@ -267,7 +275,8 @@ impl Tail {
                     let bytes = read_at_most(storage, begin, end - begin)?;
                     self.has_zero_sector |= has_zero_sector(&bytes, begin);
                     self.has_whole_record |= hides_record(dialect, &bytes);
-                    // The record may have been synced, whatever zeros it holds: a disk that has not written a sector leaves more than one bit wrong.
+                    // The record may have been synced, whatever zeros it holds: an unwritten sector
+                    // makes more than one bit wrong.
                     self.has_whole_record |= begin == region.begin && locate_bit_flip(&bytes, begin, dialect).is_some();
                     begin = end;
                 }
@@ -275,9 +284,9 @@ impl Tail {
             Reason::TornTail => {
                 let left = dialect.block_left(region.begin) as u64;
                 let bytes = read_at_most(storage, region.begin, region.len().min(left))?;
-                self.has_fragment |= dialect.sound(&bytes, true).is_some();
+                self.has_fragment |= dialect.valid(&bytes, true).is_some();
                 if locate_bit_flip(&bytes, region.begin, dialect).is_some() {
-                    // With another length it is whole.
+                    // With another length it is complete.
                     self.has_whole_record = true;
                     self.damage = self.damage.or(Some(region));
                 }
@@ -296,7 +305,7 @@ fn rank(reason: Reason) -> u8 {
     }
 }
 
-/// A log that is about to be appended to.
+/// A log before anything is appended to it.
 struct LogBefore<'a> {
     dialect: Dialect,
     file_len: u64,
@@ -314,7 +323,8 @@ impl LogBefore<'_> {
         }
     }
 
-    /// How long the file will be, by the table of `docs/format/writing.md`. `region` is all of the tail.
+    /// How long the file will be, by the table of `docs/format/writing.md`. `region` is the whole
+    /// tail.
     fn new_len(&self, tail: &Tail, region: SkippedRegion) -> Result<u64, Error> {
         let path = self.path.map(Path::to_owned);
         // Without a valid fragment, nothing says that this is a log.
@@ -344,30 +354,31 @@ impl LogBefore<'_> {
         }
     }
 
-    /// The byte with which padding begins; zeros follow. Zeros alone could complete the torn record, if what is
-    /// missing of it is zeros: it would come up after it was reported as lost. So could 0xff and zeros. But no checksum is right for two
-    /// payloads that differ in one byte.
+    /// The byte with which padding begins; zeros follow. Zeros alone could complete the torn
+    /// record, if what is missing of it is zeros: it would come up after it was reported as lost.
+    /// So could 0xff and zeros. But no checksum is valid for two payloads that differ in one byte.
     fn padding_byte(&self, tail: &Tail) -> Result<u8, Error> {
         let block_begin = self.dialect.block_begin(self.file_len - 1);
         let begin = tail.begin.max(block_begin);
         let bytes = read_at_most(self.storage, begin, self.file_len - begin).map_err(|source| self.failed(source))?;
         let mut torn = &bytes[..];
-        while let Some(whole) = self.dialect.sound(torn, true) {
+        while let Some(whole) = self.dialect.valid(torn, true) {
             torn = &torn[whole.end..];
         }
         if bytes.len() < HEADER_LEN && !tail.has_fragment {
-            // The type of the first header is missing. Zero is none, and completes nothing; another byte could make the file look like no log.
+            // The type of the first header is missing. Zero is not a type, and completes nothing;
+            // another byte could make the file look as if it were not a log.
             return Ok(0);
         }
         let mut completed = torn.to_vec();
         completed.push(0xff);
         completed.resize(torn.len() + self.dialect.block_left(self.file_len), 0);
-        let is_completed = self.dialect.sound(&completed, true).is_some();
+        let is_completed = self.dialect.valid(&completed, true).is_some();
         Ok(if is_completed { 0xfe } else { 0xff })
     }
 
-    /// Whether all from `begin` on can be the beginning of one record: a header that is cut short, or one whose record goes to the end of the file
-    /// or further.
+    /// Whether everything from `begin` on can be the beginning of one record: a truncated header,
+    /// or one whose record reaches or passes the end of the file.
     fn is_torn_first(&self, dialect: Dialect, begin: u64) -> Result<bool, Error> {
         let left = self.file_len - begin;
         let bytes = read_at_most(self.storage, begin, HEADER_LEN as u64).map_err(|source| self.failed(source))?;
@@ -385,26 +396,26 @@ impl LogBefore<'_> {
         let block_left = dialect.block_left(begin);
         let may_be = match meaning.role {
             Role::Fragment(Kind::Full) => len <= block_left,
-            // The first part of a record goes to the end of its block.
+            // The first fragment of a record extends to the end of its block.
             Role::Fragment(Kind::First) => len == block_left,
             _ => false,
         };
         Ok(may_be && len as u64 >= left)
     }
 
-    /// Whether nothing but a trailer lies between the checkpoint and `first`, where what follows it begins: the next record, what is left of one,
-    /// or the end of the file.
+    /// Whether only a trailer is between the checkpoint and `first`, the beginning of what follows
+    /// it: the next record, the rest of one, or the end of the file.
     fn is_edge(&self, checkpoint: u64, first: u64) -> bool {
         let left = self.dialect.block_left(checkpoint);
         let is_trailer = left < HEADER_LEN && (checkpoint..=checkpoint + left as u64).contains(&first);
         checkpoint == 0 || first == checkpoint || is_trailer
     }
 
-    /// Reads the records from the checkpoint on. `None`: the file ends with a whole one.
+    /// Reads the records from the checkpoint on. `None`: the file ends with a complete one.
     ///
     /// # Errors
     ///
-    /// [`Error::Corruption`] for damage with a whole record after it, unless the choice is to pad.
+    /// [`Error::Corruption`] for damage with a complete record after it, unless the options pad it.
     fn find_tail(&self) -> Result<Option<Tail>, Error> {
         let LogBefore {
             dialect,
@@ -413,7 +424,8 @@ impl LogBefore<'_> {
             ..
         } = *self;
         let checkpoint = options.checkpoint.unwrap_or(0);
-        // From the beginning of the block on, so that nothing in the middle of a record can be taken for one.
+        // From the beginning of the block on, so that nothing inside a record can be mistaken for
+        // one.
         let offset = dialect.block_begin(checkpoint);
         let read = Interruptible {
             read: StorageReader { storage, offset },
@@ -424,12 +436,12 @@ impl LogBefore<'_> {
             .with_on_corruption(OnCorruption::Skip)
             .with_range(offset..)
             .with_dialect(dialect)
-            // What could be written can be appended to.
+            // A log with longer records can still be appended to.
             .with_record_len_max(u64::MAX);
         Reader::with_source(source, read_options).without_data(|reader| self.tail_of(reader, checkpoint))
     }
 
-    /// The same with a reader that begins at the block of the checkpoint.
+    /// As [`find_tail`](Self::find_tail), with a reader that begins at the block of the checkpoint.
     fn tail_of<S: Source>(&self, reader: &mut Reader<S>, checkpoint: u64) -> Result<Option<Tail>, Error> {
         let LogBefore {
             dialect,
@@ -437,7 +449,7 @@ impl LogBefore<'_> {
             options,
             ..
         } = *self;
-        // Where the first event begins that ends after the checkpoint.
+        // The beginning of the first event that ends after the checkpoint.
         let mut first = None;
         let mut has_fragment = checkpoint > 0;
         let mut tail: Option<Tail> = None;
@@ -468,7 +480,8 @@ impl LogBefore<'_> {
                         });
                     }
                 }
-                // The block is full, and nobody looks at these bytes; or the file has begun, and no record has.
+                // The block is full, and nothing reads these bytes; or there is a file header, but
+                // no record yet.
                 Step::Skipped(region)
                     if matches!(region.reason, Reason::NonzeroTrailer | Reason::FileHeader) && tail.is_none() => {}
                 Step::Skipped(region) => {
@@ -495,7 +508,7 @@ impl LogBefore<'_> {
     }
 }
 
-/// Reads until it is interrupted.
+/// A reader that can be interrupted.
 struct Interruptible<'a, R> {
     read: R,
     interrupted: &'a dyn Fn() -> io::Result<()>,
@@ -518,7 +531,8 @@ fn with_path(error: Error, path: Option<&Path>) -> Error {
     }
 }
 
-/// Whether a sector of the file is all zero, as far as it lies in `bytes`, which begin at the file offset `begin`.
+/// Whether a sector of the file is all zero, as far as it lies in `bytes`, which begin at the file
+/// offset `begin`.
 fn has_zero_sector(bytes: &[u8], begin: u64) -> bool {
     let first_len = (SECTOR_LEN - begin % SECTOR_LEN) as usize;
     let (first, rest) = bytes.split_at(first_len.min(bytes.len()));
@@ -527,13 +541,15 @@ fn has_zero_sector(bytes: &[u8], begin: u64) -> bool {
         .any(|sector| !sector.is_empty() && sector.iter().all(|&byte| byte == 0))
 }
 
-/// Whether a whole record, or the beginning of one that may be whole, is in `bytes`, the rest of a block after damage, where no reader looks for it.
+/// Whether a complete record, or the beginning of one that may be complete, is in `bytes`, the rest
+/// of a block after damage, where no reader looks for it.
 ///
-/// A damaged record whose data holds log fragments itself is taken for one: rather a false alarm than a silent loss.
+/// A damaged record whose data itself holds log fragments is mistaken for one: better a false alarm
+/// than a silent loss.
 fn hides_record(dialect: Dialect, bytes: &[u8]) -> bool {
     let scanner = Scanner::new(bytes);
     (0..bytes.len()).any(|at| {
-        let role = scanner.own_fragment(&dialect.into(), at).map(|sound| sound.role);
+        let role = scanner.own_fragment(&dialect.into(), at).map(|valid| valid.role);
         matches!(role, Some(Role::Fragment(Kind::Full | Kind::First)))
     })
 }

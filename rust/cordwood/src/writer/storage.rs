@@ -1,4 +1,5 @@
-//! The operations on a file that a [`LogFile`](super::LogFile) is made of, so that tests can record them and make them fail.
+//! The operations on a file that a [`LogFile`](super::LogFile) is made of, so that tests can record
+//! them and make them fail.
 
 use std::fmt::Debug;
 use std::fs::{File, Metadata, OpenOptions, TryLockError};
@@ -8,7 +9,7 @@ use std::path::Path;
 use super::process::Process;
 use crate::error::Error;
 
-/// Which file this is, whatever its name.
+/// The identity of a file, whatever its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileId {
     /// The device that holds it.
@@ -17,7 +18,7 @@ pub struct FileId {
     pub inode: u64,
 }
 
-/// A file that one writer writes to. Nobody else changes it meanwhile.
+/// A file with one writer. Nothing else changes it meanwhile.
 pub trait Storage: Debug + Send + Sync {
     /// The length of the file in bytes.
     fn file_len(&self) -> io::Result<u64>;
@@ -25,10 +26,11 @@ pub trait Storage: Debug + Send + Sync {
     /// Reads some bytes from `offset` on; none at the end of the file.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
 
-    /// Writes some of `bytes` at `offset` and returns how many. Nothing is written past the end of the file, but the end moves.
+    /// Writes some of `bytes` at `offset` and returns how many. Nothing is written past the end of
+    /// the file, but the end moves.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize>;
 
-    /// Cuts the file, or makes it longer with zeros.
+    /// Truncates the file, or extends it with zeros.
     fn set_len(&self, len: u64) -> io::Result<()>;
 
     /// Waits until the bytes and the length of the file are on the disk.
@@ -37,10 +39,10 @@ pub trait Storage: Debug + Send + Sync {
     /// Waits until the file's name is on the disk.
     fn sync_folder(&self) -> io::Result<()>;
 
-    /// Asks for room in `[offset, offset + len)`. The length of the file stays.
+    /// Preallocates space for `[offset, offset + len)`. The length of the file does not change.
     fn allocate(&self, offset: u64, len: u64) -> io::Result<()>;
 
-    /// By what a failed sync of this file is remembered; `None` if it has no identity.
+    /// The key under which a failed sync of this file is remembered; `None` if it has no identity.
     fn identity(&self) -> Option<FileId> {
         None
     }
@@ -58,9 +60,9 @@ pub(super) struct DiskFile {
     /// Not a pipe or a device, which have no length and no positions.
     is_regular: bool,
     identity: Option<FileId>,
-    /// The process that has the lock.
+    /// The process that holds the lock.
     owner: u64,
-    /// Kept open from the beginning: the path may be relative, and the working folder change.
+    /// Opened at the beginning: the path may be relative, and the working directory may change.
     folder: io::Result<File>,
 }
 
@@ -83,7 +85,7 @@ impl DiskFile {
                         path: Some(path.to_owned()),
                     });
                 }
-                // A file system without locks: nobody can keep a second writer away.
+                // A file system without locks: a second writer cannot be kept out.
                 Err(TryLockError::Error(source)) if source.kind() == io::ErrorKind::Unsupported => {}
                 Err(TryLockError::Error(source)) => return Err(failed(source)),
             }
@@ -103,11 +105,12 @@ impl DiskFile {
 }
 
 impl Drop for DiskFile {
-    /// Gives up the lock. To close the file is not enough: a forked child has it open, too, and the lock belongs to both.
-    /// And in the child it must not be given up, since the process that opened the file still writes.
+    /// Releases the lock. Closing the file is not enough: a forked child also has it open, and the
+    /// lock belongs to both. In the child the lock must not be released, since the process that
+    /// opened the file still writes.
     fn drop(&mut self) {
         if self.is_regular && Process::current().number() == self.owner {
-            // If this fails, closing the file gives it up.
+            // If this fails, closing the file releases it.
             let _ = self.file.unlock();
         }
     }
@@ -122,7 +125,7 @@ fn identity_of(metadata: &Metadata) -> Option<FileId> {
     })
 }
 
-/// Elsewhere the standard library does not say which file it is.
+/// Elsewhere the standard library does not identify the file.
 #[cfg(not(unix))]
 fn identity_of(_metadata: &Metadata) -> Option<FileId> {
     None
@@ -148,7 +151,7 @@ fn write_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<usize> {
     std::os::windows::fs::FileExt::seek_write(file, bytes, offset)
 }
 
-/// The folder that holds the name of the file: that of the file itself, should the path be a symbolic link.
+/// The folder that holds the name of the file: of the file itself, if the path is a symbolic link.
 fn open_folder_of(path: &Path) -> io::Result<File> {
     if !cfg!(unix) {
         // Elsewhere a folder cannot be opened; `sync_folder` has nothing to do.
@@ -179,7 +182,8 @@ impl Storage for DiskFile {
         self.file.set_len(len)
     }
 
-    /// `fdatasync`, which includes the length; on macOS `F_FULLFSYNC`, without which the disk may keep it in its cache.
+    /// `fdatasync`, which includes the length; on macOS `F_FULLFSYNC`, without which the disk may
+    /// keep it in its cache.
     fn sync_data(&self) -> io::Result<()> {
         self.file.sync_data()
     }
@@ -187,7 +191,8 @@ impl Storage for DiskFile {
     fn sync_folder(&self) -> io::Result<()> {
         match &self.folder {
             Ok(folder) => match folder.sync_all() {
-                // A file system that cannot sync a folder says so like this. PostgreSQL lets it pass too (`fsync_fname_ext`).
+                // The error of a file system that cannot sync a folder. PostgreSQL ignores it, too
+                // (`fsync_fname_ext`).
                 Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
                 synced => synced,
             },
@@ -212,7 +217,8 @@ impl Storage for DiskFile {
     }
 }
 
-/// Writes all of `bytes` at `offset`, in one write unless the system takes them in parts or is interrupted.
+/// Writes all of `bytes` at `offset`, in one write unless the system accepts only parts or is
+/// interrupted.
 pub(super) fn write_all(storage: &dyn Storage, bytes: &[u8], offset: u64) -> io::Result<()> {
     let mut done = 0;
     while done < bytes.len() {
@@ -226,7 +232,7 @@ pub(super) fn write_all(storage: &dyn Storage, bytes: &[u8], offset: u64) -> io:
     Ok(())
 }
 
-/// The same error once more: several callers may have to be told.
+/// A copy of the error, since several callers may have to receive it.
 pub(super) fn copy_of(error: &io::Error) -> io::Error {
     match error.raw_os_error() {
         Some(number) => io::Error::from_raw_os_error(number),

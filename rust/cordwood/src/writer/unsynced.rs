@@ -1,11 +1,13 @@
 //! Files of which a sync has failed in this process.
 //!
-//! After a failed `fsync`, Linux marks the pages that it could not write as clean: they can still be read, the next sync
-//! succeeds, and yet they are not on the disk. So who opens such a file again writes the bytes again, which
-//! makes the pages dirty, before a sync may be believed. Only this process knows of the failure; another one
-//! says by its checkpoint what it knows to be on the disk.
+//! After a failed `fsync`, Linux marks the pages that it could not write as clean: they can still
+//! be read, the next sync succeeds, and yet they are not on the disk. So a writer that reopens such
+//! a file must rewrite the bytes, which makes the pages dirty, before a sync means anything. Only
+//! this process knows of the failure; another one states by its checkpoint what it knows to be on
+//! the disk.
 //!
-//! Source: Rebello et al., "Can Applications Recover from fsync Failures?" (USENIX ATC 2020); PostgreSQL, "fsyncgate" (2018).
+//! Source: Rebello et al., "Can Applications Recover from fsync Failures?" (USENIX ATC 2020);
+//! PostgreSQL, "fsyncgate" (2018).
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -13,19 +15,20 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::storage::FileId;
 
-/// For each such file, the offset before which all was on the disk before the sync failed.
+/// For each such file, the offset before which everything was on the disk when the sync failed.
 static UNSYNCED: Mutex<BTreeMap<FileId, u64>> = Mutex::new(BTreeMap::new());
 
-/// How many there are: as long as it is 0, as it nearly always is, nobody takes the lock, which a forked child may find taken by a thread
-/// that it does not have.
+/// How many there are. While it is 0, as nearly always, the lock is not taken: in a forked child it
+/// may be held by a thread that does not exist there.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 fn unsynced() -> MutexGuard<'static, BTreeMap<FileId, u64>> {
-    // Nothing panics while it is held.
+    // Nothing panics while the lock is held.
     UNSYNCED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Remembers that a sync has failed and that what is before `durable_offset` was on the disk. What was known of an earlier failure stays true.
+/// Remembers that a sync has failed and that everything before `durable_offset` was on the disk.
+/// What is remembered of an earlier failure stays valid.
 pub(super) fn remember(file: Option<FileId>, durable_offset: u64) {
     if let Some(file) = file {
         let mut unsynced = unsynced();
@@ -35,7 +38,8 @@ pub(super) fn remember(file: Option<FileId>, durable_offset: u64) {
     }
 }
 
-/// The offset before which all was on the disk before a sync of this file failed; `None` if none has failed.
+/// The offset before which everything was on the disk when a sync of this file failed; `None` if
+/// none has failed.
 pub(super) fn known_offset(file: Option<FileId>) -> Option<u64> {
     if COUNT.load(Relaxed) == 0 {
         return None;

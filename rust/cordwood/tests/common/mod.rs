@@ -52,7 +52,7 @@ pub(crate) fn checksum(kind: u8, payload: &[u8]) -> u32 {
 }
 
 #[allow(dead_code, reason = "not every test file makes fragments")]
-/// A fragment of any type, with a right checksum.
+/// A fragment of any type, with a valid checksum.
 pub(crate) fn fragment(kind: u8, payload: &[u8]) -> Vec<u8> {
     let header = Header {
         masked_crc: checksum(kind, payload),

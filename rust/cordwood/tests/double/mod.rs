@@ -12,7 +12,7 @@ pub(crate) const EIO: i32 = 5;
 pub(crate) const EINTR: i32 = 4;
 pub(crate) const ENOSPC: i32 = 28;
 
-/// What was done, in order. Only what succeeded, or left a part behind.
+/// What was done, in order. Only what succeeded, or left a partial result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Op {
     Write {
@@ -36,9 +36,9 @@ pub(crate) enum Fault {
     None,
     /// Nothing is done, and this error is returned.
     Error(i32),
-    /// So many bytes are written, and no error is returned.
+    /// This many bytes are written, and no error is returned.
     Short(usize),
-    /// So many bytes are written, and yet this error is returned.
+    /// This many bytes are written, and yet this error is returned.
     ErrorAfter(usize, i32),
 }
 

@@ -1,6 +1,6 @@
 //! The engines' own test cases under their names, in our words: `docs/format/<engine>-cases.md` list them, and say where this crate differs.
 //!
-//! The policy is `Skip` unless a test says otherwise: all records, and all that is not returned. A comment `Exception:` stands where this crate
+//! The policy is `Skip` unless a test says otherwise: all records, and all that is not returned. A comment `Exception:` marks where this crate
 //! is meant to differ from the engine.
 
 mod appengine;

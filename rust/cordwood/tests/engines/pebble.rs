@@ -186,7 +186,7 @@ fn recycled_short(number: u32) {
     let len = file.len() as u64;
     let file = [&file[..], &[0; 4]].concat();
     assert!(old.len() < file.len());
-    // Exception: what is behind the trailer is told. Pebble is silent.
+    // Exception: what follows the trailer is reported. Pebble is silent.
     let skipped = [(12, len, "end_trailer"), (len, len + 4, "stale")];
     read(dialect, &file).records(&["a"]).skipped(&skipped).ends_clean();
 }
@@ -229,7 +229,7 @@ fn a_lost_write() {
     assert_eq!(reading.records.last(), Some(&noise(500, 2)));
 }
 
-/// Behind damage a block begins with damage, too, but holds a fragment of the log; then an older log follows. So the log had not ended.
+/// After damage a block begins with damage, too, but holds a fragment of the log; then an older log follows. So the log had not ended.
 #[test]
 fn a_fragment_inside_a_later_block_is_proof() {
     let old = write(LOG, &vec![noise(500, 1); 300]);
@@ -309,7 +309,7 @@ fn good(synced: u64, len: usize) -> Vec<u8> {
     Wire::Synced(1, synced).full(&vec![1; len])
 }
 
-/// A sound fragment, then a bad one, and `behind` in the next block.
+/// A valid fragment, then a bad one, and `behind` in the next block.
 fn sync_log(bad: Bad, in_block: &[u8], behind: &[u8]) -> (Vec<u8>, u64) {
     let mut file = good(0, 10);
     let begin = if bad == Bad::HeaderTooBig && !behind.is_empty() {
@@ -364,7 +364,7 @@ fn wal_sync_two_bad_chunks() {
     }
 }
 
-/// A sound fragment in a later block says that all before it had been synced: that proves corruption. Pebble: the error itself.
+/// A valid fragment in a later block says that all before it had been synced: that proves corruption. Pebble: the error itself.
 #[test]
 fn wal_sync_later_chunk_promises_more() {
     for bad in BAD {
@@ -385,7 +385,7 @@ fn wal_sync_later_chunk_promises_more() {
 }
 
 /// Exception: the same. Pebble calls it ErrUnexpectedEOF, as the promise is too small; but its writer promises too little, so that proves nothing,
-/// and the record that follows would be lost in silence.
+/// and the record that follows would be lost silently.
 #[test]
 fn wal_sync_later_chunk_promises_too_little() {
     for bad in BAD {
@@ -398,7 +398,7 @@ fn wal_sync_later_chunk_promises_too_little() {
     }
 }
 
-/// Exception: damage. Pebble does not look at what stands in the same block, and calls it ErrUnexpectedEOF.
+/// Exception: damage. Pebble does not look at what is in the same block, and calls it ErrUnexpectedEOF.
 #[test]
 fn wal_sync_promise_in_the_same_block() {
     for bad in [Bad::Checksum, Bad::TooLong, Bad::InvalidType, Bad::LogNumber] {

@@ -154,7 +154,7 @@ fn ignorable_record_type() {
     for (dialect, wire) in MODES {
         let mut file = write(dialect, &["foo"]);
         retype(wire, &mut file, 0, 0x80 + 100);
-        // The type is even, so its header is short. The test upstream has no payload behind a log number either.
+        // The type is even, so its header is short. The test upstream has no payload after a log number either.
         if wire == Wire::Plain {
             read(dialect, &file)
                 .records(NONE)
@@ -344,7 +344,7 @@ fn read_write_with_timestamp_size() {
 #[test]
 fn read_write_with_timestamp_size_zero_timestamp_ignored() {
     for (dialect, wire) in MODES {
-        // RocksDB's writer leaves a size of 0 out; where one stands all the same, it is not taken in.
+        // RocksDB's writer leaves a size of 0 out; where there is one all the same, it is not applied.
         let file = [timestamp_sizes(wire, &[(1, 0), (2, 8)]), wire.full(b"foo")].concat();
         let end = file.len() as u64 - wire.header_len() as u64 - 3;
         read(dialect, &file)
@@ -387,7 +387,7 @@ fn recycle() {
     let dialect = LogFormat::new(Dialect::ROCKSDB).with_log_number(123);
     let new = write(dialect, &["foooo", "bar"]);
     let file = [&new[..], &old[new.len()..]].concat();
-    // Exception: what is left of the older log is told as `stale`, no damage. RocksDB is silent.
+    // Exception: what is left of the older log is reported as `stale`, no damage. RocksDB is silent.
     let skipped = [(new.len() as u64, file.len() as u64, "stale")];
     read(dialect, &file)
         .records(&["foooo", "bar"])
@@ -463,7 +463,7 @@ fn clear_eof_multi_block() {
     follow(|_| 5 * B + 25, &big("foo", 6 * B));
 }
 
-/// A follower of a file that is being recycled waits where the older log still stands.
+/// A follower of a file that is being recycled waits while the older log is still there.
 #[test]
 fn a_recycled_log_that_is_being_written() {
     let folder = tempfile::tempdir().unwrap();

@@ -169,7 +169,7 @@ fn verify_wandb_header() {
     for (at, reason) in [(0, "bad_file_header"), (4, "bad_file_header"), (6, "bad_file_header")] {
         let mut file = good.clone();
         file[at] ^= 0x10;
-        // Exception: the records behind it are read. wandb fails.
+        // Exception: the records after it are read. wandb fails.
         read(LOG, &file).records(&["foo"]).skipped(&[(0, 7, reason)]);
     }
     read(LOG, &good[..5])
@@ -192,7 +192,7 @@ fn skips_corrupt_data() {
     reading.skipped(&[HEADER, (15, B as u64, "checksum_mismatch")]);
 }
 
-/// Sizes of files. B is a block; the record begins behind the file header.
+/// Sizes of files. B is a block; the record begins after the file header.
 #[test]
 fn datastore() {
     for (lens, file_len) in [
@@ -209,7 +209,7 @@ fn datastore() {
     }
 }
 
-/// `livestore_test.go`: each step of a file that grows, without a word about the dialect.
+/// `livestore_test.go`: each step of a file that grows, without any hint of the dialect.
 #[test]
 fn live() {
     let folder = tempfile::tempdir().unwrap();

@@ -14,7 +14,7 @@ const EIO: i32 = 5;
 const ENOSPC: i32 = 28;
 const SECTOR_LEN: usize = 512;
 
-/// Where a byte of the page cache stands.
+/// Where a byte of the page cache is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Byte {
     /// The disk has it.
@@ -33,7 +33,7 @@ pub(crate) enum Loss {
     Everything,
     /// Nothing is lost.
     Nothing,
-    /// The new length is there, and of the new bytes none: they read as zeros, or as what stood
+    /// The new length is there, and of the new bytes none: they read as zeros, or as what was
     /// there.
     Bytes,
     /// The new bytes are there; a cut is not.

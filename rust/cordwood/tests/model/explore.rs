@@ -1,7 +1,7 @@
 //! All sequences of actions up to a depth, the short ones first.
 //!
 //! A `LogFile` cannot be copied, so a state is kept as the actions that lead to it, and made again
-//! from them. States that are alike are gone on with once.
+//! from them. States that are alike are continued once.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write;

@@ -33,7 +33,7 @@
 //! counts bytes where Linux counts pages: what holds here holds for pages of any length.
 //!
 //! **A fork** gives B the memory of A. A `LogFile` cannot be copied, so the calls of A are made
-//! once more, with the answers that A has got. Then the copy is given the descriptor that A has.
+//! again, with the answers that A has got. Then the copy is given the descriptor that A has.
 //!
 //! **A lock** ends when the process that took it closes or drops the log, even if a child has the
 //! descriptor; or else with the last descriptor.
@@ -60,12 +60,12 @@
 //!   that was opened later ("When a sync fails"). Of a sync that failed in another process nothing
 //!   is known: `durable_offset` promises nothing after its bytes.
 //! * A log without damage opens; one with a torn tail opens to be cut off or padded.
-//! * A write that failed leaves nothing behind, or ends the writer ("When a write fails").
+//! * A write that failed leaves no trace, or ends the writer ("When a write fails").
 //!
 //! # The exploration
 //!
 //! [`explore`] is breadth first: of each rule that is broken, it prints the shortest way there in
-//! each setup. States that are alike are gone on with once. What could go on for ever is limited
+//! each setup. States that are alike are continued once. What could go on forever is limited
 //! ([`Limits`]): three records, three openings, one fault, one fork, one kill, one loss of power
 //! and one flipped bit in each world. `MODEL_DEPTH` is the number of actions; `make model` explores
 //! more of them than `cargo test` does.

@@ -1,8 +1,8 @@
-//! A reader of logs that shares nothing with the crate: the judge of what is in a file.
+//! A reader of logs that shares nothing with the crate: the oracle for what is in a file.
 //!
 //! The rules are those of LevelDB's `log_reader.cc`: damage costs the rest of its block. In a log
 //! with log numbers (RocksDB's recycled logs, Pebble) whatever is no fragment of this log ends it.
-//! A run file of Weights & Biases is told by its first bytes; the log number is that of the first
+//! A run file of Weights & Biases is recognised by its first bytes; the log number is that of the first
 //! fragment that is whole.
 
 const BLOCK_LEN: usize = 32_768;

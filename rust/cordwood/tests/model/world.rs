@@ -140,7 +140,7 @@ pub(crate) enum Content {
     /// One record, which leaves room for 300 bytes in its block.
     NearlyFullBlock,
     Wandb,
-    /// Log number 7, and behind it a record of log number 6.
+    /// Log number 7, and after it a record of log number 6.
     Recycled,
     /// Log number 7, closed by Pebble's trailer.
     PebbleClosed,
@@ -234,7 +234,7 @@ impl Setup {
     }
 }
 
-/// How often what must not happen for ever may happen.
+/// How often what must not happen forever may happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Limits {
     pub(crate) records: u32,
@@ -301,7 +301,7 @@ struct Record {
     data: Data,
     number: u8,
     status: Status,
-    /// Where it stands, once it is known to be on the disk.
+    /// Where it is, once it is known to be on the disk.
     begin: usize,
     end: usize,
 }
@@ -572,7 +572,7 @@ impl World {
             let read = file.read();
             let mut looked = follower.look(&file.cache, &read.0);
             if looked.is_err() && matches!(action, Action::Call(_, Call::Open(OnTornTail::Truncate), _)) {
-                // What it has reported as damage may have been cut off: then it begins anew.
+                // What it has reported as damage may have been cut off: then it starts over.
                 *follower = Beside::new();
                 looked = follower.look(&file.cache, &read.0);
             }

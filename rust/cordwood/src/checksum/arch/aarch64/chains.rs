@@ -1,20 +1,22 @@
-//! The `crc32c` instructions, in the shape of the x86-64 kernel of the same name: short data is one chain of them; long data is cut in three
-//! stretches, each summed by itself, and the states of the first two are then moved over what follows them.
+//! The `crc32c` instructions, in the shape of the x86-64 kernel of the same name: short data is one
+//! chain of them; long data is split in three parts with a chain each, and the states of the first
+//! two are then advanced over what follows them.
 //!
-//! Why: each waits for the one before it in its chain, and a processor can run those of other chains meanwhile. No AArch64 processor was at
-//! hand: from which length on this pays has not been measured.
+//! Each instruction waits for the one before it in its chain, and the processor can run those of
+//! other chains meanwhile. Not benchmarked on AArch64 hardware.
 
 use core::arch::aarch64::{__crc32cb, __crc32cd, __crc32ch, __crc32cw, vmull_p64};
 
 use crate::checksum::polynomial::shifts;
 
-/// From here on there are three chains. An estimate, not a measurement: more than on x86-64, in case that joining them costs more.
+/// The length from which on three chains are used. An estimate, not a measurement: more than on
+/// x86-64, in case joining them costs more.
 const THREE_MIN: usize = 256;
 
 /// Words of 8 bytes in the longest chain.
 const WORDS_MAX: usize = 256;
 
-/// `state` moved over `data`.
+/// `state` advanced over `data`.
 #[target_feature(enable = "crc,aes")]
 #[inline]
 pub(super) fn update(state: u32, data: &[u8]) -> u32 {
@@ -25,7 +27,8 @@ pub(super) fn update(state: u32, data: &[u8]) -> u32 {
     }
 }
 
-/// Not inlined: `update` stays small enough to be part of every loop over short records.
+/// Not inlined, so that `update` stays small enough to be inlined into every loop over short
+/// records.
 #[target_feature(enable = "crc,aes")]
 #[inline(never)]
 fn long(mut state: u32, mut data: &[u8]) -> u32 {
@@ -50,7 +53,8 @@ pub(super) fn one(mut state: u32, data: &[u8]) -> u32 {
         return state;
     }
     if let Some(last) = data.last_chunk::<8>() {
-        // The last 1 to 7 bytes in one step: moved to the top of a word, behind zeros, which leave a zero state as it is.
+        // The last 1 to 7 bytes in one step: shifted to the top of a word, after zeros, which do
+        // not change a zero state.
         let bits = 8 * rest.len() as u32;
         let bytes = u64::from_le_bytes(*last) >> (64 - bits);
         let kept = u64::from(state) >> bits;
@@ -59,7 +63,7 @@ pub(super) fn one(mut state: u32, data: &[u8]) -> u32 {
     few(state, rest)
 }
 
-/// At most 7 bytes that have nothing before them. Not inlined, so that `one` may be.
+/// At most 7 bytes with nothing before them. Not inlined, so that `one` can be.
 #[target_feature(enable = "crc")]
 #[inline(never)]
 fn few(mut state: u32, mut rest: &[u8]) -> u32 {
@@ -74,7 +78,7 @@ fn few(mut state: u32, mut rest: &[u8]) -> u32 {
     rest.first().map_or(state, |&byte| __crc32cb(state, byte))
 }
 
-/// `state` moved over three stretches of `words` words.
+/// `state` advanced over three parts of `words` words.
 #[target_feature(enable = "crc,aes")]
 #[inline]
 fn three_chains(state: u32, data: &[u8], words: usize) -> u32 {
@@ -92,12 +96,13 @@ fn three_chains(state: u32, data: &[u8], words: usize) -> u32 {
         b = __crc32cd(b, u64::from_le_bytes(*of_second));
         c = __crc32cd(c, u64::from_le_bytes(*of_third));
     }
-    // Each product has fewer than 64 bits; the instruction moves their sum over another 32 bits, and so reduces it to a state.
+    // Each product has fewer than 64 bits; the instruction advances their sum over another 32 bits,
+    // which reduces it to a state.
     let moved = times(a, SHIFTS[2 * words]) ^ times(b, SHIFTS[words]);
     __crc32cd(0, moved as u64) ^ c
 }
 
-/// What a state is multiplied by to move it over `i` words of zeros.
+/// The factors that advance a state over `i` words of zeros.
 static SHIFTS: [u32; 2 * WORDS_MAX + 1] = shifts(8);
 
 /// The product of a state and a shift, not yet reduced.

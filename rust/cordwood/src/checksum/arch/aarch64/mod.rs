@@ -1,4 +1,5 @@
-//! AArch64: two kernels. `Chain` uses the `crc32c` instructions; `Chains` runs three chains of them in long data, and joins them with PMULL.
+//! AArch64: two kernels. `Chain` uses the `crc32c` instructions; `Chains` runs three chains of them
+//! in long data, and joins them with PMULL.
 
 #![expect(
     unsafe_code,
@@ -19,7 +20,7 @@ pub(in crate::checksum) enum Kernels {
 }
 
 impl Kernels {
-    /// Those that this machine can run, the best first.
+    /// The kernels that this machine can run, the best first.
     pub(in crate::checksum) fn all() -> impl Iterator<Item = Kernels> {
         [Chains::new().map(Kernels::Chains), Chain::new().map(Kernels::Chain)]
             .into_iter()
@@ -50,7 +51,7 @@ impl Kernel for Chain {
 
     #[inline(always)]
     fn update(self, state: u32, data: &[u8]) -> u32 {
-        // SAFETY: `new` has found the feature.
+        // SAFETY: `new` has detected the feature.
         unsafe { chains::one(state, data) }
     }
 
@@ -60,12 +61,13 @@ impl Kernel for Chain {
         fn with_features<J: Job>(kernel: Chain, job: J) -> J::Output {
             job.call(kernel)
         }
-        // SAFETY: `new` has found the feature.
+        // SAFETY: `new` has detected the feature.
         unsafe { with_features(self, job) }
     }
 }
 
-/// A machine that also has PMULL of 64 bits, which Rust counts among `aes`: a processor may be made without the Cryptographic Extension.
+/// A machine that also has PMULL of 64 bits, which Rust counts as part of `aes`: the Cryptographic
+/// Extension is optional.
 #[derive(Clone, Copy)]
 pub(in crate::checksum) struct Chains(());
 
@@ -81,7 +83,7 @@ impl Kernel for Chains {
 
     #[inline(always)]
     fn update(self, state: u32, data: &[u8]) -> u32 {
-        // SAFETY: `new` has found the features.
+        // SAFETY: `new` has detected the features.
         unsafe { chains::update(state, data) }
     }
 
@@ -91,7 +93,7 @@ impl Kernel for Chains {
         fn with_features<J: Job>(kernel: Chains, job: J) -> J::Output {
             job.call(kernel)
         }
-        // SAFETY: `new` has found the features.
+        // SAFETY: `new` has detected the features.
         unsafe { with_features(self, job) }
     }
 }

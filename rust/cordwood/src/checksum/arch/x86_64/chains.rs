@@ -1,5 +1,6 @@
-//! The `crc32` instruction: 8 bytes in three cycles, but one can start every cycle. So short data is one chain of them, and long data is cut
-//! in three stretches, each summed by itself; the states of the first two are then moved over what follows them.
+//! The `crc32` instruction: 8 bytes in three cycles, but one can start every cycle. So short data
+//! is one chain of them, and long data is split in three parts with a chain each; the states of the
+//! first two are then advanced over what follows them.
 
 use core::arch::x86_64::{
     __m128i, _mm_clmulepi64_si128, _mm_crc32_u8, _mm_crc32_u16, _mm_crc32_u32, _mm_crc32_u64, _mm_cvtsi64_si128,
@@ -8,13 +9,13 @@ use core::arch::x86_64::{
 
 use crate::checksum::polynomial::shifts;
 
-/// From here on three chains are faster than one. Measured: `benches/record`.
+/// The length from which on three chains are faster than one.
 const THREE_MIN: usize = 144;
 
 /// Words of 8 bytes in the longest chain.
 const WORDS_MAX: usize = 256;
 
-/// `state` moved over `data`.
+/// `state` advanced over `data`.
 #[target_feature(enable = "sse4.2,pclmulqdq")]
 #[inline]
 pub(super) fn update(state: u32, data: &[u8]) -> u32 {
@@ -25,7 +26,8 @@ pub(super) fn update(state: u32, data: &[u8]) -> u32 {
     }
 }
 
-/// Not inlined: `update` stays small enough to be part of every loop over short records.
+/// Not inlined, so that `update` stays small enough to be inlined into every loop over short
+/// records.
 #[target_feature(enable = "sse4.2,pclmulqdq")]
 #[inline(never)]
 fn long(mut state: u32, mut data: &[u8]) -> u32 {
@@ -52,7 +54,8 @@ pub(super) fn one(mut state: u32, data: &[u8]) -> u32 {
         return state;
     }
     if let Some(last) = data.last_chunk::<8>() {
-        // The last 1 to 7 bytes in one step: moved to the top of a word, behind zeros, which leave a zero state as it is.
+        // The last 1 to 7 bytes in one step: shifted to the top of a word, after zeros, which do
+        // not change a zero state.
         let bits = 8 * rest.len() as u32;
         let bytes = u64::from_le_bytes(*last) >> (64 - bits);
         let kept = u64::from(state) >> bits;
@@ -61,7 +64,7 @@ pub(super) fn one(mut state: u32, data: &[u8]) -> u32 {
     few(state, rest)
 }
 
-/// At most 7 bytes that have nothing before them. Not inlined, so that `one` may be.
+/// At most 7 bytes with nothing before them. Not inlined, so that `one` can be.
 #[target_feature(enable = "sse4.2,pclmulqdq")]
 #[inline(never)]
 fn few(mut state: u32, mut rest: &[u8]) -> u32 {
@@ -76,7 +79,7 @@ fn few(mut state: u32, mut rest: &[u8]) -> u32 {
     rest.first().map_or(state, |&byte| _mm_crc32_u8(state, byte))
 }
 
-/// `state` moved over three stretches of `words` words.
+/// `state` advanced over three parts of `words` words.
 #[target_feature(enable = "sse4.2,pclmulqdq")]
 #[inline]
 fn three_chains(state: u32, data: &[u8], words: usize) -> u32 {
@@ -98,7 +101,7 @@ fn three_chains(state: u32, data: &[u8], words: usize) -> u32 {
     finish(moved) ^ c as u32
 }
 
-/// Moves a state over words.
+/// Factors that advance a state over words.
 static SHIFTS: [u32; 2 * WORDS_MAX + 1] = shifts(8);
 
 /// The product of a state and a shift, not yet reduced.

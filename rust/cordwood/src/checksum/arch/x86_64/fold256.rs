@@ -1,8 +1,11 @@
-//! Folding: 16 bytes are moved over what follows them by two carry-less multiplications, and added to it; with 256-bit registers two at a time.
+//! Folding: two carry-less multiplications advance 16 bytes over what follows them, to which they
+//! are added; with 256-bit registers, two such steps at a time.
 //!
-//! Long data is done by both units of the processor at once: its front by three chains of `crc32`, its back by folding.
+//! Long data uses both units of the processor at once: three chains of `crc32` for its front,
+//! folding for its back.
 //!
-//! Source: V. Gopal et al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction", Intel, 2009.
+//! Source: V. Gopal et al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ
+//! Instruction", Intel, 2009.
 
 use core::arch::x86_64::{
     __m256i, _mm_clmulepi64_si128, _mm_crc32_u64, _mm_cvtsi128_si64, _mm_extract_epi64, _mm_set_epi64x, _mm_xor_si128,
@@ -13,14 +16,15 @@ use core::arch::x86_64::{
 use super::chains::{self, finish, times};
 use crate::checksum::polynomial::{fold_by, shifts};
 
-/// From here on folding is faster than one chain, and then both together faster than folding. Measured: `benches/record`.
+/// The lengths from which on folding is faster than one chain, and both together are faster than
+/// folding.
 const FOLD_MIN: usize = 128;
 const FUSED_MIN: usize = 1024;
 
 /// Bytes in a register.
 const LANES: usize = 32;
 
-/// `state` moved over `data`.
+/// `state` advanced over `data`.
 #[target_feature(enable = "sse4.2,pclmulqdq,avx2,vpclmulqdq")]
 #[inline]
 pub(super) fn update(state: u32, data: &[u8]) -> u32 {
@@ -31,13 +35,14 @@ pub(super) fn update(state: u32, data: &[u8]) -> u32 {
     }
 }
 
-/// `state` moved over `data`, which has at least [`LANES`] bytes.
+/// `state` advanced over `data`, which has at least [`LANES`] bytes.
 ///
-/// Not inlined, nor are the others for long data: `update` stays small enough to be part of every loop over short records.
+/// Not inlined, nor are the others for long data, so that `update` stays small enough to be inlined
+/// into every loop over short records.
 #[target_feature(enable = "sse4.2,pclmulqdq,avx2,vpclmulqdq")]
 #[inline(never)]
 fn fold(state: u32, data: &[u8]) -> u32 {
-    // The odd bytes come first, so that all that is folded is whole registers.
+    // The odd bytes come first, so that only whole registers are folded.
     let (odd, lanes) = data.split_at(data.len() % LANES);
     let state = chains::one(state, odd);
     let (first, rest) = lanes.split_at(LANES);
@@ -45,7 +50,7 @@ fn fold(state: u32, data: &[u8]) -> u32 {
     reduce(fold_on(first, rest))
 }
 
-/// `sum` moved over whole registers of `data`.
+/// `sum` advanced over whole registers of `data`.
 #[target_feature(enable = "sse4.2,pclmulqdq,avx2,vpclmulqdq")]
 #[inline]
 fn fold_on(mut sum: __m256i, mut data: &[u8]) -> __m256i {
@@ -73,18 +78,19 @@ fn fold_on(mut sum: __m256i, mut data: &[u8]) -> __m256i {
     sum
 }
 
-/// Registers that the back is folded in at a time, and words that each of the three chains of the front takes meanwhile.
+/// Registers of the back folded per step, and words that each of the three chains of the front
+/// processes meanwhile.
 const SUMS: usize = 4;
 const WORDS: usize = 4;
 
-/// Bytes of the front and of the back that are done at a time.
+/// Bytes of the front and of the back processed per step.
 const FRONT: usize = 3 * 8 * WORDS;
 const BACK: usize = SUMS * LANES;
 
-/// The longest data that is done in one piece: the longest that a fragment can have.
+/// The longest data processed in one piece: the longest that a fragment can have.
 const FUSED_MAX: usize = 1 << 15;
 
-/// `state` moved over `data`, which has at least [`FUSED_MIN`] bytes.
+/// `state` advanced over `data`, which has at least [`FUSED_MIN`] bytes.
 #[target_feature(enable = "sse4.2,pclmulqdq,avx2,vpclmulqdq")]
 #[inline(never)]
 fn fused(mut state: u32, mut data: &[u8]) -> u32 {
@@ -97,7 +103,8 @@ fn fused(mut state: u32, mut data: &[u8]) -> u32 {
     update(fused_piece(state, piece), rest)
 }
 
-/// `state` moved over `data`, which has [`FUSED_MIN`] to [`FUSED_MAX`] bytes: some odd ones, three stretches for the chains, and the back.
+/// `state` advanced over `data`, which has [`FUSED_MIN`] to [`FUSED_MAX`] bytes: some odd ones,
+/// three parts for the chains, and the back.
 #[target_feature(enable = "sse4.2,pclmulqdq,avx2,vpclmulqdq")]
 #[inline]
 fn fused_piece(state: u32, data: &[u8]) -> u32 {
@@ -133,13 +140,13 @@ fn fused_piece(state: u32, data: &[u8]) -> u32 {
     }
     let of_back = reduce(fold_on(sum, &rest[rounds * BACK..]));
 
-    // Each chain is moved over all that follows it.
+    // Each chain's state is advanced over everything that follows it.
     let (stretch, back) = (stretch / LANES, back.len() / LANES);
     let ab = _mm_xor_si128(times(a, SHIFTS[2 * stretch + back]), times(b, SHIFTS[stretch + back]));
     of_back ^ finish(_mm_xor_si128(ab, times(c, SHIFTS[back])))
 }
 
-/// Moves a state over registers.
+/// Factors that advance a state over registers.
 static SHIFTS: [u32; FUSED_MAX / LANES + 1] = shifts(LANES);
 
 fn words(stretch: &[u8]) -> &[[[u8; 8]; WORDS]] {
@@ -160,7 +167,7 @@ fn load(bytes: &[u8]) -> __m256i {
     _mm256_set_epi64x(word(3), word(2), word(1), word(0))
 }
 
-/// `sum` moved over what `factors` say, plus `next`.
+/// `sum` advanced by `factors`, plus `next`.
 #[target_feature(enable = "avx2,vpclmulqdq")]
 #[inline]
 fn fold_over(sum: __m256i, factors: __m256i, next: __m256i) -> __m256i {
@@ -169,7 +176,7 @@ fn fold_over(sum: __m256i, factors: __m256i, next: __m256i) -> __m256i {
     _mm256_xor_si256(_mm256_xor_si256(low, high), next)
 }
 
-/// The state that 32 bytes stand for.
+/// The state that is equivalent to 32 bytes.
 #[target_feature(enable = "sse4.2,pclmulqdq,avx2")]
 #[inline]
 fn reduce(sum: __m256i) -> u32 {

@@ -1,7 +1,8 @@
-//! Folding with 512-bit registers: 64 bytes at a time, and no loop over odd bytes, which a masked load puts at the end of a register.
+//! Folding with 512-bit registers: 64 bytes at a time, and no loop over odd bytes, which a masked
+//! load puts at the end of a register.
 //!
-//! That is faster than the `crc32` instruction from 17 bytes on, and twice as fast for long data, so that there is nothing left to gain by
-//! doing both at once as [`fold256`](super::fold256) does: from memory, it lost.
+//! This is faster than the `crc32` instruction from 17 bytes on, and twice as fast for long data,
+//! so doing both at once as in [`fold256`](super::fold256) gains nothing.
 
 use core::arch::x86_64::{
     __m512i, _mm_crc32_u64, _mm_cvtsi128_si64, _mm_extract_epi64, _mm_set_epi64x, _mm_xor_si128,
@@ -14,17 +15,18 @@ use core::arch::x86_64::{
 use super::chains::{self, finish, times};
 use crate::checksum::polynomial::{fold_by, shifts};
 
-/// From here on folding is faster than one chain, and then four sums faster than one. Measured on Zen 4, with a prototype in C.
+/// The lengths from which on folding is faster than one chain, and four sums are faster than one
+/// (Zen 4).
 const FOLD_MIN: usize = 17;
 const FOUR_MIN: usize = 9 * LANES;
 
 /// Bytes in a register.
 const LANES: usize = 64;
 
-/// The longest data that is done in one piece: the longest that a fragment can have.
+/// The longest data processed in one piece: the longest that a fragment can have.
 const PIECE_MAX: usize = 1 << 15;
 
-/// `state` moved over `data`.
+/// `state` advanced over `data`.
 #[target_feature(enable = "avx512vbmi,vpclmulqdq")]
 #[inline]
 pub(super) fn update(state: u32, data: &[u8]) -> u32 {
@@ -35,9 +37,10 @@ pub(super) fn update(state: u32, data: &[u8]) -> u32 {
     }
 }
 
-/// `state` moved over `data`, which has [`FOLD_MIN`] to [`FOUR_MIN`] bytes.
+/// `state` advanced over `data`, which has [`FOLD_MIN`] to [`FOUR_MIN`] bytes.
 ///
-/// Not inlined, nor is `long`: `update` stays small enough to be part of every loop over short records.
+/// Not inlined, nor is `long`, so that `update` stays small enough to be inlined into every loop
+/// over short records.
 #[target_feature(enable = "avx512vbmi,vpclmulqdq")]
 #[inline(never)]
 fn fold(state: u32, data: &[u8]) -> u32 {
@@ -49,7 +52,7 @@ fn fold(state: u32, data: &[u8]) -> u32 {
     reduce(sum) ^ finish(times(u64::from(state), OVER_BYTES[data.len()]))
 }
 
-/// `state` moved over `data`, which has at least [`FOUR_MIN`] bytes.
+/// `state` advanced over `data`, which has at least [`FOUR_MIN`] bytes.
 #[target_feature(enable = "avx512vbmi,vpclmulqdq")]
 #[inline(never)]
 fn long(mut state: u32, mut data: &[u8]) -> u32 {
@@ -65,12 +68,13 @@ fn long(mut state: u32, mut data: &[u8]) -> u32 {
     }
 }
 
-/// `state` moved over `data`, which has [`FOUR_MIN`] to [`PIECE_MAX`] bytes.
+/// `state` advanced over `data`, which has [`FOUR_MIN`] to [`PIECE_MAX`] bytes.
 #[target_feature(enable = "avx512vbmi,vpclmulqdq")]
 #[inline]
 fn four(state: u32, data: &[u8]) -> u32 {
     let (mut a, registers) = split(data);
-    // In two steps, so that the tables are small. The first is of at least one register, since it cannot be of less than 5 bytes.
+    // In two steps, so that the tables are small. The first is over at least one register, since it
+    // cannot be over less than 5 bytes.
     let odd = data.len() - LANES * (registers.len() - 1);
     let state = finish(times(u64::from(state), OVER_BYTES[odd]));
     let state = finish(times(u64::from(state), OVER_REGISTERS[registers.len() - 1]));
@@ -97,27 +101,30 @@ fn four(state: u32, data: &[u8]) -> u32 {
     reduce(sum) ^ state
 }
 
-/// Move a state over bytes, and over registers.
+/// Factors that advance a state over bytes, and over registers.
 static OVER_BYTES: [u32; FOUR_MIN] = shifts(1);
 static OVER_REGISTERS: [u32; PIECE_MAX / LANES + 1] = shifts(LANES);
 
-/// The first 1 to 64 bytes of `data`, which has some, at the end of a register; and the others, which are whole registers.
+/// The first 1 to 64 bytes of `data`, which is not empty, at the end of a register; and the rest,
+/// which is whole registers.
 ///
-/// The zeros before them change nothing, since a state of zero stays zero over them. The start state is added to the result instead.
+/// The zeros before them change nothing, since a state of zero stays zero over them. The start
+/// state is added to the result instead.
 #[target_feature(enable = "avx512vbmi,vpclmulqdq")]
 #[inline]
 fn split(data: &[u8]) -> (__m512i, &[[u8; LANES]]) {
     let odd = (data.len() - 1) % LANES + 1;
     let (front, rest) = data.split_at(odd);
-    // Loaded where it is, and then rotated. To load it as the end of the 64 bytes that end with it would be a step less, but those may begin
-    // with what was just written (the reference count of a Python object), and a load waits for such a store.
-    // SAFETY: only the bytes of the mask are touched, and these are the `odd` bytes of `front`.
+    // Loaded in place, and then rotated. To load the 64 bytes that end with it would save a step,
+    // but these may begin with bytes just written (the reference count of a Python object), and a
+    // load waits for such a store. SAFETY: only the bytes of the mask are accessed, and these are
+    // the `odd` bytes of `front`.
     let front = unsafe { _mm512_maskz_loadu_epi8(u64::MAX >> (LANES - odd), front.as_ptr().cast()) };
     let places = _mm512_add_epi8(load(&PLACES), _mm512_set1_epi8(odd as i8));
     (_mm512_permutexvar_epi8(places, front), rest.as_chunks().0)
 }
 
-/// The place of each byte of a register.
+/// The position of each byte of a register.
 static PLACES: [u8; LANES] = {
     let mut places = [0; LANES];
     let mut place = 0;
@@ -142,7 +149,7 @@ fn load(bytes: &[u8; LANES]) -> __m512i {
     unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
 }
 
-/// `sum` moved over what `factors` say, plus `next`.
+/// `sum` advanced by `factors`, plus `next`.
 #[target_feature(enable = "avx512f,vpclmulqdq")]
 #[inline]
 fn fold_over(sum: __m512i, factors: __m512i, next: __m512i) -> __m512i {
@@ -154,11 +161,11 @@ fn fold_over(sum: __m512i, factors: __m512i, next: __m512i) -> __m512i {
 /// The truth table of the exclusive or of three.
 const XOR: i32 = 0b1001_0110;
 
-/// The state that 64 bytes stand for.
+/// The state that is equivalent to 64 bytes.
 #[target_feature(enable = "avx512f,vpclmulqdq")]
 #[inline]
 fn reduce(sum: __m512i) -> u32 {
-    // The first three lanes are moved to where the last is, and all four added.
+    // The first three lanes are advanced to the last, and all four added.
     let factors = const { [fold_by(48), fold_by(32), fold_by(16)] };
     let factor = |lane: usize, half: usize| factors[lane][half] as i64;
     let factors = _mm512_set_epi64(

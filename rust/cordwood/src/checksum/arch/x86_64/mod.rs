@@ -1,5 +1,5 @@
-//! x86-64: three kernels. `Chains` uses the `crc32` instruction of SSE4.2; the others also fold by carry-less multiplication, of 256 and of
-//! 512 bits.
+//! x86-64: three kernels. `Chains` uses the `crc32` instruction of SSE4.2; the others also fold by
+//! carry-less multiplication, of 256 and of 512 bits.
 
 #![expect(
     unsafe_code,
@@ -21,7 +21,7 @@ pub(in crate::checksum) enum Kernels {
 }
 
 impl Kernels {
-    /// Those that this machine can run, the best first.
+    /// The kernels that this machine can run, the best first.
     pub(in crate::checksum) fn all() -> impl Iterator<Item = Kernels> {
         [
             Fold512::new().map(Kernels::Fold512),
@@ -58,7 +58,7 @@ impl Kernel for Chains {
 
     #[inline(always)]
     fn update(self, state: u32, data: &[u8]) -> u32 {
-        // SAFETY: `new` has found the features.
+        // SAFETY: `new` has detected the features.
         unsafe { chains::update(state, data) }
     }
 
@@ -68,12 +68,13 @@ impl Kernel for Chains {
         fn with_features<J: Job>(kernel: Chains, job: J) -> J::Output {
             job.call(kernel)
         }
-        // SAFETY: `new` has found the features.
+        // SAFETY: `new` has detected the features.
         unsafe { with_features(self, job) }
     }
 }
 
-/// A machine that also has AVX2 and VPCLMULQDQ: Intel since Ice Lake and Alder Lake, AMD since Zen 3.
+/// A machine that also has AVX2 and VPCLMULQDQ: Intel since Ice Lake and Alder Lake, AMD since Zen
+/// 3.
 #[derive(Clone, Copy)]
 pub(in crate::checksum) struct Fold256(());
 
@@ -89,7 +90,7 @@ impl Kernel for Fold256 {
 
     #[inline(always)]
     fn update(self, state: u32, data: &[u8]) -> u32 {
-        // SAFETY: `new` has found the features.
+        // SAFETY: `new` has detected the features.
         unsafe { fold256::update(state, data) }
     }
 
@@ -99,7 +100,7 @@ impl Kernel for Fold256 {
         fn with_features<J: Job>(kernel: Fold256, job: J) -> J::Output {
             job.call(kernel)
         }
-        // SAFETY: `new` has found the features.
+        // SAFETY: `new` has detected the features.
         unsafe { with_features(self, job) }
     }
 }
@@ -122,7 +123,7 @@ impl Kernel for Fold512 {
 
     #[inline(always)]
     fn update(self, state: u32, data: &[u8]) -> u32 {
-        // SAFETY: `new` has found the features.
+        // SAFETY: `new` has detected the features.
         unsafe { fold512::update(state, data) }
     }
 
@@ -132,7 +133,7 @@ impl Kernel for Fold512 {
         fn with_features<J: Job>(kernel: Fold512, job: J) -> J::Output {
             job.call(kernel)
         }
-        // SAFETY: `new` has found the features.
+        // SAFETY: `new` has detected the features.
         unsafe { with_features(self, job) }
     }
 }

@@ -1,0 +1,158 @@
+"""Look for phrases that are not the field's words, in the prose of the sources: `make lint` runs it.
+
+Prose is the comments of Rust, the comments and docstrings of Python, and Markdown outside of code.
+A line with the marker `phrase-ok` and a reason, for example `# phrase-ok: behind a lock`, is left
+out. What a program prints (string literals, and the sessions of tests/cli) is left to its tests.
+
+    python tools/phrases.py            the files that git tracks
+    python tools/phrases.py FILE ...   these files, also those that are not checked yet
+"""
+
+import ast
+import bisect
+import io
+import re
+import subprocess
+import sys
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+# A regular expression, and what to say instead.
+PHRASES = [
+    (r"behind(?! (a|the) (lock|trait|flag|feature))", "after"),
+    # But unsafe code is sound.
+    (r"sound(?! code)", "valid"),
+    (r"right checksums?", "valid checksum"),
+    (r"(tell|tells|told|telling) (of|about)", "report"),
+    (r"(has|have|had|been|is|are|was|it is) told", "reported"),
+    (r"(cannot|can not|could not|can) be told", "cannot be determined, distinguished"),
+    (r"f(ound|inds|ind|inding) (it )?out", "detected"),
+    (r"quick ways?", "fast path"),
+    (r"one (behind|after) the other", "consecutive"),
+    (r"(goes|go|going|gone) on with", "continue, resume, append to"),
+    (r"(goes|go|going) on (behind|after|at)", "continue"),
+    (r"stands?(?! for| in for| alone)", "is"),
+    (r"(?<!row of )stood", "was"),
+    (r"stretch(es)?", "range, region, part"),
+    (r"handed out", "returned"),
+    (r"hand(s|ed)? out", "return"),
+    (r"no good fragments?", "not a valid fragment"),
+    (r"good fragments?", "valid fragment"),
+    (r"given up", "abandoned, released"),
+    (r"(?<!one )(?<!a )pass(es|ed|ing)? over", "skip"),
+    (r"moved? over", "advanced over"),
+    (r"summed", "checksummed"),
+    (r"the wish for", "a request for"),
+    (r"for ever", "forever"),
+    (r"in silence|without a word", "silently"),
+    (r"nobody (knows|hears)", "is not known, is not reported"),
+    (r"so few bytes|so many bytes|so many of them", "this many bytes"),
+    (r"that there (is|are)(?! no)", "that exist; or nothing"),
+    (r"looked for, or", "searched for, or"),
+    (r"anew", "again"),
+    (r"so (is|does) it|so it (is|does) (also|too|with)", "also; likewise"),
+    (r"the judge", "the oracle"),
+    (r"(LevelDB|Pebble|RocksDB|Python|the engine)'s own and not", "plain words"),
+    (r"of (Python|Pebble|LevelDB|RocksDB)'s(?= (that|which|are|is)\b|[.,;:)])", "a Python ..., from Python"),
+    (r"of the engine's own", "engine metadata"),
+    (r"it is no longer than so", "at most"),
+    (r"of another day", "later"),
+    (r"a thing of", "plain words"),
+    (r"once more", "again"),
+    (r"in one go", "at once"),
+    (r"from memory, it lost|was at hand|a prototype in", "what holds now, not how it came to be"),
+]
+
+# Not checked yet: prefixes of paths.
+NOT_YET = ("python/cordwood/cli/",)
+
+# A changelog is history; the sessions of tests/cli hold what the program prints.
+LEFT_OUT = ("CHANGELOG.md", "tests/cli/")
+
+MARKER = "phrase-ok"
+PATTERN = re.compile("|".join(rf"(?P<p{n}>\b(?:{phrase})\b)" for n, (phrase, _) in enumerate(PHRASES)), re.IGNORECASE)
+CODE = re.compile(r"`[^`]*`|\[[^\]]*\]\([^)]*\)|https?://\S+")
+
+
+def rust_prose(text: str) -> Iterator[tuple[int, str]]:
+    """The comments of a Rust file, by line, without the code in their examples."""
+    is_code = False
+    for number, line in enumerate(text.splitlines(), 1):
+        comment = re.search(r"(?:^|\s)//[/!]?(.*)", line)
+        if not comment:
+            is_code = False
+            yield number, ""
+        elif comment[1].strip().startswith("```"):
+            is_code = not is_code
+        elif not is_code:
+            yield number, comment[1]
+
+
+def python_prose(text: str) -> Iterator[tuple[int, str]]:
+    """The comments and docstrings of a Python file, by line."""
+    lines = {
+        token.start[0]: token.string.lstrip("#")
+        for token in tokenize.generate_tokens(io.StringIO(text).readline)
+        if token.type == tokenize.COMMENT
+    }
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            source = text.splitlines()[node.lineno - 1 : node.end_lineno]
+            lines |= {node.lineno + n: line.replace('"""', "") for n, line in enumerate(source)}
+    previous = 0
+    for number in sorted(lines):
+        if number > previous + 1:
+            yield number - 1, ""
+        yield number, lines[number]
+        previous = number
+
+
+def markdown_prose(text: str) -> Iterator[tuple[int, str]]:
+    """The lines of a Markdown file that are not in a block of code."""
+    is_code = False
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.lstrip().startswith("```"):
+            is_code = not is_code
+            yield number, ""
+        elif not is_code:
+            yield number, line
+
+
+PROSE = {".rs": rust_prose, ".py": python_prose, ".pyi": python_prose, ".md": markdown_prose}
+
+
+def hits(path: Path) -> Iterator[tuple[int, str, str]]:
+    """The phrases in a file: the line, the phrase and what to say instead."""
+    text = path.read_text(encoding="utf-8")
+    starts, numbers, joined = [], [], ""
+    for number, line in PROSE[path.suffix](text):
+        starts.append(len(joined))
+        numbers.append(number)
+        # An empty line keeps a phrase from going across paragraphs.
+        joined += line.strip() + " " if line.strip() else "\n"
+    joined = CODE.sub(lambda code: "\0" * len(code[0]), joined)
+    marked = {number for number, line in enumerate(text.splitlines(), 1) if MARKER in line}
+    for match in PATTERN.finditer(joined):
+        number = numbers[bisect.bisect_right(starts, match.start()) - 1]
+        if number not in marked:
+            yield number, match[0], PHRASES[int(match.lastgroup[1:])][1]
+
+
+def main() -> int:
+    """Print what was found, and fail if there is any."""
+    tracked = subprocess.run(["git", "ls-files"], check=True, capture_output=True, text=True).stdout.splitlines()
+    left_out = (*LEFT_OUT, *NOT_YET, "tools/phrases.py")
+    names = sys.argv[1:] or [name for name in tracked if not name.startswith(left_out)]
+    count = 0
+    for path in map(Path, names):
+        if path.suffix in PROSE and path.exists():
+            for number, phrase, instead in hits(path):
+                count += 1
+                print(f"{path}:{number}: {phrase!r}: say {instead!r}")
+    print(f"{count} phrases" if count else "no phrase found")
+    return int(count > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
