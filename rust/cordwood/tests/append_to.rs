@@ -172,7 +172,7 @@ fn a_log_that_cannot_be_recognised_is_not_padded() {
 /// What is missing of the torn record may be what the padding begins with.
 #[test]
 fn padding_does_not_complete_a_record_that_ends_with_its_first_byte() {
-    for end in [&[0xff][..], &[0xff, 0, 0, 0], &[0xfe], &[0xff, 0xff], &[0]] {
+    for end in [&[0xff][..], &[0xff, 0, 0, 0], &[0xfe], &[0xff, 0xff], &[0], &[1]] {
         let record = [b"lost", end].concat();
         let whole = log_of(LogFormat::new(Dialect::LEVELDB), [b"one", &record]);
         for missing in 1..=end.len() {
@@ -181,6 +181,64 @@ fn padding_does_not_complete_a_record_that_ends_with_its_first_byte() {
             log.expect("torn").append(b"two").expect("nothing fails");
             assert_eq!(records(&double.bytes()), [b"one", b"two"], "{end:?} {missing}");
         }
+    }
+}
+
+/// The same without a record before it, where the header may be all that is there, and where one byte is left of the block.
+#[test]
+fn padding_does_not_complete_the_first_record() {
+    let zeros = log_of(LogFormat::new(Dialect::LEVELDB), [&[0; 3]]);
+    let block = log_of(LogFormat::new(Dialect::LEVELDB), [&[0xff; BLOCK_LEN - 7]]);
+    for torn in [&zeros[..7], &zeros[..9], &block[..BLOCK_LEN - 1]] {
+        let (double, log) = open(torn, options().with_on_torn_tail(OnTornTail::PadToBlock));
+        log.expect("torn").append(b"two").expect("nothing fails");
+        assert_eq!(records(&double.bytes()), [b"two"], "{} bytes", torn.len());
+    }
+}
+
+/// A crash may come after the padding and before the next record.
+#[test]
+fn a_padded_first_header_is_still_that_of_a_log() {
+    let whole = log_of(LogFormat::new(Dialect::LEVELDB), [b"one"]);
+    for len in 1..7 {
+        let (padded, log) = open(&whole[..len], options().with_on_torn_tail(OnTornTail::PadToBlock));
+        drop(log.expect("torn"));
+        let padded = padded.bytes();
+        assert_eq!(padded.len(), BLOCK_LEN, "{len}");
+        let (double, log) = open(&padded, options().with_on_torn_tail(OnTornTail::PadToBlock));
+        log.expect("padded").append(b"two").expect("nothing fails");
+        assert_eq!(records(&double.bytes()), [b"two"], "{len}");
+    }
+}
+
+/// A valid fragment before the damage shows that it is a log; a header that may be one, with more after its record, does not.
+#[test]
+fn damage_is_padded_after_a_valid_fragment_only() {
+    let whole = log_of(LogFormat::new(Dialect::LEVELDB), [b"one"]);
+    let pad = || options().with_on_torn_tail(OnTornTail::PadToBlock);
+    let (double, log) = open(&[&whole[..], &[0xff; 50]].concat(), pad());
+    log.expect("a log").append(b"two").expect("nothing fails");
+    assert_eq!(records(&double.bytes()), [b"one", b"two"]);
+    let mut damaged = [&whole[..], &[0xff; 50]].concat();
+    damaged[8] ^= 0xff;
+    let (_, log) = open(&damaged, pad());
+    assert!(
+        matches!(log, Err(Error::Corruption { .. } | Error::Foreign { .. })),
+        "{log:?}"
+    );
+}
+
+/// The header of a run file is no torn tail, and the first record begins after it.
+#[test]
+fn a_run_file_without_a_whole_record_is_appended_to() {
+    let whole = log_of(LogFormat::new(Dialect::WANDB), [b"one"]);
+    let (double, log) = open(&whole[..7], options().with_on_torn_tail(OnTornTail::Refuse));
+    log.expect("no record").append(b"one").expect("nothing fails");
+    assert_eq!(double.bytes(), whole);
+    for len in 8..whole.len() {
+        let (double, log) = open(&whole[..len], options().with_on_torn_tail(OnTornTail::Truncate));
+        log.expect("torn").append(b"one").expect("nothing fails");
+        assert_eq!(double.bytes(), whole, "{len}");
     }
 }
 
