@@ -196,6 +196,51 @@ fn padding_does_not_complete_the_first_record() {
     }
 }
 
+/// A MIDDLE fragment without a record is valid, and so is what a checkpoint says was on the disk.
+#[test]
+fn what_shows_that_it_is_a_log_need_not_be_a_record() {
+    let pad = || options().with_on_torn_tail(OnTornTail::PadToBlock);
+    let middle = [&common::fragment(3, b"middle")[..], &[0xff; 50]].concat();
+    let (double, log) = open(&middle, pad());
+    log.expect("a log").append(b"two").expect("nothing fails");
+    assert_eq!(records(&double.bytes()), [b"two"]);
+    let mut file = log_of(LogFormat::new(Dialect::LEVELDB), [&[1; BLOCK_LEN - 7]]);
+    file.extend([0xff; 50]);
+    let (double, log) = open(&file, pad().with_checkpoint(Some(BLOCK_LEN as u64)));
+    log.expect("a log").append(b"two").expect("nothing fails");
+    assert_eq!(records(&double.bytes()).len(), 2);
+}
+
+/// What the file is, not only that it is damaged: also where it is longer than what detection looks at, or a dialect is named.
+#[test]
+fn what_is_no_log_is_named() {
+    let text = b"hello world, this is a plain text file\n".repeat(4000);
+    for policy in POLICIES {
+        let (_, log) = open(&text, options().with_on_torn_tail(policy));
+        assert!(matches!(log, Err(Error::Foreign { .. })), "{policy:?}: {log:?}");
+        let leveldb = options().with_on_torn_tail(policy).with_dialect(Dialect::LEVELDB);
+        let (_, log) = open(&text[..50], leveldb);
+        assert!(matches!(log, Err(Error::Foreign { .. })), "{policy:?}: {log:?}");
+        let recyclable = log_of(LogFormat::new(Dialect::RECYCLABLE).with_log_number(7), [&[b'x'; 100]]);
+        let (_, log) = open(&recyclable[..50], options().with_on_torn_tail(policy));
+        assert!(matches!(log, Err(Error::NeverAppended { .. })), "{policy:?}: {log:?}");
+    }
+}
+
+/// Where the second block begins; in the first one, the two grids of run files are the same.
+#[test]
+fn a_grid_that_differs_is_refused_once_it_shows() {
+    for len in [100, 40_000] {
+        let file = log_of(LogFormat::new(Dialect::WANDB), [&vec![b'x'; len]]);
+        let (_, log) = open(&file, options().with_dialect(Dialect::WANDB_OLD));
+        let is_refused = matches!(log, Err(Error::WrongDialect { .. }));
+        assert_eq!(is_refused, len > BLOCK_LEN, "{len}: {log:?}");
+        let file = log_of(LogFormat::new(Dialect::LEVELDB), [&vec![b'x'; len]]);
+        let (_, log) = open(&file, options().with_dialect(Dialect::ROCKSDB));
+        assert!(log.is_ok(), "{len}: {log:?}");
+    }
+}
+
 /// A crash may come after the padding and before the next record.
 #[test]
 fn a_padded_first_header_is_still_that_of_a_log() {
@@ -249,7 +294,16 @@ fn zeros_and_a_torn_first_record_are_cut() {
     unwritten[600..].fill(0);
     let mut whole = log_of(LogFormat::new(Dialect::LEVELDB), [&[b'x'; 3000]]);
     whole[512..].fill(0);
-    for torn in [&file[..5], &file[..7], &file[..3000], &[0; 5000], &unwritten, &whole] {
+    let torn_later = &file[..35_000];
+    for torn in [
+        &file[..5],
+        &file[..7],
+        &file[..3000],
+        torn_later,
+        &[0; 5000],
+        &unwritten,
+        &whole,
+    ] {
         let (double, log) = open(torn, options().with_on_torn_tail(OnTornTail::Truncate));
         log.expect("torn").append(b"one").expect("nothing fails");
         assert_eq!(double.bytes(), log_of(LogFormat::new(Dialect::LEVELDB), [b"one"]));
