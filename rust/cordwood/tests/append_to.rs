@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use cordwood_log::codec::Encoder;
+use cordwood_log::damage::Reason;
 use cordwood_log::format::BLOCK_LEN;
 use cordwood_log::write::{FileId, OnTornTail, Process};
 use cordwood_log::{
@@ -239,6 +240,38 @@ fn a_grid_that_differs_is_refused_once_it_shows() {
         let (_, log) = open(&file, options().with_dialect(Dialect::ROCKSDB));
         assert!(log.is_ok(), "{len}: {log:?}");
     }
+}
+
+/// The first reason of the worst severity is that of the tail, wherever it stands in it.
+#[test]
+fn the_worst_that_follows_the_last_record_is_reported() {
+    let one = log_of(LogFormat::new(Dialect::LEVELDB), [b"one"]);
+    let mut damaged = common::fragment(1, &[b'x'; 40]);
+    damaged[20..30].fill(b'?');
+    let zero_header = [[0; 20], [1; 20]].concat();
+    let tails: [[&[u8]; 2]; 3] = [[&[], &damaged], [&damaged, &zero_header], [&damaged, &damaged[..20]]];
+    for [first, second] in tails {
+        let mut file = [&one, first].concat();
+        file.resize(BLOCK_LEN, 0);
+        file.extend(second);
+        let (_, log) = open(&file, options().with_on_torn_tail(OnTornTail::PadToBlock));
+        let tail = log.expect("a log").discarded_tail().expect("a tail");
+        assert_eq!((tail.begin, tail.end), (one.len() as u64, file.len() as u64));
+        assert!(matches!(tail.reason, Reason::ChecksumMismatch { .. }), "{tail:?}");
+    }
+}
+
+/// A write of two blocks of which the disk wrote part of the first and nothing of the second.
+#[test]
+fn zeros_in_the_block_after_damage_show_that_it_is_a_torn_write() {
+    let one = log_of(LogFormat::new(Dialect::LEVELDB), [b"one"]);
+    let mut file = log_of(LogFormat::new(Dialect::LEVELDB), [b"one".as_slice(), &[b'x'; 40_000]]);
+    file[100..200].fill(b'?');
+    file.truncate(BLOCK_LEN);
+    file.resize(BLOCK_LEN + 600, 0);
+    let (double, log) = open(&file, options().with_on_torn_tail(OnTornTail::Truncate));
+    drop(log.expect("torn"));
+    assert_eq!(double.bytes(), one);
 }
 
 /// A crash may come after the padding and before the next record.
