@@ -264,6 +264,59 @@ mod tests {
         }
     }
 
+    /// With three bits of the length wrong, it points into the payload, where no fragment begins.
+    #[test]
+    fn a_length_that_leads_to_no_fragment_is_not_believed() {
+        let bad = damaged(fragment(1, &[b'x'; 40]), 4, 0b11_1000);
+        let good = fragment(1, b"good");
+        assert_eq!(resume_len(&[&bad, &good]), bad.len());
+    }
+
+    /// A checksum that is right for a type of 0 and a length of 0 makes no fragment of them; one of the two alone does.
+    #[test]
+    fn a_zero_header_is_no_fragment() {
+        let bad = damaged(fragment(1, b"bad"), 0, 0x10);
+        let junk = b"junk that is no end";
+        let zero = fragment(0, b"");
+        assert_eq!(resume_len(&[&bad, &zero, junk]), bad.len() + zero.len() + junk.len());
+        assert_eq!(resume_len(&[&[0xff; 50], &zero]), 50 + zero.len());
+        for whole in [fragment(0, b"type 0"), fragment(1, b"")] {
+            assert_eq!(resume_len(&[&bad, &whole, junk]), bad.len());
+            assert_eq!(resume_len(&[&[0xff; 50], &whole]), 50);
+        }
+    }
+
+    /// A fragment that begins with this log number.
+    fn numbered(kind: u8, number: u32, payload: &[u8]) -> Vec<u8> {
+        let mut fragment = fragment(kind, &[&number.to_le_bytes(), payload].concat());
+        fragment[4] -= 4;
+        fragment
+    }
+
+    /// In log 5 of Pebble, behind what may be a destroyed header.
+    #[test]
+    fn valid_fragments_are_evidence_of_the_log_whose_number_they_carry() {
+        let format = LogFormat::new(Dialect::PEBBLE).with_log_number(5);
+        let evidence_of =
+            |form, parts: &[&[u8]]| evidence(&format, form, &[&[0xff; 20], parts.concat().as_slice()].concat());
+        let (own, other) = (numbered(5, 5, b"own"), numbered(5, 6, b"other"));
+        let (plain, unknown) = (fragment(1, b"plain"), fragment(80, b"unknown"));
+        for form in [None, Some(Form::Recyclable)] {
+            assert_eq!(evidence_of(form, &[]), Evidence::None);
+            assert_eq!(evidence_of(form, &[&own]), Evidence::OfThisLog);
+            assert_eq!(evidence_of(form, &[&other]), Evidence::OfAnother);
+            assert_eq!(evidence_of(form, &[&other, b"junk", &own]), Evidence::OfThisLog);
+            assert_eq!(evidence_of(form, &[&damaged(own.clone(), 0, 1)]), Evidence::None);
+            assert_eq!(evidence_of(form, &[&damaged(other.clone(), 0, 1)]), Evidence::None);
+            assert_eq!(evidence_of(form, &[&unknown]), Evidence::None);
+        }
+        // A log has fragments of one form; of another log, those of any form count.
+        assert_eq!(evidence_of(None, &[&plain]), Evidence::OfThisLog);
+        assert_eq!(evidence_of(Some(Form::Recyclable), &[&plain]), Evidence::None);
+        assert_eq!(evidence_of(Some(Form::Synced), &[&own]), Evidence::None);
+        assert_eq!(evidence_of(Some(Form::Synced), &[&other]), Evidence::OfAnother);
+    }
+
     #[test]
     fn a_flipped_bit_of_the_length_is_undone() {
         // The payload ends with a log, which a search byte by byte finds first.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use cordwood_log::codec::Encoder;
+use cordwood_log::damage::Reason;
 use cordwood_log::format::BLOCK_LEN;
 use cordwood_log::write::{FileId, OnTornTail, Process};
 use cordwood_log::{
@@ -172,7 +173,7 @@ fn a_log_that_cannot_be_recognised_is_not_padded() {
 /// What is missing of the torn record may be what the padding begins with.
 #[test]
 fn padding_does_not_complete_a_record_that_ends_with_its_first_byte() {
-    for end in [&[0xff][..], &[0xff, 0, 0, 0], &[0xfe], &[0xff, 0xff], &[0]] {
+    for end in [&[0xff][..], &[0xff, 0, 0, 0], &[0xfe], &[0xff, 0xff], &[0], &[1]] {
         let record = [b"lost", end].concat();
         let whole = log_of(LogFormat::new(Dialect::LEVELDB), [b"one", &record]);
         for missing in 1..=end.len() {
@@ -184,6 +185,141 @@ fn padding_does_not_complete_a_record_that_ends_with_its_first_byte() {
     }
 }
 
+/// The same without a record before it, where the header may be all that is there, and where one byte is left of the block.
+#[test]
+fn padding_does_not_complete_the_first_record() {
+    let zeros = log_of(LogFormat::new(Dialect::LEVELDB), [&[0; 3]]);
+    let block = log_of(LogFormat::new(Dialect::LEVELDB), [&[0xff; BLOCK_LEN - 7]]);
+    for torn in [&zeros[..7], &zeros[..9], &block[..BLOCK_LEN - 1]] {
+        let (double, log) = open(torn, options().with_on_torn_tail(OnTornTail::PadToBlock));
+        log.expect("torn").append(b"two").expect("nothing fails");
+        assert_eq!(records(&double.bytes()), [b"two"], "{} bytes", torn.len());
+    }
+}
+
+/// A MIDDLE fragment without a record is valid, and so is what a checkpoint says was on the disk.
+#[test]
+fn what_shows_that_it_is_a_log_need_not_be_a_record() {
+    let pad = || options().with_on_torn_tail(OnTornTail::PadToBlock);
+    let middle = [&common::fragment(3, b"middle")[..], &[0xff; 50]].concat();
+    let (double, log) = open(&middle, pad());
+    log.expect("a log").append(b"two").expect("nothing fails");
+    assert_eq!(records(&double.bytes()), [b"two"]);
+    let mut file = log_of(LogFormat::new(Dialect::LEVELDB), [&[1; BLOCK_LEN - 7]]);
+    file.extend([0xff; 50]);
+    let (double, log) = open(&file, pad().with_checkpoint(Some(BLOCK_LEN as u64)));
+    log.expect("a log").append(b"two").expect("nothing fails");
+    assert_eq!(records(&double.bytes()).len(), 2);
+}
+
+/// What the file is, not only that it is damaged: also where it is longer than what detection looks at, or a dialect is named.
+#[test]
+fn what_is_no_log_is_named() {
+    let text = b"hello world, this is a plain text file\n".repeat(4000);
+    for policy in POLICIES {
+        let (_, log) = open(&text, options().with_on_torn_tail(policy));
+        assert!(matches!(log, Err(Error::Foreign { .. })), "{policy:?}: {log:?}");
+        let leveldb = options().with_on_torn_tail(policy).with_dialect(Dialect::LEVELDB);
+        let (_, log) = open(&text[..50], leveldb);
+        assert!(matches!(log, Err(Error::Foreign { .. })), "{policy:?}: {log:?}");
+        let recyclable = log_of(LogFormat::new(Dialect::RECYCLABLE).with_log_number(7), [&[b'x'; 100]]);
+        let (_, log) = open(&recyclable[..50], options().with_on_torn_tail(policy));
+        assert!(matches!(log, Err(Error::NeverAppended { .. })), "{policy:?}: {log:?}");
+    }
+}
+
+/// Where the second block begins; in the first one, the two grids of run files are the same.
+#[test]
+fn a_grid_that_differs_is_refused_once_it_shows() {
+    for len in [100, 40_000] {
+        let file = log_of(LogFormat::new(Dialect::WANDB), [&vec![b'x'; len]]);
+        let (_, log) = open(&file, options().with_dialect(Dialect::WANDB_OLD));
+        let is_refused = matches!(log, Err(Error::WrongDialect { .. }));
+        assert_eq!(is_refused, len > BLOCK_LEN, "{len}: {log:?}");
+        let file = log_of(LogFormat::new(Dialect::LEVELDB), [&vec![b'x'; len]]);
+        let (_, log) = open(&file, options().with_dialect(Dialect::ROCKSDB));
+        assert!(log.is_ok(), "{len}: {log:?}");
+    }
+}
+
+/// The first reason of the worst severity is that of the tail, wherever it stands in it.
+#[test]
+fn the_worst_that_follows_the_last_record_is_reported() {
+    let one = log_of(LogFormat::new(Dialect::LEVELDB), [b"one"]);
+    let mut damaged = common::fragment(1, &[b'x'; 40]);
+    damaged[20..30].fill(b'?');
+    let zero_header = [[0; 20], [1; 20]].concat();
+    let tails: [[&[u8]; 2]; 3] = [[&[], &damaged], [&damaged, &zero_header], [&damaged, &damaged[..20]]];
+    for [first, second] in tails {
+        let mut file = [&one, first].concat();
+        file.resize(BLOCK_LEN, 0);
+        file.extend(second);
+        let (_, log) = open(&file, options().with_on_torn_tail(OnTornTail::PadToBlock));
+        let tail = log.expect("a log").discarded_tail().expect("a tail");
+        assert_eq!((tail.begin, tail.end), (one.len() as u64, file.len() as u64));
+        assert!(matches!(tail.reason, Reason::ChecksumMismatch { .. }), "{tail:?}");
+    }
+}
+
+/// A write of two blocks of which the disk wrote part of the first and nothing of the second.
+#[test]
+fn zeros_in_the_block_after_damage_show_that_it_is_a_torn_write() {
+    let one = log_of(LogFormat::new(Dialect::LEVELDB), [b"one"]);
+    let mut file = log_of(LogFormat::new(Dialect::LEVELDB), [b"one".as_slice(), &[b'x'; 40_000]]);
+    file[100..200].fill(b'?');
+    file.truncate(BLOCK_LEN);
+    file.resize(BLOCK_LEN + 600, 0);
+    let (double, log) = open(&file, options().with_on_torn_tail(OnTornTail::Truncate));
+    drop(log.expect("torn"));
+    assert_eq!(double.bytes(), one);
+}
+
+/// A crash may come after the padding and before the next record.
+#[test]
+fn a_padded_first_header_is_still_that_of_a_log() {
+    let whole = log_of(LogFormat::new(Dialect::LEVELDB), [b"one"]);
+    for len in 1..7 {
+        let (padded, log) = open(&whole[..len], options().with_on_torn_tail(OnTornTail::PadToBlock));
+        drop(log.expect("torn"));
+        let padded = padded.bytes();
+        assert_eq!(padded.len(), BLOCK_LEN, "{len}");
+        let (double, log) = open(&padded, options().with_on_torn_tail(OnTornTail::PadToBlock));
+        log.expect("padded").append(b"two").expect("nothing fails");
+        assert_eq!(records(&double.bytes()), [b"two"], "{len}");
+    }
+}
+
+/// A valid fragment before the damage shows that it is a log; a header that may be one, with more after its record, does not.
+#[test]
+fn damage_is_padded_after_a_valid_fragment_only() {
+    let whole = log_of(LogFormat::new(Dialect::LEVELDB), [b"one"]);
+    let pad = || options().with_on_torn_tail(OnTornTail::PadToBlock);
+    let (double, log) = open(&[&whole[..], &[0xff; 50]].concat(), pad());
+    log.expect("a log").append(b"two").expect("nothing fails");
+    assert_eq!(records(&double.bytes()), [b"one", b"two"]);
+    let mut damaged = [&whole[..], &[0xff; 50]].concat();
+    damaged[8] ^= 0xff;
+    let (_, log) = open(&damaged, pad());
+    assert!(
+        matches!(log, Err(Error::Corruption { .. } | Error::Foreign { .. })),
+        "{log:?}"
+    );
+}
+
+/// The header of a run file is no torn tail, and the first record begins after it.
+#[test]
+fn a_run_file_without_a_whole_record_is_appended_to() {
+    let whole = log_of(LogFormat::new(Dialect::WANDB), [b"one"]);
+    let (double, log) = open(&whole[..7], options().with_on_torn_tail(OnTornTail::Refuse));
+    log.expect("no record").append(b"one").expect("nothing fails");
+    assert_eq!(double.bytes(), whole);
+    for len in 8..whole.len() {
+        let (double, log) = open(&whole[..len], options().with_on_torn_tail(OnTornTail::Truncate));
+        log.expect("torn").append(b"one").expect("nothing fails");
+        assert_eq!(double.bytes(), whole, "{len}");
+    }
+}
+
 #[test]
 fn zeros_and_a_torn_first_record_are_cut() {
     let file = log_of(LogFormat::new(Dialect::LEVELDB), [&[b'x'; 40_000]]);
@@ -191,7 +327,16 @@ fn zeros_and_a_torn_first_record_are_cut() {
     unwritten[600..].fill(0);
     let mut whole = log_of(LogFormat::new(Dialect::LEVELDB), [&[b'x'; 3000]]);
     whole[512..].fill(0);
-    for torn in [&file[..5], &file[..7], &file[..3000], &[0; 5000], &unwritten, &whole] {
+    let torn_later = &file[..35_000];
+    for torn in [
+        &file[..5],
+        &file[..7],
+        &file[..3000],
+        torn_later,
+        &[0; 5000],
+        &unwritten,
+        &whole,
+    ] {
         let (double, log) = open(torn, options().with_on_torn_tail(OnTornTail::Truncate));
         log.expect("torn").append(b"one").expect("nothing fails");
         assert_eq!(double.bytes(), log_of(LogFormat::new(Dialect::LEVELDB), [b"one"]));
