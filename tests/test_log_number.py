@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 import random
+import struct
 import subprocess
 import sys
 from pathlib import Path
 
+import crc32c
 import pytest
 import reference
 
@@ -67,6 +69,22 @@ def test_the_number_is_found_after_damage(zstd: bool) -> None:
                 assert list(reader) == expected
                 assert reader.log_number == 4
             assert cordwood.verify(bytes(damaged), dialect=dialect, on_corruption=policy).record_count == len(expected)
+
+
+@pytest.mark.parametrize(("kind", "reason"), [(15, "unknown_kind"), (253, "ignored_kind")])
+def test_a_fragment_of_an_unknown_type_shows_that_the_log_continues(kind: int, reason: str) -> None:
+    """After damage, a block that begins with a fragment of this log is not passed over, whatever its type is."""
+
+    def fragment(kind: int, data: bytes) -> bytes:
+        covered = bytes([kind, 4, 0, 0, 0]) + data
+        return struct.pack("<IH", reference.mask(crc32c.crc32c(covered)), len(data)) + covered
+
+    block = bytes([1]) + bytes(BLOCK_LEN - 1)
+    file = block + fragment(kind, b"of a later version") + fragment(5, b"one")
+    with cordwood.open(file, dialect="rocksdb", log_number=4, on_corruption="skip") as reader:
+        assert list(reader) == [b"one"]
+        regions = [(region.offset, region.end_offset, region.reason) for region in reader.skipped]
+    assert regions == [(0, BLOCK_LEN, "zero_header"), (BLOCK_LEN, BLOCK_LEN + 11 + 18, reason)]
 
 
 def test_all_that_read_follow_the_same_rule(renamed: Path, tmp_path: Path) -> None:

@@ -100,6 +100,11 @@ impl Decoder {
             Found::Fragment { .. } | Found::Metadata { .. } | Found::EndTrailer { .. } => {
                 doubt.verdict = Some(Verdict::Damage);
             }
+            // A fragment of this log, though of a type that a later version writes.
+            Found::Fault {
+                reason: Reason::UnknownKind { .. } | Reason::IgnoredKind { .. },
+                ..
+            } if self.carries_own_number(bytes) => doubt.verdict = Some(Verdict::Damage),
             Found::Fault { reason, .. } => {
                 // The whole block is lost in any case.
                 self.offset += bytes.len() as u64;
@@ -118,6 +123,13 @@ impl Decoder {
     }
 
     /// Skips a block that begins with a fragment of another log.
+    /// Whether `bytes` begin with a valid fragment that carries the number of this log.
+    fn carries_own_number(&self, bytes: &[u8]) -> bool {
+        let valid = self.format.dialect.valid(bytes, self.verify_checksums);
+        let number = valid.and_then(|valid| Dialect::log_number_at(bytes, valid.form));
+        number.is_some() && number == self.format.log_number
+    }
+
     fn pass_stale(&mut self, doubt: &mut Doubt, bytes: &[u8]) {
         self.note_other_log(bytes);
         self.offset += bytes.len() as u64;
