@@ -293,7 +293,7 @@ mod tests {
         fragment
     }
 
-    /// In log 5 of Pebble, behind what may be a destroyed header.
+    /// In log 5 of Pebble, after what may be a destroyed header.
     #[test]
     fn valid_fragments_are_evidence_of_the_log_whose_number_they_carry() {
         let format = LogFormat::new(Dialect::PEBBLE).with_log_number(5);

@@ -242,7 +242,7 @@ fn a_grid_that_differs_is_refused_once_it_shows() {
     }
 }
 
-/// The first reason of the worst severity is that of the tail, wherever it stands in it.
+/// The first reason of the worst severity is that of the tail, wherever it is in it.
 #[test]
 fn the_worst_that_follows_the_last_record_is_reported() {
     let one = log_of(LogFormat::new(Dialect::LEVELDB), [b"one"]);
