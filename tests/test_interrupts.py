@@ -29,6 +29,7 @@ CALLS = {
     "record_batches": "list(cordwood.Reader(path).record_batches())",
     "record_batches, 2 threads": "list(cordwood.Reader(path).record_batches(threads=2))",
     "fragments": "sum(1 for _ in cordwood.fragments(path))",
+    "open for append": "cordwood.Writer(path, 'a')",
     "detect and start": "list(cordwood.Reader(path, start=1 << 20))",
 }
 # In the background of a shell SIGINT is ignored, and Python leaves it so.
