@@ -34,7 +34,8 @@ fuzz_target!(|input: Input<'_>| {
     let log = input.script.build();
     let is_clean = log.is_whole && log.intact_count == log.records.len();
     let bytes = &log.file.bytes;
-    // A dialect is detected once, by what the file begins with: not where that is damaged or an older log's (as where this one has no record), and of an old run file the file header
+    // A dialect is detected once, by what the file begins with: not where that is damaged, or an older
+    // log's (as where this one has no record). Of an old run file the file header
     // does not say that it is one.
     let is_named = input.is_named
         || !is_clean
