@@ -759,6 +759,36 @@ fn the_first_fragment_of_any_dialect_is_waited_for() {
     }
 }
 
+/// The same in a preallocated file, where zeros follow what has been written so far.
+#[test]
+fn the_first_fragment_of_any_dialect_is_waited_for_in_a_preallocated_file() {
+    for wire in [Wire::Plain, Wire::Recyclable(4), Wire::Synced(4, 9)] {
+        let log = [Wire::Plain.full(b"in"), Wire::Plain.full(b"it"), b"!".to_vec()].concat();
+        for data in [&b"first"[..], &log] {
+            let (_folder, path) = folder();
+            let file = wire.full(data);
+            fs::write(&path, vec![0; 2 * BLOCK_LEN]).unwrap();
+            let options = FollowOptions::default().with_retry(0, Duration::ZERO);
+            let mut follower = Follower::open(&path, options).unwrap();
+            for len in 1..file.len() {
+                let mut preallocated = file[..len].to_vec();
+                preallocated.resize(2 * BLOCK_LEN, 0);
+                fs::write(&path, preallocated).unwrap();
+                let poll = follower.poll();
+                assert!(matches!(&poll, Ok(Poll::NotYet(_))), "{wire:?}, {len} bytes: {poll:?}");
+            }
+            let mut preallocated = file.clone();
+            preallocated.resize(2 * BLOCK_LEN, 0);
+            fs::write(&path, preallocated).unwrap();
+            let poll = follower.poll();
+            assert!(
+                matches!(&poll, Ok(Poll::Record(record)) if record.data == data),
+                "{wire:?}: {poll:?}"
+            );
+        }
+    }
+}
+
 /// In a run file before wandb-core 0.17.6 the header is before the first block. Whether zeros in its place are
 /// damage, that block says.
 #[test]

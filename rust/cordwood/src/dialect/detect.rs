@@ -450,7 +450,8 @@ fn first_fragments(header: Header) -> impl Iterator<Item = (Form, usize)> {
 }
 
 /// Whether `head` may end within the first fragment of a log that is still being written. The
-/// contents of that fragment say nothing about the log: a record may itself hold a log.
+/// contents of that fragment say nothing about the log: a record may itself hold a log. Zeros at
+/// the end of `head` may be a preallocated part of the file.
 pub(crate) fn ends_in_first_fragment(mut head: &[u8]) -> bool {
     let len = head.len();
     // RocksDB's metadata comes before all records, and has no log number.
@@ -459,10 +460,15 @@ pub(crate) fn ends_in_first_fragment(mut head: &[u8]) -> bool {
     {
         head = &head[valid.end..];
     }
+    let has_metadata = head.len() < len;
+    let written_len = head.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
     match head.first_chunk().map(Header::decode) {
-        Some(header) => first_fragments(header).any(|(_, end)| end > head.len()),
+        Some(header) if written_len > 0 => {
+            let is_whole = of_fragment(head, |dialect| dialect.valid(head, true)).is_some();
+            !is_whole && first_fragments(header).any(|(_, end)| end > written_len)
+        }
         // Only metadata.
-        None => head.len() < len,
+        _ => has_metadata,
     }
 }
 
