@@ -3,7 +3,7 @@
 Each verb is a module of this package, imported only when it is asked for:
 
 * its docstring is the verb's help: the first line in the list of all verbs, the whole in its own,
-* `EXAMPLES` stands below it,
+* `EXAMPLES` is printed below it,
 * `add_arguments` says what it takes, `run` does the work and returns the exit status.
 
 Data goes to stdout, messages go to stderr. The exit statuses are those of `Status`.
@@ -103,7 +103,7 @@ def _guess(word: str, known: Iterable[str]) -> str:
 
 
 def _drop_output() -> None:
-    """Python flushes stdout once more when it exits, and would report once more what has been reported."""
+    """Python flushes stdout again when it exits, and would report the same error again."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -113,7 +113,7 @@ def _drop_output() -> None:
 def _open_closed_streams() -> None:
     """Opens what the shell has closed (`>&-`), so that it fails when it is used and no other file gets its number.
 
-    Python has `None` for such a stream. What is told on a closed stderr is lost.
+    Python has `None` for such a stream. Messages to a closed stderr are lost.
     """
     null = ("stdin", os.O_WRONLY, "r"), ("stdout", os.O_RDONLY, "w"), ("stderr", os.O_WRONLY, "w")
     for name, flags, mode in null:
@@ -125,7 +125,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit status. A wrong command line raises `SystemExit`, as `--help` does.
 
     Args:
-        arguments: What stands behind `cordwood` on the command line. Default: `sys.argv[1:]`.
+        arguments: The arguments of the command, without `cordwood` itself. Default: `sys.argv[1:]`.
     """
     try:
         if arguments is None:

@@ -358,11 +358,11 @@ def described(region: cordwood.SkippedRegion) -> str:
     return f"at {region.offset:,}: {counted(len(region), 'byte')} left out, {reason}{cause}"
 
 
-TOLD_MAX = 10
-"""So many regions of a file are reported one by one on stderr; `cordwood verify` lists them all."""
+REPORTED_MAX = 10
+"""So much of what is wrong with a file is reported one by one on stderr, and the rest in one line."""
 
 
-def tell_skipped(name: str, regions: Iterable[cordwood.SkippedRegion]) -> Status:
+def report_skipped(name: str, regions: Iterable[cordwood.SkippedRegion]) -> Status:
     """Reports the regions that hold something which was not returned. Damage decides the exit status."""
     status = Status.CLEAN
     count, rest_len = 0, 0
@@ -373,12 +373,12 @@ def tell_skipped(name: str, regions: Iterable[cordwood.SkippedRegion]) -> Status
         elif severity == cordwood.Severity.INFO:
             continue
         count += 1
-        if count <= TOLD_MAX:
+        if count <= REPORTED_MAX:
             complain(f"{shown(name)}: {described(region)}")
         else:
             rest_len += len(region)
-    if count > TOLD_MAX:
-        rest = f"{counted(count - TOLD_MAX, 'more region')}, {counted(rest_len, 'byte')} left out"
+    if count > REPORTED_MAX:
+        rest = f"{counted(count - REPORTED_MAX, 'more region')}, {counted(rest_len, 'byte')} left out"
         complain(f"{shown(name)}: {rest}; to list them: cordwood verify")
     return status
 
@@ -393,13 +393,13 @@ def other_log(source: Source, log: cordwood.LogFormat) -> int | None:
 
 
 def other_log_text(name: str, own: int | None, number: int, *, is_named: bool) -> str:
-    """What to tell of a file all of which belongs to another log than the one that is looked for."""
+    """The message about a file that belongs to another log as a whole."""
     says = f"--log-number says {own}" if is_named else f"the name says {own}"
     return f"{shown(name)}: all of it belongs to log {number}; {says}; to read it: --log-number {number}"
 
 
-def tell_other_log(name: str, own: int | None, number: int | None, options: argparse.Namespace) -> None:
-    """Tells of such a file on stderr. With `None` there is nothing to tell."""
+def report_other_log(name: str, own: int | None, number: int | None, options: argparse.Namespace) -> None:
+    """Reports such a file on stderr. With `None` there is nothing to report."""
     if number is not None:
         complain(other_log_text(name, own, number, is_named=options.log_number is not None))
 
@@ -409,7 +409,7 @@ def salvageable(
 ) -> int | None:
     """How many more records than `count` the policy "salvage" reads from a log that is damaged.
 
-    It takes reading the log once more. `None` if that cannot be done, as with a pipe.
+    The log is read again for this. `None` if that cannot be done, as with a pipe.
     """
     if policy == "salvage":
         return 0
@@ -523,7 +523,7 @@ class Progress:
         )
 
     def __call__(self, done_len: int) -> None:
-        """So many bytes more are done."""
+        """Adds the number of bytes that have been done since the last call."""
         if self._bar is not None:
             self._bar.update(done_len)
 

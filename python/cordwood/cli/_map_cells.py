@@ -21,7 +21,7 @@ class Look(IntEnum):
     PART = 1
     """Fragments of longer records."""
     OTHER = 2
-    """What is no user's data: file headers, trailers, records of the engine's own."""
+    """What is not user data: file headers, trailers, engine metadata."""
     ZEROS = 3
     """Room that was never written."""
     STALE = 4
@@ -29,7 +29,7 @@ class Look(IntEnum):
     TORN = 5
     """The incomplete end."""
     LOST = 6
-    """Sound fragments of a record of which others are missing."""
+    """Valid fragments of a record that lacks others."""
     DAMAGE = 7
     """Bytes that are not what was written."""
 
@@ -152,7 +152,7 @@ class Cells:
 
 
 def shown(sums: list[int]) -> Look:
-    """The look of a cell with so many bytes of each."""
+    """The look of a cell with this many bytes of each."""
     for look in SHOWN_FIRST:
         if sums[look]:
             return look

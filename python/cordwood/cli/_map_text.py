@@ -77,7 +77,7 @@ def draw(cells: Cells, *, title: str, dialect: str, columns: int, color: bool, u
 
 
 def _colored(row: list[Look], drawn: list[str], *, color: bool) -> str:
-    """The characters, with one change of colour for each stretch of the same look."""
+    """The characters, with one change of colour for each run of the same look."""
     if not color:
         return "".join(drawn)
     out: list[str] = []

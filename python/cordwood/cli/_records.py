@@ -13,7 +13,7 @@ from io import BufferedReader
 from typing import TYPE_CHECKING, Any, Literal
 
 import cordwood
-from cordwood.cli._common import Status, complain, shown, source_of, stdout
+from cordwood.cli._common import REPORTED_MAX, Status, complain, shown, source_of, stdout
 from cordwood.errors import PayloadError
 
 if TYPE_CHECKING:
@@ -26,15 +26,12 @@ if TYPE_CHECKING:
     _Encoded: TypeAlias = tuple[dict[str, Any], list[object], Streamed | None]
 
 DELIMITERS = {"lines": b"\n", "nul": b"\0"}
-"""The forms that end each record with a byte, which must not stand in a record."""
+"""The forms that end each record with a byte, which a record must not contain."""
 
 RECORD_LEN_MAX = 1 << 30
 """No longer record is taken from stdin: readers refuse it."""
 
 _CHUNK_LEN = 1 << 20
-
-TOLD_MAX = 10
-"""So many records that are not what `--as` says are reported one by one."""
 
 PAYLOADS = {
     "write-batch": "cordwood.payload.write_batch",
@@ -54,7 +51,7 @@ def add_output_arguments(parser: argparse.ArgumentParser) -> None:
         "--format",
         choices=("lines", "nul", "len", "raw"),
         default="lines",
-        help="a newline or a NUL after each record, its length as a 32-bit little-endian number in front of it, or "
+        help="a newline or a NUL after each record, or its 32-bit little-endian length before it, or "
         "nothing (default: %(default)s)",
     )
     parser.add_argument(
@@ -97,14 +94,14 @@ def write_batches(name: str, dialect: str | None) -> Callable[[bytes], WriteBatc
 
     A few tags mean one thing to RocksDB and another to Pebble. A log of Pebble that was not closed is laid out like
     one of RocksDB, an old one like one of LevelDB. Then the batches themselves say whose they are: those that only one
-    of the two can read. Where none has said so yet, RocksDB is taken, and that is told if it makes a difference.
+    of the two can read. Where none has said so yet, RocksDB is assumed, and that is reported if it makes a difference.
     """
     from cordwood.payload.write_batch import WriteBatch
 
     engine: Literal["rocksdb", "pebble"] = "pebble" if dialect == "pebble" else "rocksdb"
     other: Literal["rocksdb", "pebble"] = "rocksdb" if dialect == "pebble" else "pebble"
     is_named = dialect in ("pebble", "rocksdb")
-    is_sure = is_told = False
+    is_sure = is_reported = False
 
     def read(record: bytes, engine: Literal["rocksdb", "pebble"]) -> WriteBatch:
         batch = WriteBatch(record, engine=engine)
@@ -112,7 +109,7 @@ def write_batches(name: str, dialect: str | None) -> Callable[[bytes], WriteBatc
         return batch
 
     def read_undecided(record: bytes) -> WriteBatch:
-        nonlocal engine, other, is_sure, is_told
+        nonlocal engine, other, is_sure, is_reported
         try:
             batch = read(record, engine)
         except PayloadError:
@@ -128,12 +125,12 @@ def write_batches(name: str, dialect: str | None) -> Callable[[bytes], WriteBatc
         except PayloadError:
             is_sure = True
             return batch
-        if not is_told and (len(batch) != len(rival) or any(map(operator.ne, batch, rival))):
+        if not is_reported and (len(batch) != len(rival) or any(map(operator.ne, batch, rival))):
             complain(
                 f"{shown(name)}: RocksDB and Pebble read this log differently, and it may be of either; "
                 "taken for one of RocksDB: --dialect rocksdb or --dialect pebble decides"
             )
-            is_told = True
+            is_reported = True
         return batch
 
     return functools.partial(read, engine=engine) if is_named else read_undecided
@@ -183,7 +180,7 @@ class JsonPrinter:
         self._payload: str | None = options.payload
         self._encode = _decoder(options.payload, name, dialect) if options.payload else _encoder(options.encoding)
         self._error_count = 0
-        self._told_max = TOLD_MAX
+        self._reported_max = REPORTED_MAX
         self.status = Status.CLEAN
 
     def __call__(self, record: cordwood.Record) -> None:
@@ -210,16 +207,16 @@ class JsonPrinter:
         """Reports the first errors; only the first, if the record is something else that is known."""
         self.status = Status.DAMAGE
         self._error_count += 1
-        if self._error_count > self._told_max:
+        if self._error_count > self._reported_max:
             return
         complain(f"{shown(self._name)}: the record at offset {record.offset}: {error}")
         if self._error_count == 1 and self._payload and (advice := other_payload(record.data, self._payload)):
             complain(f"{shown(self._name)}: the record at offset {record.offset} is {advice}")
-            self._told_max = 1
+            self._reported_max = 1
 
     def close(self) -> None:
         """Reports how many records in all could not be decoded, if not each of them was reported."""
-        if self._error_count > self._told_max:
+        if self._error_count > self._reported_max:
             complain(f"{shown(self._name)}: {self._error_count:,} records in all could not be decoded")
 
 

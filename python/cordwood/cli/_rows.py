@@ -74,13 +74,13 @@ def _write_batch(name: str, dialect: str) -> RowsOf:
     batch_of = write_batches(name, dialect)
 
     def rows(record: cordwood.Record) -> Iterable[Row]:
-        # It has been read to its end: there is no error behind the first row.
+        # It has been read to its end: no error comes after the first row.
         batch = batch_of(record.data)
         # A batch of nothing is a row, too.
         if not batch:
             return [{"offset": record.offset, "sequence": batch.sequence}]
         return (
-            # In each row, the sequence number stands in front, be there one or not.
+            # Each row begins with the sequence number, or with `None` in its place.
             {"offset": record.offset, "sequence": None, **operation.attributes()}
             for operation in batch
         )

@@ -35,7 +35,7 @@ class Table(Protocol):
         """Writes some rows."""
 
     def close(self) -> None:
-        """Writes what stands at the end. The file stays open."""
+        """Writes the end of the file. The file stays open."""
 
 
 BINARY = ("parquet", "arrow")

@@ -38,7 +38,7 @@ class Twice:
         return self._file
 
     def check_same(self, end: int) -> None:
-        """Whether a file by name is still the one that it was, and as long: to be asked when it is open once more.
+        """Whether a file by name is still the one that it was, and as long: to be called when it has been opened again.
 
         Raises:
             Failure: It is not. The file that was here first is open all the time, so that no other has its number.

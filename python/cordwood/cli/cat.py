@@ -26,11 +26,11 @@ from cordwood.cli._common import (
     opened,
     other_log,
     policy_note,
+    report_other_log,
+    report_skipped,
     salvageable,
     shown,
     stdout,
-    tell_other_log,
-    tell_skipped,
 )
 from cordwood.cli._records import JsonPrinter, add_output_arguments, check_output, joined
 
@@ -84,8 +84,8 @@ def run(options: argparse.Namespace) -> Status:
                         break
             # Of a range that holds only an older log nothing is wrong, and stdin has no name that could be wrong.
             if name != "-" and not (count or start):
-                tell_other_log(name, log.log_number, other_log(name, log), options)
-            damage = tell_skipped(name, reader.skipped)
+                report_other_log(name, log.log_number, other_log(name, log), options)
+            damage = report_skipped(name, reader.skipped)
             if damage == Status.DAMAGE:
                 more = salvageable(name, count, policy=policy, log=log, start=start, end=end)
                 complain(f"{shown(name)}: {policy_note(policy, more)}")

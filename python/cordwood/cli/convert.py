@@ -31,6 +31,7 @@ from typing import Any, NamedTuple
 import cordwood
 from cordwood.cli._columns import Columns
 from cordwood.cli._common import (
+    REPORTED_MAX,
     Progress,
     Status,
     add_reading_arguments,
@@ -45,11 +46,11 @@ from cordwood.cli._common import (
     one_source,
     opened,
     policy_note,
+    report_skipped,
     salvageable,
     shown,
-    tell_skipped,
 )
-from cordwood.cli._records import TOLD_MAX, other_payload
+from cordwood.cli._records import other_payload
 from cordwood.cli._rows import FIRST_COLUMNS, KNOWN_COLUMNS, Row, json_of, rows_as
 from cordwood.cli._rows import FORMS as ROW_FORMS
 from cordwood.cli._tables import BINARY, ENCODINGS, FORMS, SUFFIXES, check_installed, open_table
@@ -113,7 +114,7 @@ def run(options: argparse.Namespace) -> Status:
     check_destination(options.source, options.destination, overwrite=options.overwrite)
     if known is not None:
         with _reader(options, opened(options.source), options.end) as reader:
-            batches = _Batches(options, reader, is_told=True)
+            batches = _Batches(options, reader, reports=True)
             _write_table(options, form, known, batches)
             return max(batches.status, _tell_damage(options, batches, reader.skipped))
     with readable_twice(options.source) as source:
@@ -135,7 +136,7 @@ def _convert_twice(options: argparse.Namespace, form: str, source: Twice) -> Sta
     """Finds the columns, and writes the table of what was read for that: what a log has grown by stays out."""
     found = Columns()
     with _reader(options, source.open(), options.end) as reader:
-        first = _Batches(options, reader, is_told=False)
+        first = _Batches(options, reader, reports=False)
         for rows in first:
             for row in rows:
                 found.add(row)
@@ -144,7 +145,7 @@ def _convert_twice(options: argparse.Namespace, form: str, source: Twice) -> Sta
     columns = found.types() | FIRST_COLUMNS.get(options.payload, {})
     with _reader(options, source.open(), end) as reader:
         source.check_same(end)
-        batches = _Batches(options, reader, is_told=True)
+        batches = _Batches(options, reader, reports=True)
         _write_table(options, form, columns, batches, first.read)
         return max(batches.status, _tell_damage(options, batches, skipped))
 
@@ -178,7 +179,7 @@ def _write_table(
 
 
 def _tell_damage(options: argparse.Namespace, batches: _Batches, skipped: Sequence[cordwood.SkippedRegion]) -> Status:
-    status = tell_skipped(options.source, skipped)
+    status = report_skipped(options.source, skipped)
     if status == Status.DAMAGE:
         reader, policy = batches.reader, options.on_corruption
         more = salvageable(
@@ -216,15 +217,15 @@ class _Batches:
         read: What was read, after the last of them.
     """
 
-    def __init__(self, options: argparse.Namespace, reader: cordwood.Reader, *, is_told: bool) -> None:
+    def __init__(self, options: argparse.Namespace, reader: cordwood.Reader, *, reports: bool) -> None:
         self._name = shown(options.source)
         self._payload: str = options.payload
         self.reader = reader
         self.read = Read(0, 0)
         self._rows_of = rows_as(options.payload, options.source, reader.dialect, self._leave_out_value)
-        self._is_told = is_told
+        self._reports = reports
         self._left_out = {"record": 0, "value": 0}
-        self._told_max = {"record": TOLD_MAX, "value": TOLD_MAX}
+        self._reported_max = {"record": REPORTED_MAX, "value": REPORTED_MAX}
 
     @property
     def status(self) -> Status:
@@ -256,12 +257,12 @@ class _Batches:
             yield rows
         self.read = Read(count, crc)
         for noun, count in self._left_out.items():
-            if self._is_told and count > self._told_max[noun]:
+            if self._reports and count > self._reported_max[noun]:
                 complain(f"{self._name}: {counted(count, noun)} left out in all")
 
     def _tell_no_run(self, first: cordwood.Record) -> None:
         """Reports a log that is no run: its records may decode as those of a run without steps, to an empty table."""
-        if not self._is_told or self._payload != "wandb-history" or self.reader.dialect.startswith("wandb"):
+        if not self._reports or self._payload != "wandb-history" or self.reader.dialect.startswith("wandb"):
             return
         if advice := other_payload(first.data, self._payload):
             complain(f"{self._name}: the record at offset {first.offset} is {advice}")
@@ -269,14 +270,14 @@ class _Batches:
     def _leave_out(self, record: cordwood.Record, error: PayloadError) -> None:
         is_first = not self._left_out["record"]
         self._tell("record", f"the record at offset {record.offset} is left out: {error}")
-        if is_first and self._is_told and (advice := other_payload(record.data, self._payload)):
+        if is_first and self._reports and (advice := other_payload(record.data, self._payload)):
             complain(f"{self._name}: the record at offset {record.offset} is {advice}")
-            self._told_max["record"] = 1
+            self._reported_max["record"] = 1
 
     def _leave_out_value(self, record: cordwood.Record, error: PayloadError) -> None:
         self._tell("value", f"a value of the record at offset {record.offset} is left out: {error}")
 
     def _tell(self, noun: str, message: str) -> None:
         self._left_out[noun] += 1
-        if self._is_told and self._left_out[noun] <= self._told_max[noun]:
+        if self._reports and self._left_out[noun] <= self._reported_max[noun]:
             complain(f"{self._name}: {message}")

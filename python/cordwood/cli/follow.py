@@ -56,7 +56,8 @@ def run(options: argparse.Namespace) -> Status:
             try:
                 record = next(records)
             except StopIteration:
-                # What looks damaged is read again before it is told, also if the time is over: else it never would be.
+                # What looks damaged is read again before it is reported, even after the timeout: otherwise it
+                # never would be.
                 if follower.waiting and follower.waiting.reason == cordwood.WaitReason.SUSPECT:
                     time.sleep(follower.delay)
                     continue

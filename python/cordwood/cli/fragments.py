@@ -1,6 +1,6 @@
 """List the fragments of logs, with what is wrong with them.
 
-One line for each fragment, and for each stretch of a block that is none; together they are the whole file. What the
+One line for each fragment, and for each part of a block that is not one; together they are the whole file. What the
 reader skips has its reason at the end of the line; with damage, the policy is "salvage". Checksums are shown without
 their mask. Exit status 3 if there is damage.
 """
@@ -21,9 +21,9 @@ from cordwood.cli._common import (
     log_options,
     policy_note,
     print_json,
+    report_other_log,
     shown,
     source_of,
-    tell_other_log,
 )
 from cordwood.cli._twice import readable_twice
 
@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> Status:
                     damaged_len += len(fragment)
             if not has_records and first and first[0].reason == cordwood.Reason.STALE:
                 own = cordwood.Reader(source.open(), **log_options(options)).log_number
-                tell_other_log(name, own, first[0].log_number, options)
+                report_other_log(name, own, first[0].log_number, options)
         if not damaged_len:
             return Status.CLEAN
         complain(f"{shown(name)}: {counted(damaged_len, 'byte')} damaged; {policy_note('salvage', 0)}")

@@ -32,8 +32,8 @@ from cordwood.cli._common import (
     one_source,
     other_log,
     policy_note,
+    report_other_log,
     shown,
-    tell_other_log,
 )
 from cordwood.cli._map_cells import Cells, look_of, verdict
 from cordwood.cli._twice import readable_twice
@@ -85,7 +85,7 @@ def run(options: argparse.Namespace) -> Status:
             # The first fragment is looked at before all are.
             if other_log(source.open(), log) is not None:
                 other = cordwood.stat(source.open(), **log._asdict()).other_log_number
-                tell_other_log(name, log.log_number, other, options)
+                report_other_log(name, log.log_number, other, options)
         return Status.DAMAGE if cells.is_damaged else Status.CLEAN
 
     return for_each_source([source], draw)
@@ -151,7 +151,7 @@ def _fragment_boxes(source: Callable[[], Source], log: cordwood.LogFormat) -> li
 
 
 def _title(fragment: cordwood.Fragment) -> str:
-    """What is told of a fragment on which the pointer rests."""
+    """The text that is shown while the pointer rests on a fragment."""
     lines = [f"{fragment.kind}, {counted(len(fragment), 'byte')}, {fragment.offset:,} to {fragment.end_offset:,}"]
     if fragment.payload_len is not None:
         lines.append(f"type {fragment.type_byte}, payload {counted(fragment.payload_len, 'byte')}")

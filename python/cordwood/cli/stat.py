@@ -22,10 +22,10 @@ from cordwood.cli._common import (
     outcome_fields,
     policy_note,
     print_json,
+    report_other_log,
     salvageable,
     shown,
     source_of,
-    tell_other_log,
     verdict,
 )
 
@@ -78,7 +78,7 @@ def run(options: argparse.Namespace) -> Status:
         if stat.damaged_len:
             more = salvageable(name, stat.record_count, policy=options.on_corruption, log=log_of(stat))
         counts = {field: getattr(stat, field) for field in COUNTS}
-        tell_other_log(name, stat.log_number, stat.other_log_number, options)
+        report_other_log(name, stat.log_number, stat.other_log_number, options)
         if options.json:
             numbers = {"log_number": stat.log_number, "other_log_number": stat.other_log_number}
             fields = {"dialect": stat.dialect, **numbers, **counts, "outcome": outcome_fields(stat.outcome)}

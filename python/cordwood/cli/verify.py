@@ -26,10 +26,10 @@ from cordwood.cli._common import (
     policy_note,
     print_json,
     region_fields,
+    report_other_log,
     salvageable,
     shown,
     source_of,
-    tell_other_log,
     verdict,
 )
 
@@ -84,7 +84,7 @@ def print_report(
     """A report on stdout. `more` is how many more records the policy "salvage" reads."""
     # Of a range that holds only an older log nothing is wrong.
     if not getattr(options, "start", 0):
-        tell_other_log(name, report.log_number, report.other_log_number, options)
+        report_other_log(name, report.log_number, report.other_log_number, options)
     if options.json:
         print_json(
             {

@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--format",
         choices=("lines", "nul", "len"),
         default="lines",
-        help="what ends a record: a newline, a NUL, or its length as a 32-bit little-endian number in front of it "
+        help="what ends a record: a newline, a NUL, or its 32-bit little-endian length before it "
         "(default: %(default)s)",
     )
     mode = parser.add_mutually_exclusive_group()
@@ -70,7 +70,7 @@ def run(options: argparse.Namespace) -> Status:
         complain("stdout takes records only: no --json, --append or --sync with -")
         return Status.USAGE
     stdin = cast("BufferedReader", sys.stdin.buffer)
-    # If stdin is closed or a folder, no log is left behind.
+    # If stdin is closed or a folder, no log is created.
     os.read(stdin.fileno(), 0)
     with contextlib.suppress(FileNotFoundError):
         log = os.stat(options.destination)  # noqa: PTH116

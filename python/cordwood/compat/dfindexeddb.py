@@ -28,7 +28,7 @@ On an undamaged log it gives what dfindexeddb gives, but for the first of the de
   after damage in the same block (the policy `"salvage"`). dfindexeddb raises a `DecoderError`, `ParserError` or
   `ValueError` at much of it, and what follows is lost.
 * **torn-tail**: What a crash has left of a last record ends the iteration. dfindexeddb raises a `DecoderError`.
-* **joined**: A record without its first or last fragment is not returned. dfindexeddb joins what there is.
+* **joined**: A record without its first or last fragment is not returned. dfindexeddb joins the fragments it has.
 * **not-a-batch**: A record that is not a batch, and in a batch what is neither a put nor a delete, is skipped and
   reported to the logger, up to the next batch; RocksDB's no-operations and log data are skipped alone.
   dfindexeddb raises a `ValueError` or `DecoderError`.

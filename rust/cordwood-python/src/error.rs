@@ -273,9 +273,9 @@ fn strerror(error: &io::Error) -> String {
 
 fn without_number(text: &str) -> String {
     match text.split_once(" (os error ") {
-        Some((before, behind)) => {
-            let behind = behind.split_once(')').map_or("", |(_, behind)| behind);
-            format!("{before}{behind}")
+        Some((before, rest)) => {
+            let after = rest.split_once(')').map_or("", |(_, after)| after);
+            format!("{before}{after}")
         }
         None => text.to_owned(),
     }

@@ -202,7 +202,7 @@ impl fmt::Display for Reason {
             }
             Reason::MissingEnd => write!(f, "a record whose last fragment is missing"),
             Reason::InterruptedRecord => {
-                write!(f, "a record that is interrupted by the damage behind it")
+                write!(f, "a record that is interrupted by the damage after it")
             }
             Reason::ZeroHeader => write!(f, "a header of zeros in front of data that is not zero"),
             Reason::RecordTooLarge => {
@@ -218,18 +218,18 @@ impl fmt::Display for Reason {
             Reason::TornTail => write!(f, "an incomplete record at the end of the file"),
             Reason::FileHeader => write!(f, "the file header"),
             Reason::BadFileHeader => write!(f, "not the file header that this dialect has"),
-            Reason::Metadata { kind } => write!(f, "a record of the engine's own, of type {kind}"),
+            Reason::Metadata { kind } => write!(f, "engine metadata of type {kind}"),
             Reason::BadMetadata { kind } => {
                 write!(
                     f,
-                    "a record of the engine's own, of type {kind}, that it does not write so"
+                    "engine metadata of type {kind}, in a form or place in which no engine writes it"
                 )
             }
             Reason::IgnoredKind { kind } => {
-                write!(f, "an unknown fragment of type {kind}, which may be passed over")
+                write!(f, "an unknown fragment of type {kind}, which readers may skip")
             }
             Reason::EndTrailer => write!(f, "the trailer of a closed log"),
-            Reason::Stale => write!(f, "left over from an older log, behind the end of this one"),
+            Reason::Stale => write!(f, "left over from an older log, after the end of this one"),
             Reason::LostWrite => write!(f, "left over from an older log, in the middle of this one"),
             Reason::UnsupportedCompression => {
                 write!(
@@ -238,7 +238,7 @@ impl fmt::Display for Reason {
                 )
             }
             Reason::BadCompression => write!(f, "a record that cannot be decompressed"),
-            Reason::NotRead => write!(f, "behind the damage at which reading stopped"),
+            Reason::NotRead => write!(f, "after the damage at which reading stopped"),
         }
     }
 }

@@ -425,7 +425,7 @@ impl Follower {
         }
     }
 
-    /// What there is now. It does not wait.
+    /// The next event that the file holds now. It does not wait.
     ///
     /// # Errors
     ///
@@ -933,7 +933,7 @@ impl LiveFile {
         }
     }
 
-    /// Reads what there is from `offset` on, at least to the end of the block. What was read before
+    /// Reads the file from `offset` on, as far as it goes, at least to the end of the block. What was read before
     /// is discarded: where the decoder found no valid fragment, it may be stale.
     fn read(&mut self, offset: u64, file_len: u64) -> io::Result<()> {
         // Reads are long only while all of their bytes are used: after the end of what is written

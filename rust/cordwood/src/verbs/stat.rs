@@ -142,7 +142,7 @@ impl Stat {
     }
 }
 
-/// Reads to the end, from the position of `reader`, and counts what there is. Damage is not an
+/// Reads to the end, from the position of `reader`, and counts records, fragments and bytes. Damage is not an
 /// error here: it is counted. Like [`verify`](super::verify), it holds no record in memory.
 ///
 /// ```
