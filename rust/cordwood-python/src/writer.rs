@@ -7,8 +7,8 @@ use std::sync::MutexGuard;
 use std::time::Duration;
 
 use cordwood::format::BLOCK_LEN;
-use cordwood::write::{LogStatus, OnTornTail, Process};
-use cordwood::{FlushPolicy, LogFile, LogFileOptions, LogFormat, SyncPolicy};
+use cordwood::write::{LogStatus, Process};
+use cordwood::{FlushPolicy, LogFile, LogFileOptions, LogFormat, OnTornTail, SyncPolicy};
 use pyo3::exceptions::{PyResourceWarning, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;

@@ -8,8 +8,7 @@
 
 use std::path::Path;
 
-use cordwood_log::write::OnTornTail;
-use cordwood_log::{Error, LogFile, LogFileOptions, ReadOptions, Reader, SyncPolicy};
+use cordwood_log::{Error, LogFile, LogFileOptions, OnTornTail, ReadOptions, Reader, SyncPolicy};
 
 fn main() -> Result<(), Error> {
     let mut arguments = std::env::args().skip(1);

@@ -9,8 +9,7 @@
 //! # Writing and reading
 //!
 //! ```
-//! use cordwood_log::write::OnTornTail;
-//! use cordwood_log::{LogFile, LogFileOptions, ReadOptions, Reader};
+//! use cordwood_log::{LogFile, LogFileOptions, OnTornTail, ReadOptions, Reader};
 //!
 //! # let folder = tempfile::tempdir()?;
 //! # let path = folder.path().join("app.log");
@@ -105,7 +104,7 @@ pub use decode::{End, OnCorruption, ReadOptions};
 pub use dialect::{Compression, Dialect, LogFormat, Unsupported};
 pub use error::Error;
 pub use reader::{Event, FollowOptions, Follower, Reader, Record};
-pub use writer::{FlushPolicy, LogFile, LogFileOptions, SyncPolicy, Writer};
+pub use writer::{FlushPolicy, LogFile, LogFileOptions, OnTornTail, SyncPolicy, Writer};
 
 /// Without I/O: the [`Decoder`](codec::Decoder), which finds the records in the bytes of a file,
 /// and the [`Encoder`](codec::Encoder), which produces the bytes of a record.
@@ -143,7 +142,7 @@ pub mod read {
 
 /// The types that [`LogFile`] and its options use.
 pub mod write {
+    pub use crate::writer::LogStatus;
     #[doc(hidden)]
     pub use crate::writer::{FileId, Process, Storage};
-    pub use crate::writer::{LogStatus, OnTornTail};
 }

@@ -299,7 +299,7 @@ mod tests {
             });
             let path = dir.path().join("log");
             std::fs::write(&path, &file).unwrap();
-            for on_torn_tail in [crate::write::OnTornTail::Refuse, crate::write::OnTornTail::PadToBlock] {
+            for on_torn_tail in [crate::OnTornTail::Refuse, crate::OnTornTail::PadToBlock] {
                 let options = crate::LogFileOptions::default().with_on_torn_tail(on_torn_tail);
                 assert_bounded("append_to", file.len(), &|| {
                     let _ = crate::LogFile::append_to(&path, options.clone());

@@ -10,9 +10,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use cordwood_log::codec::Encoder;
 use cordwood_log::damage::Reason;
 use cordwood_log::format::BLOCK_LEN;
-use cordwood_log::write::{FileId, OnTornTail, Process};
+use cordwood_log::write::{FileId, Process};
 use cordwood_log::{
-    Compression, Dialect, Error, FlushPolicy, LogFile, LogFileOptions, LogFormat, OnCorruption, ReadOptions, Reader,
+    Compression, Dialect, Error, FlushPolicy, LogFile, LogFileOptions, LogFormat, OnCorruption, OnTornTail,
+    ReadOptions, Reader,
 };
 use double::{Double, EIO, Fault, Op};
 

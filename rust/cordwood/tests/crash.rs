@@ -12,8 +12,9 @@ use std::collections::HashSet;
 use common::{Found, read_all};
 use cordwood_log::damage::Reason;
 use cordwood_log::format::BLOCK_LEN;
-use cordwood_log::write::OnTornTail;
-use cordwood_log::{End, Error, FlushPolicy, LogFile, LogFileOptions, OnCorruption, ReadOptions, Reader, SyncPolicy};
+use cordwood_log::{
+    End, Error, FlushPolicy, LogFile, LogFileOptions, OnCorruption, OnTornTail, ReadOptions, Reader, SyncPolicy,
+};
 use double::{Double, ENOSPC, Fault, Op, apply};
 
 const SECTOR_LEN: usize = 512;

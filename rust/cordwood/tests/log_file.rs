@@ -11,10 +11,10 @@ use std::time::Duration;
 
 use common::{Found, read_all};
 use cordwood_log::codec::{Decoder, Encoder, RECORD_LEN_MAX};
-use cordwood_log::write::{OnTornTail, Process};
+use cordwood_log::write::Process;
 use cordwood_log::{
     Compression, Dialect, Error, FlushPolicy, FollowOptions, Follower, LogFile, LogFileOptions, LogFormat,
-    OnCorruption, ReadOptions, Reader, SyncPolicy, Unsupported, Writer,
+    OnCorruption, OnTornTail, ReadOptions, Reader, SyncPolicy, Unsupported, Writer,
 };
 use double::{Double, EINTR, EIO, ENOSPC, Fault, Op};
 

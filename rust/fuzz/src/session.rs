@@ -1,7 +1,7 @@
 //! What a writer does with a log, from a fuzzer's bytes.
 
 use arbitrary::{Arbitrary, Result, Unstructured};
-use cordwood::write::OnTornTail;
+use cordwood::OnTornTail;
 
 use crate::file::{Payload, several};
 

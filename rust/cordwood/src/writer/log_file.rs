@@ -293,7 +293,7 @@ impl LogFile {
     ///
     /// ```
     /// use cordwood_log::{Error, LogFile, LogFileOptions};
-    /// use cordwood_log::write::OnTornTail;
+    /// use cordwood_log::OnTornTail;
     /// # let folder = tempfile::tempdir()?;
     /// # let path = folder.path().join("example.log");
     /// let log = LogFile::create(&path, LogFileOptions::default())?;

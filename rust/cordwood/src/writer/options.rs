@@ -71,8 +71,7 @@ pub enum OnTornTail {
 /// How to open a [`LogFile`](crate::LogFile).
 ///
 /// ```
-/// use cordwood_log::{LogFileOptions, SyncPolicy};
-/// use cordwood_log::write::OnTornTail;
+/// use cordwood_log::{LogFileOptions, OnTornTail, SyncPolicy};
 /// let options = LogFileOptions::default()
 ///     .with_sync(SyncPolicy::EveryAppend)
 ///     .with_on_torn_tail(OnTornTail::Truncate);

@@ -6,10 +6,9 @@ use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use cordwood_log::write::OnTornTail;
 use cordwood_log::{
-    Dialect, Error, Event, FlushPolicy, LogFile, LogFileOptions, LogFormat, OnCorruption, ReadOptions, Reader,
-    SyncPolicy,
+    Dialect, Error, Event, FlushPolicy, LogFile, LogFileOptions, LogFormat, OnCorruption, OnTornTail, ReadOptions,
+    Reader, SyncPolicy,
 };
 
 use crate::disk::{Byte, Fault, File, Loss, Port};
