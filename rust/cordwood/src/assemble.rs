@@ -6,7 +6,7 @@
 use std::collections::TryReserveError;
 
 use crate::copy::{append, try_reserve};
-use crate::error::{Reason, SkippedRegion};
+use crate::damage::{Reason, SkippedRegion};
 use crate::format::Kind;
 
 /// A fragment with its place in the file.

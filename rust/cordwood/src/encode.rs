@@ -3,8 +3,8 @@
 use std::collections::TryReserveError;
 
 use crate::checksum::{Job, Kernel, crc32c_behind, mask, run, state_after};
+use crate::compression::Compressor;
 use crate::copy::append;
-use crate::deflate::Deflater;
 use crate::dialect::{Dialect, Form, LogFormat};
 use crate::error::{Error, unsupported};
 use crate::format::{BLOCK_LEN, FRAGMENT_LEN_MAX, HEADER_LEN, Header, Kind, block_left};
@@ -28,7 +28,7 @@ pub struct Encoder {
     form: Form,
     /// Whether the format is exactly LevelDB's.
     is_leveldb: bool,
-    deflater: Deflater,
+    compressor: Compressor,
     /// The last compressed record. Kept to reuse its memory.
     frame: Vec<u8>,
 }
@@ -81,7 +81,7 @@ impl Encoder {
                 Form::Plain
             },
             is_leveldb: format == Dialect::LEVELDB.into(),
-            deflater: Deflater::new(format.is_zstd()),
+            compressor: Compressor::new(format.is_zstd()),
             frame: Vec::new(),
         }
     }
@@ -248,7 +248,7 @@ impl Encoder {
         let record_offset = self.offset;
         // Taken out while it is read, and put back: a panic loses only its memory.
         let mut frame = std::mem::take(&mut self.frame);
-        let mut rest = self.deflater.deflate(record, &mut frame);
+        let mut rest = self.compressor.compress(record, &mut frame);
         let mut is_first = true;
         loop {
             let room = self.format.dialect.block_left(self.offset) - self.form.header_len();

@@ -5,10 +5,10 @@
 //! `docs/format/reading.md` numbers them.
 
 use crate::checksum::{Job, Kernel, mask, run, state_after};
+use crate::damage::Reason;
+use crate::damage::Scanner;
 use crate::dialect::{Checksum, Dialect, Form, LogFormat, Metadata, Role};
-use crate::error::Reason;
 use crate::format::{HEADER_LEN, Header, Kind};
-use crate::scanner::Scanner;
 
 /// What is found at an offset of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -74,22 +74,18 @@ mod readme {}
 
 mod assemble;
 mod checksum;
+mod compression;
 mod copy;
+pub mod damage;
 mod decode;
-mod deflate;
 mod dialect;
 mod encode;
 mod error;
-mod findings;
-mod flip;
 pub mod format;
 mod fragment;
-mod inflate;
-mod log_info;
 mod reader;
-mod salvage;
-mod scanner;
 pub mod verbs;
+mod wal_metadata;
 mod writer;
 
 /// Private parts that `rust/fuzz` compares with reference implementations. cargo-fuzz sets
@@ -119,14 +115,6 @@ pub mod crc32c {
     pub use crate::checksum::{combine, crc32c, extend, mask, unmask};
 }
 
-/// What a reader does not return, and why: [`SkippedRegion`](damage::SkippedRegion)s, reasons, and
-/// flipped bits.
-pub mod damage {
-    pub use crate::error::{Reason, Severity, SkippedRegion};
-    pub use crate::findings::{Finding, Findings};
-    pub use crate::flip::{BitFlip, FragmentPart, locate_bit_flip};
-}
-
 /// The results of a [`Follower`].
 pub mod follow {
     pub use crate::reader::{NotYet, Poll, WaitReason};
@@ -134,10 +122,10 @@ pub mod follow {
 
 /// What a [`Reader`] reads from, and what it returns besides [`Record`]s.
 pub mod read {
-    pub use crate::log_info::{LogInfo, Predecessor};
     pub use crate::reader::{
         FileReader, OwnedRecord, RecordBatch, Records, SeekSource, SliceSource, Source, StreamSource,
     };
+    pub use crate::wal_metadata::{LogInfo, Predecessor};
 }
 
 /// The types that [`LogFile`] and its options use.

@@ -1,23 +1,24 @@
 //! The decoder: a window of the file in, one event out. It does no I/O and holds no bytes but those
 //! of a fragmented record.
 
-mod doubt;
 mod options;
+mod recycled;
 
 use std::ops::Range;
 
 pub use self::options::{OnCorruption, RECORD_LEN_MAX, ReadOptions};
 
-use self::doubt::Doubt;
+use self::recycled::Doubt;
 use crate::assemble::{Assembler, Fragment, Interruption, Outcome};
 use crate::checksum;
+use crate::compression::{Decompressor, Failed};
+use crate::damage::resync;
+use crate::damage::{Reason, Severity, SkippedRegion};
 use crate::dialect::{Compression, Dialect, Form, LogFormat, Metadata};
-use crate::error::{Error, Reason, Severity, SkippedRegion, unsupported};
+use crate::error::{Error, unsupported};
 use crate::format::{FRAGMENT_LEN_MAX, HEADER_LEN, Kind};
 use crate::fragment::{Found, FullRun, RUN_MAX, find};
-use crate::inflate::{Failed, Inflater};
-use crate::log_info::{Applied, LogInfo};
-use crate::salvage;
+use crate::wal_metadata::{Applied, LogInfo};
 
 /// A part of the file that is in memory.
 #[derive(Debug, Clone, Copy)]
@@ -156,7 +157,7 @@ pub struct Decoder {
     /// Whether the bytes of records are kept. If not, only [`data_len`](Self::data_len) and
     /// [`stored`](Self::stored) may be called.
     keeps_data: bool,
-    inflater: Inflater,
+    decompressor: Decompressor,
     record_len_max: u64,
     info: LogInfo,
     /// The space of the last record in the file, unless it is one of a run.
@@ -280,7 +281,7 @@ impl Decoder {
             format,
             assembler: Assembler::new(options.record_len_max),
             keeps_data: true,
-            inflater: Inflater::default(),
+            decompressor: Decompressor::default(),
             record_len_max: options.record_len_max,
             info: LogInfo::new(format.compression),
             stored: Stored {
@@ -367,7 +368,7 @@ impl Decoder {
         // The metadata before the first record is at the beginning of the log, and is read again
         // there.
         self.info.has_begun &= offset > 0;
-        self.inflater.reset();
+        self.decompressor.reset();
     }
 
     /// Puts back the record that the last call to [`step`](Self::step) returned: the next call
@@ -461,7 +462,7 @@ impl Decoder {
     #[cold]
     fn held(&self) -> &[u8] {
         if self.info.is_compressed() {
-            self.inflater.data()
+            self.decompressor.data()
         } else {
             self.assembler.joined()
         }
@@ -470,7 +471,7 @@ impl Decoder {
     #[cold]
     fn held_len(&self) -> u64 {
         if self.info.is_compressed() {
-            self.inflater.data().len() as u64
+            self.decompressor.data().len() as u64
         } else {
             self.assembler.joined_len()
         }
@@ -746,14 +747,14 @@ impl Decoder {
         } else {
             payload
         };
-        let inflated = if self.info.has_known_compression() {
+        let decompressed = if self.info.has_known_compression() {
             let read_len = span.end_offset - self.read_begin;
             let total_max = ReadOptions::budget(self.record_len_max, read_len);
-            self.inflater.inflate(frame, self.record_len_max, total_max)
+            self.decompressor.decompress(frame, self.record_len_max, total_max)
         } else {
             Err(Failed::Skipped(Reason::UnsupportedCompression))
         };
-        match inflated {
+        match decompressed {
             Ok(()) => Step::Record(RecordSpan {
                 is_joined: true,
                 ..span
@@ -900,7 +901,7 @@ impl Decoder {
             self.format.dialect.block_begin(self.offset),
             self.format.dialect.block_left(self.offset),
         );
-        let resume = salvage::resume(&self.format.dialect, bytes, left, self.scanned != Some(block));
+        let resume = resync::resume(&self.format.dialect, bytes, left, self.scanned != Some(block));
         if resume.has_scanned {
             self.scanned = Some(block);
         }

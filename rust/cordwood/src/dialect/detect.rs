@@ -5,8 +5,8 @@ use std::path::Path;
 
 use super::{Compression, Dialect, Form, LogFormat, Metadata, Named, Role, Valid};
 use crate::checksum::{crc32c, mask};
+use crate::damage::Scanner;
 use crate::format::{BLOCK_LEN, FRAGMENT_LEN_MAX, HEADER_LEN, Header, Kind};
-use crate::scanner::Scanner;
 
 /// How many bytes of the beginning of a file [`detect`] inspects: three blocks, so that the second
 /// one is included even if it begins after a file header.

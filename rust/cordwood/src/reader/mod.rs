@@ -13,11 +13,12 @@ pub use record_batch::RecordBatch;
 pub use records::{OwnedRecord, Records};
 pub use source::{FileReader, SeekSource, SliceSource, Source, StreamSource};
 
+use crate::damage::{BitFlip, locate_bit_flip};
+use crate::damage::{Reason, Severity, SkippedRegion};
 use crate::decode::{Decoder, End, OnCorruption, ReadOptions, RecordSpan, Refused, Step, Stored};
 use crate::dialect::{Detection, Dialect, LogFormat, identify, of_rest};
-use crate::error::{Error, Reason, Severity, SkippedRegion, unsupported};
-use crate::flip::{BitFlip, locate_bit_flip};
-use crate::log_info::LogInfo;
+use crate::error::{Error, unsupported};
+use crate::wal_metadata::LogInfo;
 
 /// A record: its bytes and its position in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

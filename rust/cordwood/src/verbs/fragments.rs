@@ -8,12 +8,13 @@
 use std::io;
 use std::path::Path;
 
+use crate::damage::Reason;
+use crate::damage::resync;
 use crate::decode::{OnCorruption, ReadOptions, Step};
 use crate::dialect::{Dialect, FragmentKind, LogFormat};
-use crate::error::{Error, Reason};
+use crate::error::Error;
 use crate::format::{HEADER_LEN, Header};
 use crate::reader::{FileReader, Reader, SliceSource, Source, StreamSource};
-use crate::salvage;
 
 /// A fragment, or a gap: a part of a block that is not a fragment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -438,7 +439,7 @@ impl Place<'_> {
         if goes_on || self.reason() == Some(Reason::TornTail) {
             return (self.bytes.len(), false);
         }
-        let resume = salvage::resume(&self.dialect, self.rest, self.left, may_scan);
+        let resume = resync::resume(&self.dialect, self.rest, self.left, may_scan);
         (resume.len, resume.has_scanned)
     }
 }

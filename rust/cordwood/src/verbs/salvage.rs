@@ -6,10 +6,11 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use super::verify::{Report, report};
+use crate::damage::{Reason, SkippedRegion};
 use crate::decode::{OnCorruption, ReadOptions, Step};
 use crate::dialect::{Dialect, Form, LogFormat, Metadata, Role, log_number_of};
 use crate::encode::Encoder;
-use crate::error::{Error, Reason, SkippedRegion};
+use crate::error::Error;
 use crate::format::HEADER_LEN;
 use crate::reader::{Reader, Source};
 

@@ -1,9 +1,10 @@
 //! Counts what is in a log.
 
 use super::ranges::{Events, joined_end, on_threads};
+use crate::damage::Severity;
 use crate::decode::{End, RecordSpan, Step};
 use crate::dialect::{Dialect, LogFormat};
-use crate::error::{Error, Severity};
+use crate::error::Error;
 use crate::format::BLOCK_LEN;
 use crate::reader::{Reader, Source};
 

@@ -5,10 +5,11 @@ use std::path::Path;
 
 use super::NotKept;
 use super::ranges::{Events, joined_end, on_threads, split_ranges};
+use crate::damage::Severity;
+use crate::damage::{Finding, Findings};
 use crate::decode::{End, ReadOptions, RecordSpan, Step};
 use crate::dialect::{Dialect, LogFormat};
-use crate::error::{Error, Severity};
-use crate::findings::{Finding, Findings};
+use crate::error::Error;
 use crate::reader::{Reader, SliceSource, Source};
 
 /// What is in a log, and what is wrong with it.

@@ -22,9 +22,10 @@ use super::process::Process;
 use super::recover::{Recovered, cut, recover};
 use super::storage::{DiskFile, Storage, copy_of, write_all};
 use super::unsynced;
+use crate::damage::SkippedRegion;
 use crate::dialect::LogFormat;
 use crate::encode::{Encoder, NotEncoded};
-use crate::error::{Error, SkippedRegion, unsupported};
+use crate::error::{Error, unsupported};
 use crate::format::{BLOCK_LEN, encoded_len};
 
 /// A log file on disk, to write records to.

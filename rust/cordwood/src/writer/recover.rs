@@ -7,13 +7,14 @@ use super::BUFFER_LEN;
 use super::options::{LogFileOptions, OnTornTail};
 use super::storage::{Storage, StorageReader, write_all};
 use super::unsynced;
+use crate::damage::Scanner;
+use crate::damage::locate_bit_flip;
+use crate::damage::{Reason, Severity, SkippedRegion};
 use crate::decode::{OnCorruption, ReadOptions, Step};
 use crate::dialect::{DETECT_LEN, Detection, Dialect, Foreign, LogFormat, Named, Role, identify, of_rest};
-use crate::error::{Error, Reason, Severity, SkippedRegion};
-use crate::flip::locate_bit_flip;
+use crate::error::Error;
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind};
 use crate::reader::{Reader, Source, StreamSource};
-use crate::scanner::Scanner;
 
 /// What a disk writes atomically. Only a hint at what a crash can have left; etcd assumes the same
 /// length (`wal/decoder.go`).

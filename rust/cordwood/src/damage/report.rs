@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::error::{Severity, SkippedRegion};
-use crate::flip::BitFlip;
+use crate::damage::BitFlip;
+use crate::damage::{Severity, SkippedRegion};
 
 /// A region that was not returned, and the flipped bit that explains it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -128,7 +128,7 @@ impl Findings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Reason;
+    use crate::damage::Reason;
 
     fn finding(begin: u64, kind: u8) -> Finding {
         Finding::new(SkippedRegion {

@@ -1,9 +1,9 @@
 //! Finds where reading can resume in a block after damage: pure, no I/O, no state.
 //! `docs/format/reading.md`, "Salvage", has the rules.
 
+use crate::damage::Scanner;
 use crate::dialect::{Dialect, Form, LogFormat, Role};
 use crate::format::{HEADER_LEN, Header};
-use crate::scanner::Scanner;
 
 /// Where to resume after damage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 //! Locates a flipped bit: CRC-32C distinguishes all single-bit errors of a fragment. Pure, no I/O.
 
 use crate::checksum::{back_over_word, back_over_word_of_crc32};
+use crate::damage::resync::true_len;
 use crate::dialect::{Checksum, Dialect, Form};
 use crate::format::{HEADER_LEN, Header};
-use crate::salvage::true_len;
 
 /// The part of a fragment to which a byte belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -268,8 +268,9 @@ mod tests {
     /// checksummed, it would be some thousand times the length.
     #[test]
     fn each_search_computes_checksums_of_a_small_multiple_of_the_bytes() {
+        use crate::damage::resync;
         use crate::dialect::CHECKSUMMED_LEN;
-        use crate::{fragment, salvage};
+        use crate::fragment;
 
         const MULTIPLE_MAX: usize = 100;
         let assert_bounded = |name: &str, len: usize, search: &dyn Fn()| {
@@ -287,10 +288,10 @@ mod tests {
                     fragment::find(&format, &block[1..], BLOCK_LEN, true, true);
                 });
                 assert_bounded("resume", block.len(), &|| {
-                    salvage::resume(&dialect, &block, BLOCK_LEN, true);
+                    resync::resume(&dialect, &block, BLOCK_LEN, true);
                 });
                 assert_bounded("evidence", block.len(), &|| {
-                    salvage::evidence(&format, None, &block);
+                    resync::evidence(&format, None, &block);
                 });
             }
             let file = block.repeat(3);

@@ -2,10 +2,10 @@
 
 use super::{Decoder, End, Step, Window};
 use crate::assemble::Interruption;
+use crate::damage::resync::{self, Evidence};
+use crate::damage::{Reason, SkippedRegion};
 use crate::dialect::{Dialect, Form};
-use crate::error::{Reason, SkippedRegion};
 use crate::fragment::Found;
-use crate::salvage::{self, Evidence};
 
 /// Damage in a log whose file may hold the rest of an older one. If valid fragments of this log
 /// follow, it is damage; if only those of another log do, this one ended there.
@@ -110,7 +110,7 @@ impl Decoder {
                 self.offset += bytes.len() as u64;
                 if reason != Reason::ZeroFill {
                     doubt.end = self.offset;
-                    match salvage::evidence(&self.format, self.form, bytes) {
+                    match resync::evidence(&self.format, self.form, bytes) {
                         Evidence::OfThisLog => doubt.verdict = Some(Verdict::Damage),
                         Evidence::OfAnother => doubt.has_stale = true,
                         Evidence::None => {}
@@ -184,7 +184,7 @@ impl Decoder {
         if !is_ours || self.is_live || self.format.log_number.is_none() {
             return None;
         }
-        let evidence = salvage::evidence(&self.format, self.form, bytes);
+        let evidence = resync::evidence(&self.format, self.form, bytes);
         (evidence != Evidence::OfThisLog || found == Found::Stale).then_some((reason, leveldb_len, evidence))
     }
 

@@ -1,0 +1,163 @@
+//! Compression of records: one zstd frame for each, with its length and a checksum; an empty record
+//! is not a frame. Pure, no I/O.
+//!
+//! Source: RocksDB `db/log_writer.cc`, `db/log_reader.cc`, `util/compression.h`.
+
+#[cfg(feature = "zstd")]
+use zstd_safe::{CCtx, CParameter};
+
+use crate::damage::Reason;
+
+/// Bytes of a block's header in a zstd frame. Source: RFC 8878, 3.1.1.2.
+#[cfg(feature = "zstd")]
+const BLOCK_HEADER_LEN: u64 = 3;
+
+/// The most data that one block of a zstd frame can hold. Source: RFC 8878, 3.1.1.2.4.
+#[cfg(feature = "zstd")]
+const BLOCK_DATA_LEN_MAX: u64 = 128 << 10;
+
+/// Why a record has no data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Failed {
+    /// It is skipped.
+    Skipped(Reason),
+    /// It may be retried.
+    #[cfg_attr(not(feature = "zstd"), expect(dead_code, reason = "nothing is decompressed"))]
+    OutOfMemory,
+    /// Its `data_len` bytes would exceed `total_max`, the limit for all records together, by
+    /// `excess` bytes.
+    #[cfg_attr(not(feature = "zstd"), expect(dead_code, reason = "nothing is decompressed"))]
+    OverBudget { data_len: u64, excess: u64 },
+}
+
+/// Holds the data of the last record.
+#[derive(Debug, Default)]
+pub(crate) struct Decompressor {
+    data: Vec<u8>,
+    /// Total length stated by the frames decompressed since the last [`reset`](Self::reset).
+    total: u64,
+}
+
+impl Decompressor {
+    /// The data of the last record that was decompressed.
+    pub(crate) fn data(&self) -> &[u8] {
+        &self.data
+    }
+
+    /// Resets the count of decompressed bytes.
+    pub(crate) fn reset(&mut self) {
+        self.total = 0;
+    }
+
+    /// Decompresses `frame`, to at most `len_max` bytes, and at most `total_max` including all
+    /// before it. An empty record is not a frame.
+    #[cfg(feature = "zstd")]
+    pub(crate) fn decompress(&mut self, frame: &[u8], len_max: u64, total_max: u64) -> Result<(), Failed> {
+        self.data.clear();
+        if frame.is_empty() {
+            return Ok(());
+        }
+        let bad = Failed::Skipped(Reason::BadCompression);
+        let stated = zstd_safe::get_frame_content_size(frame).map_err(|_| bad)?;
+        // RocksDB states the length in each frame. It is not trusted beyond what a frame of this
+        // size can hold.
+        let len = stated.ok_or(bad)?;
+        let possible = (frame.len() as u64 / BLOCK_HEADER_LEN + 1).saturating_mul(BLOCK_DATA_LEN_MAX);
+        if len > possible {
+            return Err(bad);
+        }
+        if len > len_max {
+            return Err(Failed::Skipped(Reason::RecordTooLarge));
+        }
+        let total = self.total.saturating_add(len);
+        if total > total_max {
+            return Err(Failed::OverBudget {
+                data_len: len,
+                excess: total - total_max,
+            });
+        }
+        let len = usize::try_from(len).map_err(|_| Failed::Skipped(Reason::RecordTooLarge))?;
+        self.data.try_reserve_exact(len).map_err(|_| Failed::OutOfMemory)?;
+        // Also counted if the frame fails at its end.
+        self.total = total;
+        match zstd_safe::decompress(&mut self.data, frame) {
+            Ok(found) if found == len => Ok(()),
+            _ => Err(bad),
+        }
+    }
+
+    /// Without the feature `zstd` nothing is decompressed.
+    #[cfg(not(feature = "zstd"))]
+    pub(crate) fn decompress(&mut self, frame: &[u8], _len_max: u64, _total_max: u64) -> Result<(), Failed> {
+        if frame.is_empty() {
+            return Ok(());
+        }
+        Err(Failed::Skipped(Reason::UnsupportedCompression))
+    }
+}
+
+/// Compresses records, or leaves them as they are.
+#[derive(Default)]
+pub(crate) struct Compressor {
+    #[cfg(feature = "zstd")]
+    zstd: Option<CCtx<'static>>,
+}
+
+impl Compressor {
+    #[cfg(feature = "zstd")]
+    pub(crate) fn new(is_zstd: bool) -> Self {
+        let mut compressor = Compressor::default();
+        if is_zstd {
+            let mut context = CCtx::create();
+            // Both parameters as RocksDB sets them. Setting one fails only for values that zstd
+            // does not know.
+            let set = context.set_parameter(CParameter::ChecksumFlag(true));
+            assert!(set.is_ok(), "zstd has checksums");
+            compressor.zstd = Some(context);
+        }
+        compressor
+    }
+
+    /// Without the feature, the caller has already refused to compress:
+    /// [`LogFormat::check_to_write`](crate::dialect::LogFormat::check_to_write).
+    #[cfg(not(feature = "zstd"))]
+    pub(crate) fn new(_is_zstd: bool) -> Self {
+        Compressor::default()
+    }
+
+    /// What to write for `record`: itself, or a frame in `frame`.
+    #[cfg(feature = "zstd")]
+    pub(crate) fn compress<'a>(&mut self, record: &'a [u8], frame: &'a mut Vec<u8>) -> &'a [u8] {
+        let Some(context) = self.zstd.as_mut().filter(|_| !record.is_empty()) else {
+            return record;
+        };
+        frame.clear();
+        frame.reserve(zstd_safe::compress_bound(record.len()));
+        // With this much room it can fail only for lack of memory, in which case Rust ends the
+        // process, too.
+        let compressed = context.compress2(frame, record);
+        compressed.expect("memory for a zstd frame");
+        frame
+    }
+
+    #[cfg(not(feature = "zstd"))]
+    pub(crate) fn compress<'a>(&mut self, record: &'a [u8], _frame: &'a mut Vec<u8>) -> &'a [u8] {
+        record
+    }
+}
+
+/// No state is carried from one record to the next.
+impl Clone for Compressor {
+    fn clone(&self) -> Self {
+        #[cfg(feature = "zstd")]
+        return Compressor::new(self.zstd.is_some());
+        #[cfg(not(feature = "zstd"))]
+        Compressor::default()
+    }
+}
+
+impl std::fmt::Debug for Compressor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Compressor").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,14 @@
+//! What a reader does not return, and why: [`SkippedRegion`]s, reasons, and flipped bits.
+//!
+//! Pure, no I/O.
+
+mod bit_flip;
+mod region;
+mod report;
+pub(crate) mod resync;
+mod scanner;
+
+pub use self::bit_flip::{BitFlip, FragmentPart, locate_bit_flip};
+pub use self::region::{Reason, Severity, SkippedRegion};
+pub use self::report::{Finding, Findings};
+pub(crate) use self::scanner::Scanner;

@@ -1,0 +1,294 @@
+//! Regions of a file that were not returned, and the reasons: values; text only in `Display`.
+
+use std::fmt;
+
+/// Why a region of a file was not returned.
+///
+/// `docs/format/reading.md` has the rule for each reason. [`as_str`](Reason::as_str) gives the
+/// stable name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Reason {
+    /// The header's length goes past the end of the block, or is provably wrong at the end of the
+    /// file.
+    BadLength {
+        /// The length that the header states, in bytes.
+        len: u16,
+    },
+    /// The fragment's checksum does not match its type and payload. The length may be damaged, so
+    /// the rest of the block is not trusted.
+    ChecksumMismatch {
+        /// The CRC-32C that the header states, unmasked.
+        stored: u32,
+        /// The CRC-32C of the type byte and the payload.
+        computed: u32,
+    },
+    /// A fragment with a valid checksum and a type that is unknown in this dialect.
+    UnknownKind {
+        /// The type byte.
+        kind: u8,
+    },
+    /// MIDDLE or LAST fragments of a record without its FIRST.
+    MissingStart,
+    /// A record without its LAST: FULL or FIRST came instead.
+    MissingEnd,
+    /// A record interrupted by another skipped region.
+    InterruptedRecord,
+    /// A header of type 0 and length 0, which announces zeros up to the end of the block, followed
+    /// by a byte that is not zero.
+    ZeroHeader,
+    /// A record longer than [`record_len_max`](crate::ReadOptions::record_len_max), as far as it
+    /// had been read when the limit was passed.
+    RecordTooLarge,
+    /// The rest of a record that was skipped as [`RecordTooLarge`](Reason::RecordTooLarge).
+    TooLargeRest,
+    /// Zeros up to the end of the block or of the file: preallocated or padded.
+    ZeroFill,
+    /// A block trailer that is not all zero. No engine checks it.
+    NonzeroTrailer,
+    /// A FIRST fragment without payload that nothing continues. An old LevelDB wrote these at the
+    /// end of a block; no data is missing.
+    EmptyFirst,
+    /// The incomplete end that a crash leaves.
+    TornTail,
+    /// The file header of this dialect, before the first fragment.
+    FileHeader,
+    /// Other bytes in place of this dialect's [`FileHeader`](Reason::FileHeader).
+    BadFileHeader,
+    /// Metadata that the engine wrote for itself: not user data.
+    Metadata {
+        /// The type byte.
+        kind: u8,
+    },
+    /// Metadata whose content or position no engine writes. It is applied as far as it can be
+    /// interpreted.
+    BadMetadata {
+        /// The type byte.
+        kind: u8,
+    },
+    /// A fragment with a valid checksum and an unknown type that is marked as safe to ignore.
+    IgnoredKind {
+        /// The type byte.
+        kind: u8,
+    },
+    /// The end-of-log trailer. The log ends here, whatever follows.
+    EndTrailer,
+    /// What an older log left after the end of this one, in a recycled file.
+    Stale,
+    /// The same, but followed by fragments of this log: what was written here never reached the
+    /// disk.
+    LostWrite,
+    /// A record whose compression this build cannot read: not zstd, or built without the feature
+    /// `zstd`.
+    UnsupportedCompression,
+    /// A record with valid checksums that cannot be decompressed.
+    BadCompression,
+    /// Not read: it follows the damage at which [`OnCorruption::Stop`](crate::OnCorruption::Stop)
+    /// ended the log.
+    NotRead,
+}
+
+/// How bad a skipped region is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Severity {
+    /// No data is missing here, or the options exclude it.
+    Info,
+    /// The incomplete end of the file. A killed writer leaves one; it contains nothing that had
+    /// been synced.
+    TornTail,
+    /// Bytes that no complete write can have left, or a limit that was exceeded. The policy
+    /// ([`OnCorruption`](crate::OnCorruption)) decides what happens next.
+    Corruption,
+}
+
+impl Severity {
+    /// A stable name: `"info"`, `"torn_tail"` or `"corruption"`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Severity::Info => "info",
+            Severity::TornTail => "torn_tail",
+            Severity::Corruption => "corruption",
+        }
+    }
+}
+
+impl Reason {
+    /// A stable name, such as `"checksum_mismatch"`: part of the interface, the same in Python and
+    /// on the command line.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Reason::BadLength { .. } => "bad_length",
+            Reason::ChecksumMismatch { .. } => "checksum_mismatch",
+            Reason::UnknownKind { .. } => "unknown_kind",
+            Reason::MissingStart => "missing_start",
+            Reason::MissingEnd => "missing_end",
+            Reason::InterruptedRecord => "interrupted_record",
+            Reason::ZeroHeader => "zero_header",
+            Reason::RecordTooLarge => "record_too_large",
+            Reason::TooLargeRest => "too_large_rest",
+            Reason::ZeroFill => "zero_fill",
+            Reason::NonzeroTrailer => "nonzero_trailer",
+            Reason::EmptyFirst => "empty_first",
+            Reason::TornTail => "torn_tail",
+            Reason::FileHeader => "file_header",
+            Reason::BadFileHeader => "bad_file_header",
+            Reason::Metadata { .. } => "metadata",
+            Reason::BadMetadata { .. } => "bad_metadata",
+            Reason::IgnoredKind { .. } => "ignored_kind",
+            Reason::EndTrailer => "end_trailer",
+            Reason::Stale => "stale",
+            Reason::LostWrite => "lost_write",
+            Reason::UnsupportedCompression => "unsupported_compression",
+            Reason::BadCompression => "bad_compression",
+            Reason::NotRead => "not_read",
+        }
+    }
+
+    /// The severity; each reason has exactly one.
+    pub const fn severity(self) -> Severity {
+        match self {
+            Reason::BadLength { .. }
+            | Reason::ChecksumMismatch { .. }
+            | Reason::UnknownKind { .. }
+            | Reason::MissingStart
+            | Reason::MissingEnd
+            | Reason::InterruptedRecord
+            | Reason::ZeroHeader
+            | Reason::RecordTooLarge
+            | Reason::BadFileHeader
+            | Reason::LostWrite
+            | Reason::BadMetadata { .. }
+            | Reason::UnsupportedCompression
+            | Reason::BadCompression => Severity::Corruption,
+            Reason::TornTail => Severity::TornTail,
+            Reason::TooLargeRest
+            | Reason::ZeroFill
+            | Reason::NonzeroTrailer
+            | Reason::EmptyFirst
+            | Reason::FileHeader
+            | Reason::Metadata { .. }
+            | Reason::IgnoredKind { .. }
+            | Reason::EndTrailer
+            | Reason::Stale
+            | Reason::NotRead => Severity::Info,
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reason::BadLength { len } => write!(
+                f,
+                "the header states a length of {len} bytes, which cannot be right here"
+            ),
+            Reason::ChecksumMismatch { stored, computed } => {
+                write!(
+                    f,
+                    "checksum mismatch: the header states {stored:08x}, the data has {computed:08x}"
+                )
+            }
+            Reason::UnknownKind { kind } => {
+                write!(f, "unknown fragment type {kind}, with a right checksum")
+            }
+            Reason::MissingStart => {
+                write!(f, "a fragment of a record whose first fragment is missing")
+            }
+            Reason::MissingEnd => write!(f, "a record whose last fragment is missing"),
+            Reason::InterruptedRecord => {
+                write!(f, "a record that is interrupted by the damage after it")
+            }
+            Reason::ZeroHeader => write!(f, "a header of zeros in front of data that is not zero"),
+            Reason::RecordTooLarge => {
+                write!(
+                    f,
+                    "a record longer than record_len_max; raise the limit if this file is trusted"
+                )
+            }
+            Reason::TooLargeRest => write!(f, "the rest of a record longer than record_len_max"),
+            Reason::ZeroFill => write!(f, "zeros up to the end of the block"),
+            Reason::NonzeroTrailer => write!(f, "a block trailer that is not zero"),
+            Reason::EmptyFirst => write!(f, "an empty first fragment that nothing continues"),
+            Reason::TornTail => write!(f, "an incomplete record at the end of the file"),
+            Reason::FileHeader => write!(f, "the file header"),
+            Reason::BadFileHeader => write!(f, "not the file header that this dialect has"),
+            Reason::Metadata { kind } => write!(f, "engine metadata of type {kind}"),
+            Reason::BadMetadata { kind } => {
+                write!(
+                    f,
+                    "engine metadata of type {kind}, in a form or place in which no engine writes it"
+                )
+            }
+            Reason::IgnoredKind { kind } => {
+                write!(f, "an unknown fragment of type {kind}, which readers may skip")
+            }
+            Reason::EndTrailer => write!(f, "the trailer of a closed log"),
+            Reason::Stale => write!(f, "left over from an older log, after the end of this one"),
+            Reason::LostWrite => write!(f, "left over from an older log, in the middle of this one"),
+            Reason::UnsupportedCompression => {
+                write!(
+                    f,
+                    "a compressed record; only zstd is read, by builds with the feature `zstd`"
+                )
+            }
+            Reason::BadCompression => write!(f, "a record that cannot be decompressed"),
+            Reason::NotRead => write!(f, "after the damage at which reading stopped"),
+        }
+    }
+}
+
+/// A region of a file that was not returned as a record: the bytes `[begin, end)` and why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct SkippedRegion {
+    /// File offset of the first byte.
+    pub begin: u64,
+    /// File offset after the last byte.
+    pub end: u64,
+    /// Why these bytes were not returned.
+    pub reason: Reason,
+    /// The number of bytes that LevelDB's own reader reports for this region, `None` where it
+    /// reports nothing. It excludes headers where the reason is about records, and has no limit on
+    /// a record's length.
+    pub leveldb_len: Option<u64>,
+}
+
+impl SkippedRegion {
+    /// The length of the region in bytes.
+    pub const fn len(&self) -> u64 {
+        self.end - self.begin
+    }
+
+    /// Whether the region is empty. A reader never returns an empty one.
+    pub const fn is_empty(&self) -> bool {
+        self.begin == self.end
+    }
+
+    /// This region merged with `next`, if they are adjacent and have the same reason.
+    #[must_use]
+    pub fn joined(self, next: SkippedRegion) -> Option<SkippedRegion> {
+        let leveldb_len = match (self.leveldb_len, next.leveldb_len) {
+            (Some(here), Some(there)) => Some(here + there),
+            (here, there) => here.or(there),
+        };
+        let touches = self.end == next.begin && self.reason == next.reason;
+        touches.then_some(SkippedRegion {
+            end: next.end,
+            leveldb_len,
+            ..self
+        })
+    }
+}
+
+impl fmt::Display for SkippedRegion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let len = self.len();
+        write!(f, "{} ({len} {} at offset {})", self.reason, bytes(len), self.begin)
+    }
+}
+
+/// The unit to print after a number of bytes.
+fn bytes(len: u64) -> &'static str {
+    if len == 1 { "byte" } else { "bytes" }
+}
