@@ -1,31 +1,9 @@
 //! Selects the kernel: once per process, the best that the machine supports.
-//!
-//! A function that uses instructions which not every machine has cannot be inlined into one without
-//! them, so each checksum of a record would cost a call. A [`Job`] is therefore passed to the
-//! kernel as a whole, and is compiled once per kernel, with that kernel's instructions.
 
 use std::sync::OnceLock;
 
+use super::kernel::{Job, Kernel};
 use super::{arch, portable};
-
-/// An implementation of CRC-32C. A value of the type is proof that the machine can run it.
-pub(crate) trait Kernel: Copy {
-    /// The instructions it uses, in readable form.
-    const NAME: &'static str;
-
-    /// `state` advanced over `data`.
-    fn update(self, state: u32, data: &[u8]) -> u32;
-
-    /// Runs `job` compiled with the instructions that the kernel needs.
-    fn run<J: Job>(self, job: J) -> J::Output;
-}
-
-/// Work that needs checksums. Implementations of [`call`](Job::call) must be `#[inline(always)]`.
-pub(crate) trait Job {
-    type Output;
-
-    fn call<K: Kernel>(self, kernel: K) -> Self::Output;
-}
 
 /// The kernels that this machine can run.
 #[derive(Clone, Copy)]

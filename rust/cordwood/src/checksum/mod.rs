@@ -8,12 +8,14 @@
 
 mod arch;
 mod dispatch;
+mod kernel;
 #[cfg(test)]
 mod naive;
 mod polynomial;
 mod portable;
 
-pub(crate) use dispatch::{Job, Kernel, run};
+pub(crate) use dispatch::run;
+pub(crate) use kernel::{Job, Kernel};
 pub(crate) use polynomial::{CHUNK_LEN, back_over_word, back_over_word_of_crc32, over_chunks, over_chunks_of_crc32};
 
 /// The CRC-32C of `data`.

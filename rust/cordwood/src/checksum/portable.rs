@@ -1,6 +1,6 @@
 //! The kernel for any machine: sixteen table look-ups for sixteen bytes ("slicing by 16").
 
-use super::dispatch::{Job, Kernel};
+use super::kernel::{Job, Kernel};
 use super::polynomial::POLY;
 
 /// Any machine.

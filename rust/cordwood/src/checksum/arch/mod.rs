@@ -26,7 +26,7 @@ impl Kernels {
         std::iter::empty()
     }
 
-    pub(super) fn run<J: super::dispatch::Job>(self, _job: J) -> J::Output {
+    pub(super) fn run<J: super::kernel::Job>(self, _job: J) -> J::Output {
         match self {}
     }
 }

@@ -10,7 +10,7 @@ mod chains;
 
 use std::arch::is_aarch64_feature_detected;
 
-use crate::checksum::dispatch::{Job, Kernel};
+use crate::checksum::kernel::{Job, Kernel};
 
 /// The kernels of this architecture.
 #[derive(Clone, Copy)]

@@ -10,7 +10,7 @@ mod chains;
 mod fold256;
 mod fold512;
 
-use crate::checksum::dispatch::{Job, Kernel};
+use crate::checksum::kernel::{Job, Kernel};
 
 /// The kernels of this architecture.
 #[derive(Clone, Copy)]

@@ -1,0 +1,24 @@
+//! What a kernel is, and the work that is passed to one.
+
+/// An implementation of CRC-32C. A value of the type is proof that the machine can run it.
+pub(crate) trait Kernel: Copy {
+    /// The instructions it uses, in readable form.
+    const NAME: &'static str;
+
+    /// `state` advanced over `data`.
+    fn update(self, state: u32, data: &[u8]) -> u32;
+
+    /// Runs `job` compiled with the instructions that the kernel needs.
+    fn run<J: Job>(self, job: J) -> J::Output;
+}
+
+/// Work that needs checksums. Implementations of [`call`](Job::call) must be `#[inline(always)]`.
+///
+/// A function that uses instructions which not every machine has cannot be inlined into one without
+/// them, so each checksum of a record would cost a call. A job is therefore passed to the kernel as
+/// a whole, and is compiled once per kernel, with that kernel's instructions.
+pub(crate) trait Job {
+    type Output;
+
+    fn call<K: Kernel>(self, kernel: K) -> Self::Output;
+}
