@@ -5,6 +5,71 @@
 //! on a machine that lacks the features, so each kernel is a type whose values exist only after a
 //! check for them; and loading bytes through a pointer, as one of them does.
 
+/// Declares the kernels of an architecture, the best first: for each, a type whose values are proof of
+/// its instructions, and `Kernels`, any of them.
+///
+/// A kernel is declared by its name in reports, every feature that it uses or that one of those
+/// implies to the compiler, and its function.
+#[cfg(any(all(target_arch = "aarch64", target_endian = "little"), target_arch = "x86_64"))]
+macro_rules! kernels {
+    (
+        $is_detected:ident;
+        $($(#[doc = $doc:literal])+ $kernel:ident($name:literal, [$($feature:tt),+], $update:path);)+
+    ) => {
+        /// The kernels of this architecture.
+        #[derive(Clone, Copy)]
+        pub(in crate::checksum) enum Kernels {
+            $($kernel($kernel),)+
+        }
+
+        impl Kernels {
+            /// The kernels that this machine can run, the best first.
+            pub(in crate::checksum) fn all() -> impl Iterator<Item = Kernels> {
+                [$($kernel::new().map(Kernels::$kernel)),+].into_iter().flatten()
+            }
+
+            #[inline]
+            pub(in crate::checksum) fn run<J: Job>(self, job: J) -> J::Output {
+                match self {
+                    $(Kernels::$kernel(kernel) => kernel.run(job),)+
+                }
+            }
+        }
+
+        $(
+            $(#[doc = $doc])+
+            #[derive(Clone, Copy)]
+            pub(in crate::checksum) struct $kernel(());
+
+            impl $kernel {
+                fn new() -> Option<Self> {
+                    ($($is_detected!($feature))&&+).then_some($kernel(()))
+                }
+            }
+
+            impl Kernel for $kernel {
+                const NAME: &'static str = $name;
+
+                #[inline(always)]
+                fn update(self, state: u32, data: &[u8]) -> u32 {
+                    // SAFETY: `new` has detected the features.
+                    unsafe { $update(state, data) }
+                }
+
+                #[inline]
+                fn run<J: Job>(self, job: J) -> J::Output {
+                    #[target_feature($(enable = $feature),+)]
+                    fn with_features<J: Job>(kernel: $kernel, job: J) -> J::Output {
+                        job.call(kernel)
+                    }
+                    // SAFETY: `new` has detected the features.
+                    unsafe { with_features(self, job) }
+                }
+            }
+        )+
+    };
+}
+
 #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
 mod aarch64;
 #[cfg(target_arch = "x86_64")]

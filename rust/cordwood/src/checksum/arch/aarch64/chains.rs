@@ -67,13 +67,13 @@ pub(super) fn one(mut state: u32, data: &[u8]) -> u32 {
 #[target_feature(enable = "crc")]
 #[inline(never)]
 fn few(mut state: u32, mut rest: &[u8]) -> u32 {
-    if let Some((four, behind)) = rest.split_first_chunk() {
+    if let Some((four, after)) = rest.split_first_chunk() {
         state = __crc32cw(state, u32::from_le_bytes(*four));
-        rest = behind;
+        rest = after;
     }
-    if let Some((two, behind)) = rest.split_first_chunk() {
+    if let Some((two, after)) = rest.split_first_chunk() {
         state = __crc32ch(state, u16::from_le_bytes(*two));
-        rest = behind;
+        rest = after;
     }
     rest.first().map_or(state, |&byte| __crc32cb(state, byte))
 }
@@ -85,13 +85,13 @@ fn three_chains(state: u32, data: &[u8], words: usize) -> u32 {
     let (first, rest) = data.split_at(8 * words);
     let (second, third) = rest.split_at(8 * words);
     let (mut a, mut b, mut c) = (state, 0, 0);
-    let stretches = first
+    let words_of_each = first
         .as_chunks::<8>()
         .0
         .iter()
         .zip(second.as_chunks::<8>().0)
         .zip(third.as_chunks::<8>().0);
-    for ((of_first, of_second), of_third) in stretches {
+    for ((of_first, of_second), of_third) in words_of_each {
         a = __crc32cd(a, u64::from_le_bytes(*of_first));
         b = __crc32cd(b, u64::from_le_bytes(*of_second));
         c = __crc32cd(c, u64::from_le_bytes(*of_third));

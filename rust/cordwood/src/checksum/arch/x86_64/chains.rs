@@ -68,13 +68,13 @@ pub(super) fn one(mut state: u32, data: &[u8]) -> u32 {
 #[target_feature(enable = "sse4.2,pclmulqdq")]
 #[inline(never)]
 fn few(mut state: u32, mut rest: &[u8]) -> u32 {
-    if let Some((four, behind)) = rest.split_first_chunk() {
+    if let Some((four, after)) = rest.split_first_chunk() {
         state = _mm_crc32_u32(state, u32::from_le_bytes(*four));
-        rest = behind;
+        rest = after;
     }
-    if let Some((two, behind)) = rest.split_first_chunk() {
+    if let Some((two, after)) = rest.split_first_chunk() {
         state = _mm_crc32_u16(state, u16::from_le_bytes(*two));
-        rest = behind;
+        rest = after;
     }
     rest.first().map_or(state, |&byte| _mm_crc32_u8(state, byte))
 }
@@ -86,13 +86,13 @@ fn three_chains(state: u32, data: &[u8], words: usize) -> u32 {
     let (first, rest) = data.split_at(8 * words);
     let (second, third) = rest.split_at(8 * words);
     let (mut a, mut b, mut c) = (u64::from(state), 0, 0);
-    let stretches = first
+    let words_of_each = first
         .as_chunks::<8>()
         .0
         .iter()
         .zip(second.as_chunks::<8>().0)
         .zip(third.as_chunks::<8>().0);
-    for ((of_first, of_second), of_third) in stretches {
+    for ((of_first, of_second), of_third) in words_of_each {
         a = _mm_crc32_u64(a, u64::from_le_bytes(*of_first));
         b = _mm_crc32_u64(b, u64::from_le_bytes(*of_second));
         c = _mm_crc32_u64(c, u64::from_le_bytes(*of_third));
