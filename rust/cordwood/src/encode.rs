@@ -2,7 +2,7 @@
 
 use std::collections::TryReserveError;
 
-use crate::checksum::{Job, Kernel, crc32c_behind, mask, run, state_after};
+use crate::checksum::{Job, Kernel, crc32c_prefixed, mask, run, state_after};
 use crate::compression::Compressor;
 use crate::copy::append;
 use crate::dialect::{Dialect, Form, LogFormat};
@@ -252,14 +252,14 @@ impl Encoder {
         let mut is_first = true;
         loop {
             let room = self.format.dialect.block_left(self.offset) - self.form.header_len();
-            let (payload, behind) = rest.split_at(rest.len().min(room));
-            let kind = Kind::of_part(is_first, behind.is_empty());
+            let (payload, after) = rest.split_at(rest.len().min(room));
+            let kind = Kind::of_part(is_first, after.is_empty());
             self.fragment(kind, payload, out);
-            if behind.is_empty() {
+            if after.is_empty() {
                 self.frame = frame;
                 return record_offset;
             }
-            rest = behind;
+            rest = after;
             is_first = false;
         }
     }
@@ -285,10 +285,10 @@ impl Encoder {
     /// Fast path: a LevelDB fragment (7-byte header, masked CRC-32C).
     #[inline]
     fn plain(&mut self, kind: Kind, payload: &[u8], out: &mut Vec<u8>) {
-        self.summed(kind, crc32c_behind(kind as u8, payload), payload, out);
+        self.summed(kind, crc32c_prefixed(kind as u8, payload), payload, out);
     }
 
-    /// [`leveldb`](Self::leveldb) with its checksum known.
+    /// [`plain`](Self::plain) with its checksum known.
     #[inline(always)]
     fn summed(&mut self, kind: Kind, crc: u32, payload: &[u8], out: &mut Vec<u8>) {
         // A payload is at most FRAGMENT_LEN_MAX bytes: the caller splits at the end of the block.
@@ -309,7 +309,7 @@ impl Encoder {
         let checksum = self.format.dialect.checksum;
         let head = checksum.extend(checksum.crc(&[kind]), number);
         let header = Header {
-            masked_crc: checksum.to_stored(checksum.extend(head, payload)),
+            masked_crc: checksum.store(checksum.extend(head, payload)),
             len: payload.len() as u16,
             kind,
         };

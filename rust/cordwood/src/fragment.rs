@@ -4,10 +4,10 @@
 //! The order of the checks is LevelDB's (`db/log_reader.cc`, `ReadPhysicalRecord`);
 //! `docs/format/reading.md` numbers them.
 
-use crate::checksum::{Job, Kernel, mask, run, state_after};
+use crate::checksum::{Job, Kernel, mask, state_after};
 use crate::damage::Reason;
 use crate::damage::Scanner;
-use crate::dialect::{Checksum, Dialect, Form, LogFormat, Metadata, Role};
+use crate::dialect::{Form, LogFormat, Metadata, Role};
 use crate::format::{HEADER_LEN, Header, Kind};
 
 /// What is found at an offset of a file.
@@ -122,11 +122,11 @@ impl Job for FullRun<'_> {
         const STATE: u32 = state_after(Kind::Full as u8);
         let mut rest = self.bytes;
         for (count, end) in self.ends.iter_mut().enumerate() {
-            let Some((header, behind)) = rest.split_first_chunk() else {
+            let Some((header, after)) = rest.split_first_chunk() else {
                 return count;
             };
             let header = Header::decode(header);
-            let Some((payload, behind)) = behind.split_at_checked(usize::from(header.len)) else {
+            let Some((payload, after)) = after.split_at_checked(usize::from(header.len)) else {
                 return count;
             };
             let is_good = header.kind == Kind::Full as u8
@@ -134,7 +134,7 @@ impl Job for FullRun<'_> {
             if !is_good {
                 return count;
             }
-            rest = behind;
+            rest = after;
             // At most a block, which a u16 can count.
             *end = (self.bytes.len() - rest.len()) as u16;
         }
@@ -187,7 +187,7 @@ fn fault(format: &LogFormat, bytes: &[u8], left: usize, verify_checksums: bool) 
     special(format, bytes, verify_checksums).unwrap_or_else(|| {
         rest(
             Reason::ChecksumMismatch {
-                stored: format.dialect.checksum.crc_of_stored(header.masked_crc),
+                stored: format.dialect.checksum.load(header.masked_crc),
                 computed: format.dialect.checksum.crc(covered),
             },
             rest_len,
@@ -209,59 +209,18 @@ fn length_is_proved_wrong(format: &LogFormat, header: Header, bytes: &[u8]) -> b
     let (head, payload) = bytes[HEADER_LEN - 1..]
         .split_at_checked(format.dialect.meaning(header.kind).form.header_len() - HEADER_LEN + 1)
         .unwrap_or_default();
-    !head.is_empty() && any_prefix_is_right(&format.dialect, header, head, payload) || {
+    let checksum = format.dialect.checksum;
+    let stated = checksum.load(header.masked_crc);
+    !head.is_empty() && checksum.any_prefix_has(stated, checksum.crc(head), payload) || {
         let scanner = Scanner::new(bytes);
         (HEADER_LEN..bytes.len()).any(|at| scanner.own_fragment(format, at).is_some())
-    }
-}
-
-/// Whether the checksum of the header is valid for `head` followed by any prefix of `payload`.
-fn any_prefix_is_right(dialect: &Dialect, header: Header, head: &[u8], payload: &[u8]) -> bool {
-    let (wanted, crc) = (
-        dialect.checksum.crc_of_stored(header.masked_crc),
-        dialect.checksum.crc(head),
-    );
-    match dialect.checksum {
-        Checksum::MaskedCrc32c => run(AnyPrefix {
-            wanted: !wanted,
-            state: !crc,
-            payload,
-        }),
-        Checksum::Crc32 => {
-            let mut crc = crc;
-            payload.iter().any(|byte| {
-                let is_right = crc == wanted;
-                crc = dialect.checksum.extend(crc, std::slice::from_ref(byte));
-                is_right
-            }) || crc == wanted
-        }
-    }
-}
-
-/// The job of determining whether some prefix of `payload` leads from one state to another.
-struct AnyPrefix<'a> {
-    wanted: u32,
-    state: u32,
-    payload: &'a [u8],
-}
-
-impl Job for AnyPrefix<'_> {
-    type Output = bool;
-
-    #[inline(always)]
-    fn call<K: Kernel>(self, kernel: K) -> bool {
-        let mut state = self.state;
-        self.payload.iter().any(|byte| {
-            let is_right = state == self.wanted;
-            state = kernel.update(state, std::slice::from_ref(byte));
-            is_right
-        }) || state == self.wanted
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dialect::Dialect;
     use crate::format::BLOCK_LEN;
 
     /// A fragment of any type with a valid checksum.

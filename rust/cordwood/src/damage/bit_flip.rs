@@ -1,8 +1,8 @@
 //! Locates a flipped bit: CRC-32C distinguishes all single-bit errors of a fragment. Pure, no I/O.
 
-use crate::checksum::{back_over_word, back_over_word_of_crc32};
+use crate::checksum::Checksum;
 use crate::damage::resync::true_len;
-use crate::dialect::{Checksum, Dialect, Form};
+use crate::dialect::{Dialect, Form};
 use crate::format::{HEADER_LEN, Header};
 
 /// The part of a fragment to which a byte belongs.
@@ -83,12 +83,12 @@ pub fn locate_bit_flip(bytes: &[u8], offset: u64, dialect: Dialect) -> Option<Bi
     let covered = bytes.get(HEADER_LEN - 1..header_len + usize::from(header.len));
     let computed = covered.map(|covered| dialect.checksum.crc(covered));
     let in_checksum = computed.and_then(|computed| {
-        let difference = header.masked_crc ^ dialect.checksum.to_stored(computed);
+        let difference = header.masked_crc ^ dialect.checksum.store(computed);
         let bit = difference.trailing_zeros();
         let at = bit as usize / 8;
         (difference.count_ones() == 1).then(|| flip(at, bit % 8, FragmentPart::Checksum))
     });
-    let syndrome = computed.map(|computed| dialect.checksum.crc_of_stored(header.masked_crc) ^ computed);
+    let syndrome = computed.map(|computed| dialect.checksum.load(header.masked_crc) ^ computed);
     let in_data = covered.zip(syndrome).and_then(|(covered, syndrome)| {
         let (at, bit) = flipped_bit(dialect.checksum, syndrome, covered.len())?;
         let at = KIND_AT + at;
@@ -101,7 +101,7 @@ pub fn locate_bit_flip(bytes: &[u8], offset: u64, dialect: Dialect) -> Option<Bi
         let covered = bytes.get(HEADER_LEN..form.header_len() + usize::from(header.len))?;
         let checksum = dialect.checksum;
         let is_right = form != dialect.meaning(header.kind).form
-            && checksum.extend(checksum.crc(&[kind]), covered) == checksum.crc_of_stored(header.masked_crc);
+            && checksum.extend(checksum.crc(&[kind]), covered) == checksum.load(header.masked_crc);
         is_right.then(|| flip(KIND_AT, bit, FragmentPart::Kind))
     });
     let mut explanations = [in_length, in_checksum, in_data].into_iter().flatten().chain(in_kind);
@@ -129,10 +129,7 @@ fn part_of(at: usize, header_len: usize) -> FragmentPart {
 fn flipped_bit(checksum: Checksum, syndrome: u32, len: usize) -> Option<(usize, u32)> {
     let mut state = syndrome;
     for end in (1..=len).rev().step_by(4) {
-        state = match checksum {
-            Checksum::MaskedCrc32c => back_over_word(state),
-            Checksum::Crc32 => back_over_word_of_crc32(state),
-        };
+        state = checksum.unshift_word(state);
         if state.is_power_of_two() {
             let bit = state.trailing_zeros();
             let at = (end + bit as usize / 8).checked_sub(4)?;

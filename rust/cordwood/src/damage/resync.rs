@@ -71,7 +71,7 @@ pub(crate) fn true_len(dialect: &Dialect, header: Header, rest: &[u8]) -> Option
     let (head, payload) = rest.split_at_checked(header_len)?;
     let mut lens: [usize; 16] = std::array::from_fn(|bit| usize::from(header.len ^ 1 << bit));
     lens.sort_unstable();
-    let stored = dialect.checksum.crc_of_stored(header.masked_crc);
+    let stored = dialect.checksum.load(header.masked_crc);
     let (mut crc, mut done) = (dialect.checksum.crc(&head[HEADER_LEN - 1..]), 0);
     for len in lens.into_iter().take_while(|&len| len <= payload.len()) {
         crc = dialect.checksum.extend(crc, &payload[done..len]);

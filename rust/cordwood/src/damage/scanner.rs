@@ -1,10 +1,10 @@
 //! Finds whether a valid fragment begins at a byte of a block, for searches that try every byte:
 //! pure, no I/O.
 
-use std::cell::{Cell, OnceCell};
+use std::cell::OnceCell;
 
-use crate::checksum::{CHUNK_LEN, over_chunks, over_chunks_of_crc32};
-use crate::dialect::{Checksum, Dialect, LogFormat, Role, Valid};
+use crate::checksum::{Checksum, RangeCrc};
+use crate::dialect::{Dialect, LogFormat, Role, Valid};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header};
 
 /// Computes [`Dialect::valid`] at any position of some bytes, at a cost that does not depend on the
@@ -12,10 +12,9 @@ use crate::format::{BLOCK_LEN, HEADER_LEN, Header};
 /// positions in a block, the checksum of half the block.
 pub(crate) struct Scanner<'a> {
     bytes: &'a [u8],
-    /// Computed for the first position whose type and length are plausible: most bytes have no such
-    /// position.
-    crc32c: OnceCell<RangeCrc<'a>>,
-    crc32: OnceCell<RangeCrc<'a>>,
+    /// By checksum. Computed for the first position whose type and length are plausible: most bytes
+    /// have no such position.
+    crcs: [OnceCell<RangeCrc<'a>>; Checksum::COUNT],
 }
 
 impl<'a> Scanner<'a> {
@@ -24,8 +23,7 @@ impl<'a> Scanner<'a> {
         debug_assert!(bytes.len() <= BLOCK_LEN);
         Scanner {
             bytes,
-            crc32c: OnceCell::new(),
-            crc32: OnceCell::new(),
+            crcs: std::array::from_fn(|_| OnceCell::new()),
         }
     }
 
@@ -35,8 +33,8 @@ impl<'a> Scanner<'a> {
     pub(crate) fn valid(&self, dialect: &Dialect, at: usize) -> Option<Valid> {
         dialect.valid_if(self.bytes.get(at..)?, |header, covered| {
             let begin = at + HEADER_LEN - 1;
-            let crc = self.sums(dialect.checksum).crc(begin, begin + covered.len());
-            crc == dialect.checksum.crc_of_stored(header.masked_crc)
+            let crc = self.crcs(dialect.checksum).crc(begin, begin + covered.len());
+            crc == dialect.checksum.load(header.masked_crc)
         })
     }
 
@@ -51,74 +49,8 @@ impl<'a> Scanner<'a> {
         if may_be { self.valid(&format.dialect, at) } else { None }
     }
 
-    fn sums(&self, checksum: Checksum) -> &RangeCrc<'a> {
-        let sums = match checksum {
-            Checksum::MaskedCrc32c => &self.crc32c,
-            Checksum::Crc32 => &self.crc32,
-        };
-        sums.get_or_init(|| RangeCrc::new(checksum, self.bytes))
-    }
-}
-
-/// The checksum of any range of some bytes, from the checksums of prefixes.
-struct RangeCrc<'a> {
-    checksum: Checksum,
-    bytes: &'a [u8],
-    /// The CRC of the bytes before each chunk.
-    crcs: [u32; BLOCK_LEN / CHUNK_LEN + 1],
-    /// The last result and its range: dialects differ little, and request the same ranges.
-    last: Cell<(usize, usize, u32)>,
-}
-
-impl<'a> RangeCrc<'a> {
-    /// `bytes` are at most a block.
-    fn new(checksum: Checksum, bytes: &'a [u8]) -> Self {
-        let mut crcs = [0; BLOCK_LEN / CHUNK_LEN + 1];
-        let mut crc = 0;
-        for (chunk, next) in bytes.chunks_exact(CHUNK_LEN).zip(&mut crcs[1..]) {
-            crc = checksum.extend(crc, chunk);
-            *next = crc;
-        }
-        RangeCrc {
-            checksum,
-            bytes,
-            crcs,
-            // The CRC of no bytes is 0.
-            last: Cell::new((0, 0, 0)),
-        }
-    }
-
-    /// The CRC of `bytes[begin..end]`.
-    fn crc(&self, begin: usize, end: usize) -> u32 {
-        let (last_begin, last_end, last) = self.last.get();
-        if (begin, end) == (last_begin, last_end) {
-            return last;
-        }
-        let crc = self.crc_of(begin, end);
-        self.last.set((begin, end, crc));
-        crc
-    }
-
-    fn crc_of(&self, begin: usize, end: usize) -> u32 {
-        let (first, last) = (begin.div_ceil(CHUNK_LEN), end / CHUNK_LEN);
-        if first >= last {
-            return self.checksum.crc(&self.bytes[begin..end]);
-        }
-        let head = self.checksum.crc(&self.bytes[begin..first * CHUNK_LEN]);
-        // The CRC of two pieces is that of the first, shifted by the length of the second, plus
-        // that of the second. So the CRC of whole chunks is the difference of two prefix CRCs, and
-        // subtraction is addition. A shift is linear, so one shift serves both CRCs.
-        let shifted = shifted_by_chunks(self.checksum, head ^ self.crcs[first], last - first);
-        let tail = &self.bytes[last * CHUNK_LEN..end];
-        self.checksum.extend(shifted ^ self.crcs[last], tail)
-    }
-}
-
-/// `crc` shifted by `count` chunks of zeros.
-fn shifted_by_chunks(checksum: Checksum, crc: u32, count: usize) -> u32 {
-    match checksum {
-        Checksum::MaskedCrc32c => over_chunks(crc, count),
-        Checksum::Crc32 => over_chunks_of_crc32(crc, count),
+    fn crcs(&self, checksum: Checksum) -> &RangeCrc<'a> {
+        self.crcs[checksum as usize].get_or_init(|| RangeCrc::new(checksum, self.bytes))
     }
 }
 
@@ -134,23 +66,6 @@ mod tests {
             state ^= state >> 7;
             state ^= state << 17;
             state
-        }
-    }
-
-    #[test]
-    fn sums_agree_with_checksums() {
-        let bytes: Vec<u8> = (0..2000u32).map(|i| ((i * i) >> 3) as u8).collect();
-        let block = vec![0xa5; BLOCK_LEN];
-        for checksum in [Checksum::MaskedCrc32c, Checksum::Crc32] {
-            let sums = RangeCrc::new(checksum, &bytes);
-            for begin in (0..bytes.len()).step_by(7) {
-                for end in (begin..=bytes.len()).step_by(11) {
-                    assert_eq!(sums.crc(begin, end), checksum.crc(&bytes[begin..end]), "{begin}..{end}");
-                }
-            }
-            let sums = RangeCrc::new(checksum, &block);
-            assert_eq!(sums.crc(0, BLOCK_LEN), checksum.crc(&block));
-            assert_eq!(sums.crc(1, BLOCK_LEN - 1), checksum.crc(&block[2..]));
         }
     }
 
@@ -268,8 +183,8 @@ mod tests {
     /// checksummed, it would be some thousand times the length.
     #[test]
     fn each_search_computes_checksums_of_a_small_multiple_of_the_bytes() {
+        use crate::checksum::CHECKSUMMED_LEN;
         use crate::damage::resync;
-        use crate::dialect::CHECKSUMMED_LEN;
         use crate::fragment;
 
         const MULTIPLE_MAX: usize = 100;

@@ -1,6 +1,7 @@
 //! LevelDB. Source: `db/log_format.h` and `doc/log_format.md`.
 
-use super::{Checksum, Dialect, Kinds};
+use super::{Dialect, Kinds};
+use crate::checksum::Checksum;
 
 static KINDS: Kinds = Kinds::plain();
 

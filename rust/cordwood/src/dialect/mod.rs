@@ -19,7 +19,7 @@ pub use log_format::{Compression, LogFormat, Unsupported};
 pub use name::FragmentKind;
 pub(crate) use rocksdb::{SET_ZSTD, ZSTD};
 
-use crate::checksum::{extend, mask, unmask};
+use crate::checksum::Checksum;
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind};
 
 /// How the bytes of a log are laid out: the one thing in which the engines' logs differ.
@@ -269,68 +269,6 @@ const END_TRAILER_KIND_AT: usize = HEADER_LEN - 1;
 const CHECKSUM_LEN: usize = 4;
 /// Bytes of the length in a header.
 const LENGTH_LEN: usize = 2;
-
-/// The checksum that a header states. It covers the header from the type byte on, and the payload.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Checksum {
-    /// CRC-32C, masked.
-    MaskedCrc32c,
-    /// The CRC-32 of IEEE 802.3, as zlib computes it; not masked.
-    Crc32,
-}
-
-impl Checksum {
-    /// The stored checksum of a header whose type byte and all following bytes are `covered`.
-    #[inline]
-    pub(crate) fn stored(self, covered: &[u8]) -> u32 {
-        self.to_stored(self.crc(covered))
-    }
-
-    /// The checksum itself, without the mask.
-    #[inline]
-    pub(crate) fn crc(self, covered: &[u8]) -> u32 {
-        self.extend(0, covered)
-    }
-
-    /// The checksum of some bytes followed by `data`.
-    #[inline]
-    pub(crate) fn extend(self, crc: u32, data: &[u8]) -> u32 {
-        #[cfg(test)]
-        CHECKSUMMED_LEN.set(CHECKSUMMED_LEN.get() + data.len());
-        match self {
-            Checksum::MaskedCrc32c => extend(crc, data),
-            Checksum::Crc32 => {
-                let mut hasher = crc32fast::Hasher::new_with_initial(crc);
-                hasher.update(data);
-                hasher.finalize()
-            }
-        }
-    }
-
-    /// A checksum as a header states it.
-    #[inline]
-    pub(crate) const fn to_stored(self, crc: u32) -> u32 {
-        match self {
-            Checksum::MaskedCrc32c => mask(crc),
-            Checksum::Crc32 => crc,
-        }
-    }
-
-    /// The checksum that a header states, without the mask.
-    #[inline]
-    pub(crate) const fn crc_of_stored(self, stored: u32) -> u32 {
-        match self {
-            Checksum::MaskedCrc32c => unmask(stored),
-            Checksum::Crc32 => stored,
-        }
-    }
-}
-
-#[cfg(test)]
-thread_local! {
-    /// How many bytes this thread has checksummed, for tests of the cost of a search.
-    pub(crate) static CHECKSUMMED_LEN: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
-}
 
 /// Header extension after the common seven bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

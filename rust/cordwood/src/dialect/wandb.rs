@@ -1,7 +1,8 @@
 //! Weights & Biases, and SwanLab. Source: wandb `core/pkg/leveldb/record.go`,
 //! `wandb/sdk/internal/datastore.py`.
 
-use super::{Checksum, Dialect};
+use super::Dialect;
+use crate::checksum::Checksum;
 
 /// `:W&B`, the number 0xbee1, version 0.
 const HEADER: &[u8] = b":W&B\xe1\xbe\x00";

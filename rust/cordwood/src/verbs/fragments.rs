@@ -397,7 +397,7 @@ impl Place<'_> {
             // Whatever its checksum, it stands for zeros.
             return None;
         }
-        let crc = self.dialect.checksum.crc_of_stored(header.masked_crc);
+        let crc = self.dialect.checksum.load(header.masked_crc);
         let (record_offset, is_salvaged) = match self.region.verdict {
             Verdict::Record { is_salvaged } => (Some(self.region.begin), is_salvaged),
             _ => (None, false),
@@ -424,7 +424,7 @@ impl Place<'_> {
         let checksum = self.dialect.checksum;
         Some(Fragment {
             end_offset: self.offset + self.bytes.len().min(len) as u64,
-            stored_crc: Some(checksum.crc_of_stored(header.masked_crc)),
+            stored_crc: Some(checksum.load(header.masked_crc)),
             computed_crc: covered.map(|covered| checksum.crc(covered)),
             log_number: Dialect::log_number_at(self.rest, form),
             synced_offset: Dialect::synced_offset_at(self.rest, form),

@@ -1,0 +1,82 @@
+//! Checksums of ranges of some bytes, each at a constant cost.
+
+use std::cell::Cell;
+
+use super::algorithm::Checksum;
+use super::zeros::CHUNK_LEN;
+use crate::format::BLOCK_LEN;
+
+/// The checksum of any range of some bytes, from the checksums of prefixes.
+pub(crate) struct RangeCrc<'a> {
+    checksum: Checksum,
+    bytes: &'a [u8],
+    /// The CRC of the bytes before each chunk.
+    crcs: [u32; BLOCK_LEN / CHUNK_LEN + 1],
+    /// The last result and its range: dialects differ little, and request the same ranges.
+    last: Cell<(usize, usize, u32)>,
+}
+
+impl<'a> RangeCrc<'a> {
+    /// `bytes` are at most a block.
+    pub(crate) fn new(checksum: Checksum, bytes: &'a [u8]) -> Self {
+        let mut crcs = [0; BLOCK_LEN / CHUNK_LEN + 1];
+        let mut crc = 0;
+        for (chunk, next) in bytes.chunks_exact(CHUNK_LEN).zip(&mut crcs[1..]) {
+            crc = checksum.extend(crc, chunk);
+            *next = crc;
+        }
+        RangeCrc {
+            checksum,
+            bytes,
+            crcs,
+            // The CRC of no bytes is 0.
+            last: Cell::new((0, 0, 0)),
+        }
+    }
+
+    /// The CRC of `bytes[begin..end]`.
+    pub(crate) fn crc(&self, begin: usize, end: usize) -> u32 {
+        let (last_begin, last_end, last) = self.last.get();
+        if (begin, end) == (last_begin, last_end) {
+            return last;
+        }
+        let crc = self.crc_of(begin, end);
+        self.last.set((begin, end, crc));
+        crc
+    }
+
+    fn crc_of(&self, begin: usize, end: usize) -> u32 {
+        let (first, last) = (begin.div_ceil(CHUNK_LEN), end / CHUNK_LEN);
+        if first >= last {
+            return self.checksum.crc(&self.bytes[begin..end]);
+        }
+        let head = self.checksum.crc(&self.bytes[begin..first * CHUNK_LEN]);
+        // The CRC of whole chunks is the difference of two prefix CRCs, and
+        // subtraction is addition. A shift is linear, so one shift serves both CRCs.
+        let shifted = self.checksum.shift(head ^ self.crcs[first], last - first);
+        let tail = &self.bytes[last * CHUNK_LEN..end];
+        self.checksum.extend(shifted ^ self.crcs[last], tail)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_agree_with_checksums() {
+        let bytes: Vec<u8> = (0..2000u32).map(|i| ((i * i) >> 3) as u8).collect();
+        let block = vec![0xa5; BLOCK_LEN];
+        for checksum in [Checksum::MaskedCrc32c, Checksum::Crc32] {
+            let sums = RangeCrc::new(checksum, &bytes);
+            for begin in (0..bytes.len()).step_by(7) {
+                for end in (begin..=bytes.len()).step_by(11) {
+                    assert_eq!(sums.crc(begin, end), checksum.crc(&bytes[begin..end]), "{begin}..{end}");
+                }
+            }
+            let sums = RangeCrc::new(checksum, &block);
+            assert_eq!(sums.crc(0, BLOCK_LEN), checksum.crc(&block));
+            assert_eq!(sums.crc(1, BLOCK_LEN - 1), checksum.crc(&block[2..]));
+        }
+    }
+}

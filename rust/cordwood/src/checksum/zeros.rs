@@ -1,0 +1,154 @@
+//! CRCs shifted over zeros: by table look-up, the same on each machine.
+//!
+//! The CRC of two pieces is that of the first, shifted over as many zeros as the second is long,
+//! plus that of the second.
+
+use super::polynomial::{CASTAGNOLI, IEEE, ONE, multiply, times_x, x_to_bytes};
+use crate::format::BLOCK_LEN;
+
+/// Bytes in a chunk of [`shift`](ZeroTables::shift).
+pub(super) const CHUNK_LEN: usize = 16;
+
+/// The tables of one polynomial.
+pub(super) struct ZeroTables {
+    /// The factors that shift a CRC, by the number of chunks.
+    powers: [u32; BLOCK_LEN / CHUNK_LEN + 1],
+    /// A CRC shifted over a word of zeros, and back.
+    word: WordTables,
+    back_word: WordTables,
+}
+
+pub(super) static OF_CASTAGNOLI: ZeroTables = ZeroTables::new(CASTAGNOLI);
+pub(super) static OF_IEEE: ZeroTables = ZeroTables::new(IEEE);
+
+impl ZeroTables {
+    const fn new(poly: u32) -> Self {
+        let chunk = x_to_bytes(poly, CHUNK_LEN as u64);
+        let mut powers = [ONE; BLOCK_LEN / CHUNK_LEN + 1];
+        let mut count = 1;
+        while count < powers.len() {
+            powers[count] = multiply(poly, powers[count - 1], chunk);
+            count += 1;
+        }
+        ZeroTables {
+            powers,
+            word: word_tables(poly),
+            back_word: back_word_tables(poly),
+        }
+    }
+
+    /// `crc` shifted over `count` chunks of zeros, at most those of a block.
+    #[inline]
+    pub(super) fn shift(&self, crc: u32, count: usize) -> u32 {
+        // The product has 63 bits. A zero below them makes a word of the coefficients up to x^31,
+        // above one of those from x^32 on, which is reduced as the state of a CRC is.
+        let product = multiply_unreduced(crc, self.powers[count]) << 1;
+        (product >> 32) as u32 ^ look_up(&self.word, product as u32)
+    }
+
+    /// The value that becomes `crc` when shifted over four zero bytes.
+    #[inline]
+    pub(super) fn unshift_word(&self, crc: u32) -> u32 {
+        look_up(&self.back_word, crc)
+    }
+}
+
+/// A linear map as tables: its value for each byte of a state, by position.
+type WordTables = [[u32; 256]; 4];
+
+/// A CRC shifted over a word of zeros.
+const fn word_tables(poly: u32) -> WordTables {
+    let mut tables = [[0; 256]; 4];
+    let mut index = 0;
+    while index < 4 * 256 {
+        let mut crc = ((index % 256) as u32) << (8 * (index / 256));
+        let mut bit = 0;
+        while bit < 32 {
+            crc = times_x(poly, crc);
+            bit += 1;
+        }
+        tables[index / 256][index % 256] = crc;
+        index += 1;
+    }
+    tables
+}
+
+/// The inverse of [`word_tables`].
+const fn back_word_tables(poly: u32) -> WordTables {
+    let mut tables = [[0; 256]; 4];
+    let mut index = 0;
+    while index < 4 * 256 {
+        let (place, byte) = (index / 256, index % 256);
+        let mut state = (byte as u32) << (8 * place);
+        let mut bit = 0;
+        while bit < 32 {
+            // A step forward shifts to the right, and adds the polynomial if a one is shifted out.
+            // The polynomial has the highest bit, which the shift clears: so that bit shows whether
+            // it was added.
+            let added = state >> 31;
+            state = ((state ^ if added != 0 { poly } else { 0 }) << 1) | added;
+            bit += 1;
+        }
+        tables[place][byte] = state;
+        index += 1;
+    }
+    tables
+}
+
+/// The map is linear, so it is the sum of what it does to each byte of the state.
+fn look_up(tables: &WordTables, state: u32) -> u32 {
+    let [a, b, c, d] = state.to_le_bytes().map(usize::from);
+    tables[0][a] ^ tables[1][b] ^ tables[2][c] ^ tables[3][d]
+}
+
+/// The unreduced product of two polynomials: by integers of which only every fourth bit is used, so
+/// that sums of up to eight bits do not carry into the next one. Faster than bit by bit, and the
+/// same on each machine.
+#[inline]
+fn multiply_unreduced(a: u32, b: u32) -> u64 {
+    const FOURTH: u64 = 0x1111_1111_1111_1111;
+    let parts = |n: u32| [0, 1, 2, 3].map(|place| u64::from(n) & FOURTH << place);
+    let (a, b) = (parts(a), parts(b));
+    let mut product = 0;
+    for place in 0..4 {
+        let mut sum = 0;
+        for i in 0..4 {
+            sum ^= a[i].wrapping_mul(b[(4 + place - i) % 4]);
+        }
+        product |= sum & FOURTH << place;
+    }
+    product
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const VALUES: [u32; 8] = [0, 1, ONE, !0, 0x1234_5678, 0x8888_8888, CASTAGNOLI, IEEE];
+
+    fn shifted_by_bits(poly: u32, crc: u32, count: usize) -> u32 {
+        (0..count).fold(crc, |crc, _| times_x(poly, crc))
+    }
+
+    #[test]
+    fn a_shift_agrees_with_repeated_steps() {
+        for (poly, tables) in [(CASTAGNOLI, &OF_CASTAGNOLI), (IEEE, &OF_IEEE)] {
+            for crc in VALUES {
+                let mut expected = crc;
+                for count in 0..=BLOCK_LEN / CHUNK_LEN {
+                    assert_eq!(tables.shift(crc, count), expected, "{crc:x} over {count}");
+                    expected = shifted_by_bits(poly, expected, 8 * CHUNK_LEN);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn back_over_a_word_undoes_32_steps() {
+        for (poly, tables) in [(CASTAGNOLI, &OF_CASTAGNOLI), (IEEE, &OF_IEEE)] {
+            for crc in (0..32).map(|bit| 1 << bit).chain(VALUES) {
+                assert_eq!(tables.unshift_word(shifted_by_bits(poly, crc, 32)), crc);
+            }
+        }
+    }
+}
