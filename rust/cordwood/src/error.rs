@@ -5,7 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::damage::SkippedRegion;
-use crate::dialect::{Dialect, Foreign, LogFormat, Unsupported};
+use crate::detect::Foreign;
+use crate::dialect::{Dialect, LogFormat, Unsupported};
 
 /// What went wrong with a log, and where.
 #[derive(Debug)]

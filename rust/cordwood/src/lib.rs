@@ -78,6 +78,7 @@ mod compression;
 mod copy;
 pub mod damage;
 mod decode;
+mod detect;
 mod dialect;
 mod encode;
 mod error;

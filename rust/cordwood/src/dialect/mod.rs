@@ -4,23 +4,18 @@
 //! MIDDLE, LAST rule. They differ in the meaning of the type bytes, the length of a header, the
 //! checksum, and the beginning and the end of a file.
 
-mod detect;
 mod leveldb;
 mod log_format;
-mod name;
 mod pebble;
 mod rocksdb;
 mod wandb;
 
-pub use detect::{DETECT_LEN, Foreign, detect, detect_named};
-pub(crate) use detect::{Detection, ends_in_first_fragment, identify, log_number_of, of_rest};
 pub(crate) use log_format::Named;
 pub use log_format::{Compression, LogFormat, Unsupported};
-pub use name::FragmentKind;
 pub(crate) use rocksdb::{SET_ZSTD, ZSTD};
 
 use crate::checksum::Checksum;
-use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind};
+use crate::format::{BLOCK_LEN, FragmentKind, HEADER_LEN, Header, Kind};
 
 /// How the bytes of a log are laid out: the one thing in which the engines' logs differ.
 ///
@@ -148,6 +143,21 @@ impl Dialect {
     #[inline]
     pub(crate) const fn meaning(&self, byte: u8) -> Meaning {
         self.kinds.meanings[byte as usize]
+    }
+
+    /// The kind of a fragment with the type byte `byte`.
+    pub(crate) const fn kind_of(&self, byte: u8) -> FragmentKind {
+        let meaning = self.meaning(byte);
+        match (meaning.role, meaning.form) {
+            (Role::Fragment(kind), Form::Plain) => FragmentKind::Plain(kind),
+            (Role::Fragment(kind), Form::Recyclable) => FragmentKind::Recyclable(kind),
+            (Role::Fragment(kind), Form::Synced) => FragmentKind::WalSync(kind),
+            (Role::Metadata(Metadata::SetCompression), _) => FragmentKind::SetCompression,
+            (Role::Metadata(Metadata::TimestampSizes), _) => FragmentKind::TimestampSizes,
+            (Role::Metadata(Metadata::Predecessor), _) => FragmentKind::Predecessor,
+            (Role::Ignorable | Role::Unknown, _) if byte == 0 => FragmentKind::Zero,
+            (Role::Ignorable | Role::Unknown, _) => FragmentKind::Unknown,
+        }
     }
 
     /// The file offset at which the block that holds `offset` begins.
@@ -379,4 +389,20 @@ pub(crate) struct Valid {
     pub(crate) form: Form,
     /// Where it ends, counted from its first byte.
     pub(crate) end: usize,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_byte_means_another_thing_to_another_engine() {
+        let names =
+            |byte| [Dialect::LEVELDB, Dialect::ROCKSDB, Dialect::PEBBLE].map(|dialect| dialect.kind_of(byte).as_str());
+        assert_eq!(names(0), ["zero"; 3]);
+        assert_eq!(names(2), ["first"; 3]);
+        assert_eq!(names(8), ["unknown", "recyclable_last", "recyclable_last"]);
+        assert_eq!(names(9), ["unknown", "set_compression", "wal_sync_full"]);
+        assert_eq!(names(131), ["unknown", "predecessor", "unknown"]);
+    }
 }

@@ -12,10 +12,8 @@ use std::time::{Duration, Instant};
 use super::Record;
 use crate::damage::{Reason, Severity, SkippedRegion};
 use crate::decode::{Decoder, End, OnCorruption, ReadOptions, RecordSpan, Refused, Step, Window};
-use crate::dialect::{
-    Compression, DETECT_LEN, Detection, Dialect, LogFormat, Named, Role, ends_in_first_fragment, identify,
-    log_number_of,
-};
+use crate::detect::{DETECT_LEN, Detection, ends_in_first_fragment, identify, log_number_of};
+use crate::dialect::{Compression, Dialect, LogFormat, Named, Role};
 use crate::error::{Error, unsupported};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header};
 use crate::fragment::{Found, find};

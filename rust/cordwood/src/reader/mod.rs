@@ -16,7 +16,8 @@ pub use source::{FileReader, SeekSource, SliceSource, Source, StreamSource};
 use crate::damage::{BitFlip, locate_bit_flip};
 use crate::damage::{Reason, Severity, SkippedRegion};
 use crate::decode::{Decoder, End, OnCorruption, ReadOptions, RecordSpan, Refused, Step, Stored};
-use crate::dialect::{Detection, Dialect, LogFormat, identify, of_rest};
+use crate::detect::{Detection, identify, of_rest};
+use crate::dialect::{Dialect, LogFormat};
 use crate::error::{Error, unsupported};
 use crate::wal_metadata::LogInfo;
 

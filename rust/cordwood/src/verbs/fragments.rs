@@ -11,9 +11,9 @@ use std::path::Path;
 use crate::damage::Reason;
 use crate::damage::resync;
 use crate::decode::{OnCorruption, ReadOptions, Step};
-use crate::dialect::{Dialect, FragmentKind, LogFormat};
+use crate::dialect::{Dialect, LogFormat};
 use crate::error::Error;
-use crate::format::{HEADER_LEN, Header};
+use crate::format::{FragmentKind, HEADER_LEN, Header};
 use crate::reader::{FileReader, Reader, SliceSource, Source, StreamSource};
 
 /// A fragment, or a gap: a part of a block that is not a fragment.

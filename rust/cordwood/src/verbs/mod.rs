@@ -8,7 +8,7 @@ mod salvage;
 mod stat;
 mod verify;
 
-pub use crate::dialect::{DETECT_LEN, Foreign, detect, detect_named};
+pub use crate::detect::{DETECT_LEN, Foreign, detect, detect_named};
 pub use fragments::{Fragment, Fragments, fragments, fragments_file, fragments_slice};
 pub use ranges::split_ranges;
 pub use salvage::{NotKept, salvage, salvage_source};

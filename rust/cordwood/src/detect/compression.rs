@@ -1,0 +1,99 @@
+//! Whether a RocksDB log whose beginning is damaged is compressed.
+
+use super::foreign::ZSTD_MAGIC;
+use super::fragment::after_damage;
+use crate::dialect::{Compression, Dialect, LogFormat, Role};
+use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind};
+
+/// `format`, or that of a compressed RocksDB log if the first fragment is damaged and the log is
+/// one.
+pub(super) fn with_compression(format: LogFormat, head: &[u8]) -> LogFormat {
+    if is_compressed(format, head) {
+        compressed(format)
+    } else {
+        format
+    }
+}
+
+/// The format of a compressed RocksDB log with the number of `format`.
+pub(super) fn compressed(format: LogFormat) -> LogFormat {
+    LogFormat {
+        dialect: Dialect::ROCKSDB,
+        compression: Some(Compression::Zstd),
+        ..format
+    }
+}
+
+/// Whether a log that begins with damage is a compressed RocksDB log, so that no frame is mistaken
+/// for a record. The first fragment, the same eleven bytes in all such logs, would say so. The log
+/// is taken to be compressed if
+///
+/// * at most eight bits of these bytes are damaged; or
+/// * the damaged bytes are not clearly another fragment that the next one follows, and the first
+///   readable records are zstd frames.
+pub(super) fn is_compressed(format: LogFormat, head: &[u8]) -> bool {
+    const DAMAGED_BITS_MAX: u32 = 8;
+    let may_be = [Dialect::LEVELDB, Dialect::RECYCLABLE, Dialect::ROCKSDB].contains(&format.dialect);
+    if !may_be || Dialect::ROCKSDB.valid(head, true).is_some() {
+        return false;
+    }
+    let Some(first) = head.first_chunk::<{ FIRST_COMPRESSED.len() }>() else {
+        return false;
+    };
+    let damaged_bits: u32 = first
+        .iter()
+        .zip(FIRST_COMPRESSED)
+        .map(|(byte, right)| (byte ^ right).count_ones())
+        .sum();
+    if damaged_bits <= DAMAGED_BITS_MAX {
+        return true;
+    }
+    let dialect = Dialect::ROCKSDB;
+    let header = Header::decode(first.first_chunk().unwrap_or(&[0; HEADER_LEN]));
+    let end = dialect.meaning(header.kind).form.header_len() + usize::from(header.len);
+    let rest = head[..head.len().min(BLOCK_LEN)].get(end..);
+    let is_another = end != FIRST_COMPRESSED.len() && rest.is_some_and(|rest| dialect.valid(rest, true).is_some());
+    !is_another && begins_with_frames(LogFormat { dialect, ..format }, head)
+}
+
+/// Whether the records in `head`, as far as they can be found from the beginnings of blocks on, are
+/// zstd frames.
+fn begins_with_frames(format: LogFormat, head: &[u8]) -> bool {
+    let first_block = &head[..head.len().min(BLOCK_LEN)];
+    are_frames(format, head, BLOCK_LEN)
+        .or_else(|| are_frames(format, first_block, FIRST_COMPRESSED.len()))
+        .or_else(|| are_frames(format, first_block, after_damage(first_block)?.0))
+        .unwrap_or(false)
+}
+
+/// Whether all records in `head` that begin at or after `begin` are zstd frames; `None` if there is
+/// none.
+fn are_frames(format: LogFormat, head: &[u8], mut begin: usize) -> Option<bool> {
+    let mut found = None;
+    while begin < head.len() {
+        let left = format.dialect.block_left(begin as u64);
+        let block = &head[begin..];
+        let block = &block[..block.len().min(left)];
+        let Some(valid) = format
+            .dialect
+            .valid(block, true)
+            .filter(|valid| !format.is_stale(block, valid.form))
+        else {
+            begin += left;
+            continue;
+        };
+        let payload = &block[valid.form.header_len()..valid.end];
+        // An empty record is not a frame, and a FIRST may end within the four bytes.
+        if matches!(valid.role, Role::Fragment(Kind::Full | Kind::First)) && payload.len() >= ZSTD_MAGIC.len() {
+            if !payload.starts_with(ZSTD_MAGIC) {
+                return Some(false);
+            }
+            found = Some(true);
+        }
+        begin += valid.end;
+    }
+    found
+}
+
+/// The beginning of every compressed RocksDB log.
+const FIRST_COMPRESSED: [u8; 11] = *b"\xe1\x2c\x08\xf8\x04\x00\x09\x07\x00\x00\x00";

@@ -1,0 +1,23 @@
+//! What detection looks at, and what it finds.
+
+use super::foreign::Foreign;
+use crate::dialect::LogFormat;
+use crate::format::BLOCK_LEN;
+
+/// How many bytes of the beginning of a file [`detect`] inspects: three blocks, so that the second
+/// one is included even if it begins after a file header.
+pub const DETECT_LEN: usize = 3 * BLOCK_LEN;
+
+/// The result of detection in a part of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Detection {
+    Log(LogFormat),
+    Foreign(Foreign),
+    /// It cannot be determined.
+    Unclear,
+    /// The file continues after these bytes, and nothing in them shows that it is a log. The rest
+    /// decides: see [`of_rest`](super::of_rest).
+    Longer(Option<Foreign>),
+    /// More bytes are needed.
+    NeedMore,
+}

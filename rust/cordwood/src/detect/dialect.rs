@@ -1,0 +1,101 @@
+//! The dialect of a log.
+
+use super::compression::{compressed, is_compressed, with_compression};
+use super::detection::{DETECT_LEN, Detection};
+use super::file_header::{run_file, wandb_grid};
+use super::fragment::{after_damage, of_fragment};
+use super::no_log::no_log;
+use crate::dialect::{Dialect, Form, LogFormat};
+use crate::format::{BLOCK_LEN, Header};
+
+/// [`detect`] in a part of a file: `bytes`, which begin at the file offset `offset`. `is_last` says
+/// that the file ends where they end.
+pub(super) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> Detection {
+    let head = &bytes[..bytes.len().min(DETECT_LEN)];
+    let is_all = is_last || head.len() == DETECT_LEN;
+    if offset == 0 {
+        // Only the four letters: what follows may be damaged.
+        let has_prefix_of = |dialect: Dialect| head.starts_with(&dialect.prefix[..4]);
+        if has_prefix_of(Dialect::WANDB) {
+            return wandb_grid(head, is_all);
+        }
+        if has_prefix_of(Dialect::SWANLAB) {
+            return Detection::Log(Dialect::SWANLAB.into());
+        }
+        if let Some(number) = Dialect::PEBBLE.number_of_empty_log(head) {
+            return Detection::Log(LogFormat::new(Dialect::PEBBLE).with_log_number(number));
+        }
+    }
+    let in_block = (offset % BLOCK_LEN as u64) as usize;
+    // A reader may begin at a record, so the first candidate is the reader's own position.
+    let blocks = (BLOCK_LEN - in_block..head.len()).step_by(BLOCK_LEN);
+    for begin in [0].into_iter().chain(blocks) {
+        let left = BLOCK_LEN - (in_block + begin) % BLOCK_LEN;
+        let block = &head[begin..];
+        let block = &block[..block.len().min(left)];
+        if let Some(format) = of_fragment(block, |dialect| dialect.valid(block, true)) {
+            return if offset > 0 && format.dialect.has_log_numbers() {
+                // The first fragment here may belong to an older log. Only the beginning of the
+                // file shows which is which.
+                Detection::Unclear
+            } else if offset == 0 && begin > 0 && !is_all {
+                // The first block is damaged: whether records are compressed has to be inferred
+                // from their contents.
+                Detection::NeedMore
+            } else if offset == 0 && begin > 0 && is_compressed(format, head) {
+                Detection::Log(compressed(format))
+            } else if format.dialect == Dialect::RECYCLABLE {
+                recyclable(format, head, begin, is_all)
+            } else if format.dialect == Dialect::WANDB && offset == 0 {
+                run_file(head, is_all)
+            } else {
+                Detection::Log(format)
+            };
+        }
+        if block.len() < left && !is_all {
+            return Detection::NeedMore;
+        }
+    }
+    if offset > 0 {
+        return Detection::Unclear;
+    }
+    match after_damage(&head[..head.len().min(BLOCK_LEN)]).map(|(_, format)| format) {
+        Some(format) if format.dialect == Dialect::WANDB => run_file(head, is_all),
+        None if is_cut_recyclable(head) => Detection::Log(Dialect::RECYCLABLE.into()),
+        Some(format) => Detection::Log(with_compression(format, head)),
+        None => no_log(head),
+    }
+}
+
+/// Distinguishes the logs that begin with recyclable fragments, at `begin`: one that a trailer ends
+/// is Pebble's. Nothing shows that one is RocksDB's.
+fn recyclable(format: LogFormat, head: &[u8], mut begin: usize, is_all: bool) -> Detection {
+    if !is_all {
+        return Detection::NeedMore;
+    }
+    while begin < head.len() {
+        let left = BLOCK_LEN - begin % BLOCK_LEN;
+        let block = &head[begin..];
+        let block = &block[..block.len().min(left)];
+        begin += match format.dialect.valid(block, true) {
+            _ if format.is_end_trailer(block) => {
+                return Detection::Log(LogFormat {
+                    dialect: Dialect::PEBBLE,
+                    ..format
+                });
+            }
+            Some(valid) if !format.is_stale(block, valid.form) => valid.end,
+            Some(_) => break,
+            None => left,
+        };
+    }
+    Detection::Log(format)
+}
+
+/// Whether `head` is a whole log, truncated in the header of an empty recyclable record, which
+/// LevelDB takes for a complete fragment.
+fn is_cut_recyclable(head: &[u8]) -> bool {
+    let header = head.first_chunk().map(Header::decode);
+    let form = header.map(|header| (header.len, Dialect::RECYCLABLE.meaning(header.kind).form));
+    form == Some((0, Form::Recyclable)) && head.len() < Form::Recyclable.header_len()
+}

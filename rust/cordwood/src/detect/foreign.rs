@@ -1,0 +1,218 @@
+//! What a file is that is not a log: formats with a signature at the beginning or at the end, and
+//! text.
+
+use crate::checksum::{crc32c, mask};
+use crate::format::FRAGMENT_LEN_MAX;
+
+/// The format of a file that is not a log of any dialect, and what reads it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Foreign {
+    /// A file compressed with gzip.
+    Gzip,
+    /// A file compressed with zstd.
+    Zstd,
+    /// A file compressed with LZ4.
+    Lz4,
+    /// A file compressed with bzip2.
+    Bzip2,
+    /// A file compressed with xz.
+    Xz,
+    /// A ZIP archive.
+    Zip,
+    /// Riegeli records.
+    Riegeli,
+    /// TensorFlow's TFRecord.
+    TfRecord,
+    /// A SQLite database.
+    Sqlite,
+    /// The write-ahead log of a SQLite database.
+    SqliteWal,
+    /// A segment of a Prometheus write-ahead log.
+    Prometheus,
+    /// A Parquet table.
+    Parquet,
+    /// An Arrow (Feather) table.
+    Arrow,
+    /// An Avro container.
+    Avro,
+    /// A program or library in ELF.
+    Elf,
+    /// A PNG image.
+    Png,
+    /// The pointer of Git LFS to a file that was not fetched.
+    GitLfs,
+    /// The info log of LevelDB or RocksDB, the file `LOG`: lines of text.
+    InfoLog,
+    /// A table (`.ldb`, `.sst`) of LevelDB, or an old one of RocksDB.
+    LevelDbTable,
+    /// A table (`.sst`) of RocksDB.
+    RocksDbTable,
+    /// A table (`.sst`) of Pebble.
+    PebbleTable,
+    /// UTF-8 text.
+    Text,
+    /// None of these, and nothing shows that it is a log.
+    Unknown,
+}
+
+impl Foreign {
+    /// The name of the format.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Foreign::Gzip => "gzip",
+            Foreign::Zstd => "zstd",
+            Foreign::Lz4 => "LZ4",
+            Foreign::Bzip2 => "bzip2",
+            Foreign::Xz => "xz",
+            Foreign::Zip => "ZIP",
+            Foreign::Riegeli => "Riegeli",
+            Foreign::TfRecord => "TFRecord",
+            Foreign::Sqlite => "SQLite",
+            Foreign::SqliteWal => "SQLite WAL",
+            Foreign::Prometheus => "Prometheus WAL",
+            Foreign::Parquet => "Parquet",
+            Foreign::Arrow => "Arrow",
+            Foreign::Avro => "Avro",
+            Foreign::Elf => "ELF",
+            Foreign::Png => "PNG",
+            Foreign::GitLfs => "Git LFS pointer",
+            Foreign::InfoLog => "info log",
+            Foreign::LevelDbTable => "LevelDB table",
+            Foreign::RocksDbTable => "RocksDB table",
+            Foreign::PebbleTable => "Pebble table",
+            Foreign::Text => "text",
+            Foreign::Unknown => "unknown",
+        }
+    }
+
+    /// Which program reads it.
+    pub const fn hint(self) -> &'static str {
+        match self {
+            Foreign::Gzip => "decompress it first, with `gunzip`",
+            Foreign::Zstd => "decompress it first, with `unzstd`",
+            Foreign::Lz4 => "decompress it first, with `unlz4`",
+            Foreign::Bzip2 => "decompress it first, with `bunzip2`",
+            Foreign::Xz => "decompress it first, with `unxz`",
+            Foreign::Zip => "unpack it first, with `unzip`",
+            Foreign::Riegeli => "the riegeli library reads it",
+            Foreign::TfRecord => "TensorFlow reads it: `tf.data.TFRecordDataset`",
+            Foreign::Sqlite => "`sqlite3` reads it",
+            Foreign::SqliteWal => "`sqlite3` reads it, together with its database",
+            Foreign::Prometheus => "Prometheus reads it: `promtool tsdb`",
+            Foreign::Parquet => "pyarrow reads it: `pyarrow.parquet`",
+            Foreign::Arrow => "pyarrow reads it: `pyarrow.feather`",
+            Foreign::Avro => "the library avro or fastavro reads it",
+            Foreign::Elf => "a program or library: `readelf` reads it",
+            Foreign::Png => "an image: an image viewer shows it",
+            Foreign::GitLfs => "the file itself comes with `git lfs pull`",
+            Foreign::InfoLog => "the engine's messages: a text editor shows it",
+            Foreign::LevelDbTable => "LevelDB reads it, together with its database",
+            Foreign::RocksDbTable => "`sst_dump` of RocksDB reads it",
+            Foreign::PebbleTable => "`pebble sstable` of Pebble reads it",
+            Foreign::Text => "a text editor shows it",
+            Foreign::Unknown => "it has no valid fragment and no header that a log begins with",
+        }
+    }
+
+    /// Whether the format was recognised by its signature, rather than by the absence of a log.
+    pub(crate) const fn has_signature(self) -> bool {
+        !matches!(self, Foreign::Text | Foreign::Unknown)
+    }
+}
+
+/// The magic number of a zstd frame.
+pub(super) const ZSTD_MAGIC: &[u8; 4] = b"\x28\xb5\x2f\xfd";
+
+/// The format of a file that is not a log, by its beginning.
+pub(super) fn foreign(head: &[u8]) -> Option<Foreign> {
+    let by_magic = [
+        (b"\x1f\x8b\x08".as_slice(), Foreign::Gzip),
+        (ZSTD_MAGIC, Foreign::Zstd),
+        (b"\x04\x22\x4d\x18", Foreign::Lz4),
+        (b"\x83\xaf\x70\xd1\x0d\x88\x4a\x3f", Foreign::Riegeli),
+        (b"SQLite format 3\0", Foreign::Sqlite),
+        (b"\x37\x7f\x06\x82", Foreign::SqliteWal),
+        (b"\x37\x7f\x06\x83", Foreign::SqliteWal),
+        (b"PAR1", Foreign::Parquet),
+        (b"ARROW1\0\0", Foreign::Arrow),
+        (b"PK\x03\x04", Foreign::Zip),
+        (b"PK\x05\x06", Foreign::Zip),
+        (b"Obj\x01", Foreign::Avro),
+        (b"\x7fELF", Foreign::Elf),
+        (b"\x89PNG\r\n\x1a\n", Foreign::Png),
+        (b"\xfd7zXZ\0", Foreign::Xz),
+        (b"version https://git-lfs.github.com/spec/", Foreign::GitLfs),
+    ]
+    .into_iter()
+    .find(|(magic, _)| head.starts_with(magic));
+    if let Some((_, foreign)) = by_magic {
+        return Some(foreign);
+    }
+    if head.starts_with(b"BZh") && head.get(4..10) == Some(b"1AY&SY") {
+        return Some(Foreign::Bzip2);
+    }
+    if is_info_log(head) {
+        return Some(Foreign::InfoLog);
+    }
+    // TFRecord: the length as a u64, its checksum, the data, its checksum.
+    if let Some((len, after)) = head.split_first_chunk::<8>()
+        && let Some(stored) = after.first_chunk()
+        && mask(crc32c(len)) == u32::from_le_bytes(*stored)
+    {
+        return Some(Foreign::TfRecord);
+    }
+    prometheus(head).then_some(Foreign::Prometheus)
+}
+
+/// Whether `head` begins with a line of LevelDB's or RocksDB's `LOG`: `2026/01/31-23:59:59.999999
+/// `.
+fn is_info_log(head: &[u8]) -> bool {
+    let pattern = b"0000/00/00-00:00:00.000000 ";
+    let is_like = |(byte, like): (&u8, &u8)| byte == like || *like == b'0' && byte.is_ascii_digit();
+    head.len() >= pattern.len() && head.iter().zip(pattern).all(is_like)
+}
+
+/// Whether this is a record of a Prometheus log: type, length and checksum of the payload, big
+/// endian. Source: prometheus `tsdb/wlog/wlog.go`.
+fn prometheus(head: &[u8]) -> bool {
+    let Some((&[flags, l0, l1, c0, c1, c2, c3], after)) = head.split_first_chunk() else {
+        return false;
+    };
+    let len = usize::from(l0) << 8 | usize::from(l1);
+    let stored = [c3, c2, c1, c0];
+    // The low three bits are the position in the record, the next two the compression.
+    let is_kind = matches!(flags & 7, 1..=4) && flags < 32 && (1..=FRAGMENT_LEN_MAX).contains(&len);
+    is_kind
+        && after
+            .get(..len)
+            .is_some_and(|payload| crc32c(payload) == u32::from_le_bytes(stored))
+}
+
+/// Whether `head` is UTF-8 without control bytes. Unless it is the whole file, it may end in the
+/// middle of a character.
+pub(super) fn is_text(head: &[u8], is_whole: bool) -> bool {
+    let is_utf8 = match std::str::from_utf8(head) {
+        Ok(_) => true,
+        Err(error) => !is_whole && error.error_len().is_none(),
+    };
+    let is_control = |byte: &u8| byte.is_ascii_control() && !matches!(byte, b'\t' | b'\n' | b'\r' | b'\x0c');
+    is_utf8 && !head.iter().any(is_control)
+}
+
+/// The length of the magic number at the end of a table.
+pub(super) const FOOTER_LEN: usize = 8;
+
+/// The table format with this footer. Source: LevelDB `table/format.h`, RocksDB
+/// `table/block_based/block_based_table_builder.cc`, `table/plain/plain_table_builder.cc`,
+/// `table/cuckoo/cuckoo_table_builder.cc`, Pebble `sstable/table.go`.
+pub(super) fn footer(file: &[u8]) -> Option<Foreign> {
+    match u64::from_le_bytes(*file.last_chunk::<FOOTER_LEN>()?) {
+        0xdb47_7524_8b80_fb57 => Some(Foreign::LevelDbTable),
+        0x88e2_41b7_85f4_cff7 | 0x8242_2296_63bf_9564 | 0x4f34_18eb_7a8f_13b8 | 0x9267_89d0_c5f1_7873 => {
+            Some(Foreign::RocksDbTable)
+        }
+        0xb3aa_9ff0_b3aa_9ff0 => Some(Foreign::PebbleTable),
+        _ => None,
+    }
+}

@@ -1,0 +1,135 @@
+//! To which dialect a fragment belongs, and where to find one.
+
+use crate::damage::Scanner;
+use crate::dialect::{Compression, Dialect, Form, LogFormat, Metadata, Role, Valid, ZSTD};
+use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind};
+
+/// The format of the log to which the valid fragment at the beginning of `block` belongs, as `find`
+/// finds it in a dialect. For a recyclable one, [`Dialect::RECYCLABLE`].
+///
+/// Type bytes mean different things in different dialects, but no two of them compute the checksum
+/// over the same bytes.
+pub(super) fn of_fragment(block: &[u8], find: impl Fn(&Dialect) -> Option<Valid>) -> Option<LogFormat> {
+    let order = [
+        Dialect::LEVELDB,
+        Dialect::RECYCLABLE,
+        Dialect::ROCKSDB,
+        Dialect::PEBBLE,
+        Dialect::WANDB,
+    ];
+    for dialect in order {
+        let Some(valid) = find(&dialect) else {
+            continue;
+        };
+        let format = LogFormat::new(dialect).numbered(Dialect::log_number_at(block, valid.form));
+        match valid.role {
+            Role::Fragment(_) => return Some(format),
+            Role::Metadata(Metadata::SetCompression) => {
+                // Without a valid payload it cannot be distinguished from what other dialects may
+                // mean by the type.
+                let is_zstd = block[HEADER_LEN..valid.end] == ZSTD;
+                return Some(if is_zstd {
+                    format.with_compression(Compression::Zstd)
+                } else {
+                    format
+                });
+            }
+            Role::Metadata(_) => return Some(format),
+            Role::Ignorable | Role::Unknown => {}
+        }
+    }
+    None
+}
+
+/// The format of a log whose first block begins with damage, and where the damage ends: at the
+/// first two consecutive valid fragments in the block.
+pub(super) fn after_damage(block: &[u8]) -> Option<(usize, LogFormat)> {
+    // Most bytes are not a type, and need no checksum.
+    let is_type = |byte| {
+        let roles = [Dialect::ROCKSDB, Dialect::PEBBLE].map(|dialect| dialect.meaning(byte).role);
+        roles
+            .iter()
+            .any(|role| matches!(role, Role::Fragment(_) | Role::Metadata(_)))
+    };
+    let scanner = Scanner::new(block);
+    (1..block.len()).find_map(|begin| {
+        let rest = &block[begin..];
+        if !rest.get(HEADER_LEN - 1).copied().is_some_and(is_type) {
+            return None;
+        }
+        let format = of_fragment(rest, |dialect| scanner.valid(dialect, begin))?;
+        let end = begin + scanner.valid(&format.dialect, begin)?.end;
+        scanner.valid(&format.dialect, end).map(|_| (begin, format))
+    })
+}
+
+/// Whether any dialect writes fragments of this type.
+pub(super) fn is_written(kind: u8) -> bool {
+    [Dialect::ROCKSDB, Dialect::PEBBLE]
+        .iter()
+        .any(|dialect| matches!(dialect.meaning(kind).role, Role::Fragment(_) | Role::Metadata(_)))
+}
+
+/// The form and the length of the fragment at the beginning of a file, by its header, in each
+/// dialect in which it can begin a record.
+pub(super) fn first_fragments(header: Header) -> impl Iterator<Item = (Form, usize)> {
+    [Dialect::ROCKSDB, Dialect::PEBBLE]
+        .into_iter()
+        .filter_map(move |dialect| {
+            let meaning = dialect.meaning(header.kind);
+            let end = meaning.form.header_len() + usize::from(header.len);
+            let fits = match meaning.role {
+                Role::Fragment(Kind::Full) | Role::Metadata(_) => end <= BLOCK_LEN,
+                // The first part of a record goes to the end of its block.
+                Role::Fragment(Kind::First) => end == BLOCK_LEN,
+                _ => false,
+            };
+            fits.then_some((meaning.form, end))
+        })
+}
+
+/// Whether `head` may end within the first fragment of a log that is still being written. The
+/// contents of that fragment say nothing about the log: a record may itself hold a log. Zeros at
+/// the end of `head` may be a preallocated part of the file.
+pub(crate) fn ends_in_first_fragment(mut head: &[u8]) -> bool {
+    let len = head.len();
+    // RocksDB's metadata comes before all records, and has no log number.
+    while let Some(valid) = Dialect::ROCKSDB.valid(head, true)
+        && matches!(valid.role, Role::Metadata(_))
+    {
+        head = &head[valid.end..];
+    }
+    let has_metadata = head.len() < len;
+    let written_len = head.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+    match head.first_chunk().map(Header::decode) {
+        Some(header) if written_len > 0 => {
+            let is_whole = of_fragment(head, |dialect| dialect.valid(head, true)).is_some();
+            !is_whole && first_fragments(header).any(|(_, end)| end > written_len)
+        }
+        // Only metadata.
+        _ => has_metadata,
+    }
+}
+
+/// Whether there is a valid fragment anywhere in `head`, or one of an unknown type at its
+/// beginning.
+pub(super) fn has_fragment(head: &[u8]) -> bool {
+    let first = &head[..head.len().min(BLOCK_LEN)];
+    let is_of_unknown_type = [Dialect::ROCKSDB, Dialect::WANDB]
+        .iter()
+        .any(|dialect| dialect.valid(first, true).is_some());
+    // Also the blocks of a run file, which may begin after its header.
+    let mut blocks = [0, Dialect::WANDB.prefix.len()]
+        .into_iter()
+        .flat_map(|begin| head.get(begin..).unwrap_or_default().chunks(BLOCK_LEN));
+    is_of_unknown_type || blocks.any(has_fragment_in)
+}
+
+/// Whether there is a valid fragment anywhere in this block.
+fn has_fragment_in(block: &[u8]) -> bool {
+    let scanner = Scanner::new(block);
+    (0..block.len().saturating_sub(HEADER_LEN - 1)).any(|begin| {
+        let rest = &block[begin..];
+        is_written(rest[HEADER_LEN - 1]) && of_fragment(rest, |dialect| scanner.valid(dialect, begin)).is_some()
+    })
+}

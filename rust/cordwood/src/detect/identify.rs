@@ -1,0 +1,160 @@
+//! What a log is: its dialect, its number and its compression.
+
+use std::path::Path;
+
+use super::compression::with_compression;
+use super::detection::{DETECT_LEN, Detection};
+use super::dialect::detect_at;
+use super::foreign::Foreign;
+use super::fragment::after_damage;
+use super::number::{is_named_by_engine, log_number_of};
+use crate::dialect::{Compression, Dialect, LogFormat, Metadata, Named, Role, ZSTD};
+use crate::format::HEADER_LEN;
+
+/// Detects the format of a log, its dialect, its number and its compression, from `head`: the first
+/// [`DETECT_LEN`] bytes of the file, or all of a shorter one.
+///
+/// `None` if it cannot be determined: `head` is empty, or holds no complete fragment with a valid
+/// checksum. A [`Reader`](crate::Reader) then reads [`Dialect::LEVELDB`].
+///
+/// The first valid fragment decides. It is searched for where a block may begin; then after damage
+/// in the first block, where two consecutive ones are required. A random fragment is valid once in
+/// four billion tries. The log number is that of the first fragment of a record.
+///
+/// ```
+/// use cordwood_log::Dialect;
+/// use cordwood_log::verbs::{Foreign, detect};
+/// assert_eq!(detect(b":W&B\xe1\xbe\x00"), Ok(Some(Dialect::WANDB.into())));
+/// assert_eq!(detect(b"\xdd\x5f\xb3\x7a\x03\x00\x01foo"), Ok(Some(Dialect::LEVELDB.into())));
+/// assert_eq!(detect(b"\xdd\x5f\xb3\x7a\x03\x00\x01"), Ok(None));
+/// assert_eq!(detect(b"\x1f\x8b\x08\x00\0\0\0\0\0\x03"), Err(Foreign::Gzip));
+/// assert_eq!(detect(b"plain text\n"), Err(Foreign::Text));
+/// ```
+///
+/// A file that is longer than `head` is rejected only by a signature: a reader also inspects what
+/// follows.
+///
+/// # Errors
+///
+/// The format of the file, if it is not a log.
+pub fn detect(head: &[u8]) -> Result<Option<LogFormat>, Foreign> {
+    detect_named(head, None)
+}
+
+/// [`detect`] for a log that may be in the file `path`: the log number in the file's name takes
+/// precedence over those in fragments.
+///
+/// ```
+/// use std::path::Path;
+/// use cordwood_log::{Dialect, LogFormat};
+/// use cordwood_log::verbs::detect_named;
+/// // A file that is to hold log 124, and still holds log 123.
+/// let head = b"\x45\xb7\x1d\x10\x03\x00\x05\x7b\x00\x00\x00foo";
+/// let format = LogFormat::new(Dialect::RECYCLABLE);
+/// assert_eq!(detect_named(head, None), Ok(Some(format.with_log_number(123))));
+/// assert_eq!(detect_named(head, Some(Path::new("000124.log"))), Ok(Some(format.with_log_number(124))));
+/// ```
+///
+/// # Errors
+///
+/// As [`detect`].
+pub fn detect_named(head: &[u8], path: Option<&Path>) -> Result<Option<LogFormat>, Foreign> {
+    match identify(Named::default(), path, head, 0, true) {
+        Detection::Log(format) => Ok(Some(format)),
+        Detection::Foreign(foreign) => Err(foreign),
+        Detection::Unclear | Detection::Longer(_) | Detection::NeedMore => Ok(None),
+    }
+}
+
+/// The format of a log: its dialect, its number and whether it is compressed. All readers use this
+/// function.
+///
+/// * The dialect is the one in `named`, or found by [`detect`].
+/// * The number is the one in `named`; else the one in the name of the file, `path`; else that of
+///   the first valid fragment of the file, never of a range of it.
+///
+/// `bytes` are those from the file offset `offset` on; `is_last` says that the file ends where they
+/// end. `named` must be checked: [`Named::check`] before, or [`Named::check_in`] for a dialect that
+/// was detected.
+pub(crate) fn identify(named: Named, path: Option<&Path>, bytes: &[u8], offset: u64, is_last: bool) -> Detection {
+    let number = named.log_number.or_else(|| path.and_then(log_number_of));
+    let with_named = |format: LogFormat| LogFormat {
+        compression: named.compression.or(format.compression),
+        ..format.numbered(number)
+    };
+    let completed = |known: LogFormat| {
+        if offset == 0 && Named::from(known).is_open() {
+            complete(known, bytes, is_last)
+        } else {
+            Detection::Log(known)
+        }
+    };
+    if let Some(dialect) = named.dialect {
+        return completed(with_named(dialect.into()));
+    }
+    match detect_at(bytes, offset, is_last) {
+        // In a later block, the number may be that of an older log.
+        Detection::Log(format) if offset == 0 => completed(with_named(LogFormat {
+            log_number: None,
+            ..format
+        })),
+        Detection::Log(format) => completed(with_named(format)),
+        // By its name, an engine wrote a log there, so it is more likely damaged.
+        Detection::Foreign(Foreign::Unknown) if path.is_some_and(is_named_by_engine) => Detection::Unclear,
+        Detection::Longer(Some(Foreign::Unknown)) if path.is_some_and(is_named_by_engine) => Detection::Longer(None),
+        detection => detection,
+    }
+}
+
+/// The format that is `known`, completed from the beginning of the file: up to the first valid
+/// record fragment at the beginning of a block, in three blocks.
+fn complete(known: LogFormat, bytes: &[u8], is_last: bool) -> Detection {
+    let dialect = known.dialect;
+    let head = &bytes[..bytes.len().min(DETECT_LEN)];
+    let is_all = is_last || head.len() == DETECT_LEN;
+    if known.log_number.is_none()
+        && let Some(number) = dialect.number_of_empty_log(head)
+    {
+        return Detection::Log(known.with_log_number(number));
+    }
+    let mut found = known;
+    let (mut number, mut number_after_damage) = (None, None);
+    let mut begin = 0;
+    let mut is_found = false;
+    while begin < head.len() && !is_found {
+        let left = dialect.block_left(begin as u64);
+        let block = &head[begin..];
+        let block = &block[..block.len().min(left)];
+        let Some(valid) = dialect.valid(block, true) else {
+            if block.len() < left && !is_all {
+                return Detection::NeedMore;
+            }
+            let after_damage = after_damage(block).and_then(|(_, format)| format.log_number);
+            number_after_damage = number_after_damage.or(after_damage);
+            begin += left;
+            continue;
+        };
+        number = number.or_else(|| Dialect::log_number_at(block, valid.form));
+        if valid.role == Role::Metadata(Metadata::SetCompression) && block[HEADER_LEN..valid.end] == ZSTD {
+            found = found.with_compression(Compression::Zstd);
+        }
+        is_found = matches!(valid.role, Role::Fragment(_));
+        begin += valid.end;
+    }
+    if !is_found && !is_all {
+        return Detection::NeedMore;
+    }
+    // What follows damage may belong to a log inside a record, so the beginning of a block outranks
+    // it. But a block after the damage may be left from an older log, and log numbers increase.
+    let is_unnumbered = is_found && number.is_none();
+    if known.log_number.is_none() && !is_unnumbered {
+        found = found.numbered(number.max(number_after_damage));
+    }
+    if !is_found || dialect.valid(head, true).is_some() {
+        Detection::Log(found)
+    } else if is_all {
+        Detection::Log(with_compression(found, head))
+    } else {
+        Detection::NeedMore
+    }
+}

@@ -1,0 +1,20 @@
+//! What a file is: a log, of which dialect, number and compression, or something else.
+
+mod compression;
+mod detection;
+mod dialect;
+mod file_header;
+mod foreign;
+mod fragment;
+mod identify;
+mod no_log;
+mod number;
+
+pub use detection::DETECT_LEN;
+pub(crate) use detection::Detection;
+pub use foreign::Foreign;
+pub(crate) use fragment::ends_in_first_fragment;
+pub(crate) use identify::identify;
+pub use identify::{detect, detect_named};
+pub(crate) use no_log::of_rest;
+pub(crate) use number::log_number_of;

@@ -1,0 +1,109 @@
+//! Whether a file in which no dialect was detected is no log: what may be a damaged one is.
+
+use std::io;
+
+use super::detection::{DETECT_LEN, Detection};
+use super::foreign::{FOOTER_LEN, Foreign, footer, foreign, is_text};
+use super::fragment::{first_fragments, has_fragment, is_written, of_fragment};
+use crate::dialect::{Dialect, Form};
+use crate::format::{BLOCK_LEN, HEADER_LEN, Header};
+
+/// The format of a file that begins with `head`, in which no dialect was detected. A `head` of
+/// [`DETECT_LEN`] may be the beginning of a longer file.
+///
+/// A valid fragment, or a first header that may be that of a torn or damaged record, outranks
+/// signatures and text.
+pub(super) fn no_log(head: &[u8]) -> Detection {
+    let is_whole = head.len() < DETECT_LEN;
+    if may_be_log(head, is_whole) {
+        return Detection::Unclear;
+    }
+    if let Some(foreign) = foreign(head) {
+        return Detection::Foreign(foreign);
+    }
+    // There are seven bytes: with fewer, it may be a log.
+    let kind = head[HEADER_LEN - 1];
+    let weak = if is_text(head, is_whole) {
+        Some(Foreign::Text)
+    } else {
+        (kind != 0 && !is_written(kind)).then_some(Foreign::Unknown)
+    };
+    if is_whole {
+        footer(head).or(weak).map_or(Detection::Unclear, Detection::Foreign)
+    } else {
+        Detection::Longer(weak)
+    }
+}
+
+/// Whether a file that begins with `head` may be a log whose first fragment is torn or damaged.
+fn may_be_log(head: &[u8], is_whole: bool) -> bool {
+    let Some(header) = head.first_chunk().map(Header::decode) else {
+        return true;
+    };
+    may_be_torn(header, is_whole.then_some(head.len()))
+        || head.iter().all(|&byte| byte == 0)
+        || has_wrong_type(head)
+        || has_fragment(head)
+}
+
+/// Whether this can be the first header of an incomplete record. One with a log number may be
+/// followed by the rest of an older log; any other record is torn at the end of the file.
+fn may_be_torn(header: Header, file_len: Option<usize>) -> bool {
+    first_fragments(header).any(|(form, end)| form != Form::Plain || file_len.is_some_and(|len| end >= len))
+}
+
+/// Whether the first fragment is valid but for one or more wrong bits in its type, or the
+/// end-of-log trailer of a log without records but for one bit. A flipped bit elsewhere leaves a
+/// known type.
+fn has_wrong_type(head: &[u8]) -> bool {
+    let mut block = head[..head.len().min(BLOCK_LEN)].to_vec();
+    let kind = block[HEADER_LEN - 1];
+    let is_fragment = (0..=u8::MAX).filter(|&kind| is_written(kind)).any(|kind| {
+        block[HEADER_LEN - 1] = kind;
+        of_fragment(&block, |dialect| dialect.valid(&block, true)).is_some()
+    });
+    is_fragment
+        || (0..u8::BITS).any(|bit| {
+            block[HEADER_LEN - 1] = kind ^ (1 << bit);
+            Dialect::PEBBLE.number_of_empty_log(&block).is_some()
+        })
+}
+
+/// The format of a file of `file_len` bytes whose first [`DETECT_LEN`] bytes show no log: a table
+/// by its footer, or `weak`, unless a later block begins with a valid fragment. In a log, every
+/// block does whose beginning is not damaged. `read_at` reads at an offset of the file; if it
+/// returns nothing there, the file may be a log.
+pub(crate) fn of_rest(
+    weak: Option<Foreign>,
+    file_len: u64,
+    mut read_at: impl FnMut(u64, &mut [u8]) -> io::Result<usize>,
+) -> io::Result<Option<Foreign>> {
+    let mut end = [0; FOOTER_LEN];
+    if read_at(file_len.saturating_sub(FOOTER_LEN as u64), &mut end)? < FOOTER_LEN {
+        return Ok(None);
+    }
+    if let Some(table) = footer(&end) {
+        return Ok(Some(table));
+    }
+    if weak.is_none() {
+        return Ok(None);
+    }
+    let mut bytes = vec![0; BLOCK_LEN];
+    for block in (DETECT_LEN as u64..file_len).step_by(BLOCK_LEN) {
+        // Blocks may begin after a file header.
+        for begin in [block, block + Dialect::WANDB.prefix.len() as u64] {
+            let mut header = [0; HEADER_LEN];
+            if read_at(begin, &mut header)? < HEADER_LEN || !is_written(header[HEADER_LEN - 1]) {
+                continue;
+            }
+            let len = Form::Synced.header_len() + usize::from(Header::decode(&header).len);
+            let bytes = &mut bytes[..len.min(BLOCK_LEN)];
+            let len = read_at(begin, bytes)?;
+            let bytes = &bytes[..len];
+            if of_fragment(bytes, |dialect| dialect.valid(bytes, true)).is_some() {
+                return Ok(None);
+            }
+        }
+    }
+    Ok(weak)
+}

@@ -1,0 +1,31 @@
+//! The number of a log, from the name of its file.
+//!
+//! Source: RocksDB `file/filename.cc`, Pebble `wal/wal.go`.
+
+use std::path::Path;
+
+/// The log number in the name of a file, as the engines name their logs: `000123.log`, or
+/// `000123-001.log` after a failover of Pebble.
+pub(crate) fn log_number_of(path: &Path) -> Option<u32> {
+    let name = path.file_name()?.to_str()?.strip_suffix(".log")?;
+    let number = match name.split_once('-') {
+        Some((number, index)) if index.len() == 3 && is_digits(index) => number,
+        Some(_) => return None,
+        None => name,
+    };
+    // They write at least six digits. A name with fewer is not theirs.
+    let number = (number.len() >= 6 && is_digits(number)).then(|| number.parse::<u64>().ok())??;
+    // A header has room for the low half.
+    Some(number as u32)
+}
+
+/// Whether this is an engine's name for a log: `000123.log`, or `MANIFEST-000001`.
+pub(super) fn is_named_by_engine(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let is_manifest = |number: &str| number.len() >= 6 && is_digits(number);
+    log_number_of(path).is_some() || name.strip_prefix("MANIFEST-").is_some_and(is_manifest)
+}
+
+fn is_digits(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_digit())
+}
