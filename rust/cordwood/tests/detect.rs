@@ -458,3 +458,24 @@ fn a_name_of_an_engine_is_believed() {
         assert!(open().format().is_err(), "{name}");
     }
 }
+
+/// Some dialects write the same bytes: then it is the first of them.
+#[test]
+fn a_log_of_each_dialect_is_detected() {
+    let log_in = |dialect: Dialect, record_len: usize| {
+        let mut file = Vec::new();
+        let mut encoder = cordwood_log::codec::Encoder::with_format(0, dialect).unwrap();
+        encoder.encode(&vec![b'x'; record_len], &mut file);
+        encoder.encode(b"next", &mut file);
+        file
+    };
+    for record_len in [0, 100, DETECT_LEN, 2 * DETECT_LEN] {
+        for &dialect in Dialect::ALL {
+            let file = log_in(dialect, record_len);
+            let mut dialects = Dialect::ALL.iter();
+            let first = dialects.find(|&&other| log_in(other, record_len) == file);
+            let head = &file[..file.len().min(DETECT_LEN)];
+            assert_eq!(detect(head), Ok(first.map(|&dialect| dialect.into())), "{dialect:?}");
+        }
+    }
+}

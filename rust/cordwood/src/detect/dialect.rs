@@ -2,8 +2,8 @@
 
 use super::compression::{compressed, is_compressed, with_compression};
 use super::detection::{DETECT_LEN, Detection};
-use super::file_header::{run_file, wandb_grid};
-use super::fragment::{after_damage, of_fragment};
+use super::file_header::{of_damaged_file_header, of_file_header, with_grid};
+use super::fragment::{after_damage, of_empty_log, of_fragment};
 use super::no_log::no_log;
 use crate::dialect::{Dialect, Form, LogFormat};
 use crate::format::{BLOCK_LEN, Header};
@@ -14,16 +14,11 @@ pub(super) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> Detection {
     let head = &bytes[..bytes.len().min(DETECT_LEN)];
     let is_all = is_last || head.len() == DETECT_LEN;
     if offset == 0 {
-        // Only the four letters: what follows may be damaged.
-        let has_prefix_of = |dialect: Dialect| head.starts_with(&dialect.prefix[..4]);
-        if has_prefix_of(Dialect::WANDB) {
-            return wandb_grid(head, is_all);
+        if let Some(dialect) = of_file_header(head) {
+            return with_grid(dialect, head, is_all);
         }
-        if has_prefix_of(Dialect::SWANLAB) {
-            return Detection::Log(Dialect::SWANLAB.into());
-        }
-        if let Some(number) = Dialect::PEBBLE.number_of_empty_log(head) {
-            return Detection::Log(LogFormat::new(Dialect::PEBBLE).with_log_number(number));
+        if let Some(format) = of_empty_log(head) {
+            return Detection::Log(format);
         }
     }
     let in_block = (offset % BLOCK_LEN as u64) as usize;
@@ -46,8 +41,8 @@ pub(super) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> Detection {
                 Detection::Log(compressed(format))
             } else if format.dialect == Dialect::RECYCLABLE {
                 recyclable(format, head, begin, is_all)
-            } else if format.dialect == Dialect::WANDB && offset == 0 {
-                run_file(head, is_all)
+            } else if !format.dialect.prefix.is_empty() && offset == 0 {
+                of_damaged_file_header(format.dialect, head, is_all)
             } else {
                 Detection::Log(format)
             };
@@ -60,7 +55,7 @@ pub(super) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> Detection {
         return Detection::Unclear;
     }
     match after_damage(&head[..head.len().min(BLOCK_LEN)]).map(|(_, format)| format) {
-        Some(format) if format.dialect == Dialect::WANDB => run_file(head, is_all),
+        Some(format) if !format.dialect.prefix.is_empty() => of_damaged_file_header(format.dialect, head, is_all),
         None if is_cut_recyclable(head) => Detection::Log(Dialect::RECYCLABLE.into()),
         Some(format) => Detection::Log(with_compression(format, head)),
         None => no_log(head),

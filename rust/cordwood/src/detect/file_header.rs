@@ -1,57 +1,64 @@
-//! Logs with a file header: which one a damaged header was, and where the blocks begin.
+//! Logs with a file header: which dialect, if part of it is damaged, and where the blocks begin.
 
 use super::detection::Detection;
 use crate::dialect::{Dialect, Role, Valid};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind};
 
-/// The kind of run file whose file header is damaged, by the intact bytes of it.
-pub(super) fn run_file(head: &[u8], is_all: bool) -> Detection {
-    let right_count = |dialect: Dialect| dialect.prefix.iter().zip(head).filter(|(a, b)| a == b).count();
-    if right_count(Dialect::SWANLAB) > right_count(Dialect::WANDB) {
-        Detection::Log(Dialect::SWANLAB.into())
-    } else {
-        wandb_grid(head, is_all)
-    }
+/// The dialect whose signature begins the file. What follows the signature may be damaged.
+pub(super) fn of_file_header(head: &[u8]) -> Option<Dialect> {
+    let is_it = |dialect: &&Dialect| !dialect.signature.is_empty() && head.starts_with(dialect.signature);
+    Dialect::ALL.iter().find(is_it).copied()
 }
 
-/// Whether the blocks of a run file are counted from its beginning or from the end of its header:
-/// the second block begins with a valid fragment. If neither does, the first fragment may be too
-/// long for a block counted from the beginning.
-pub(super) fn wandb_grid(head: &[u8], is_all: bool) -> Detection {
+/// The dialect of a log whose file header is damaged: of those with the fragments of `found`, the
+/// one of whose file header the most bytes are intact.
+pub(super) fn of_damaged_file_header(found: Dialect, head: &[u8], is_all: bool) -> Detection {
+    let intact_count = |dialect: &&Dialect| dialect.prefix.iter().zip(head).filter(|(a, b)| a == b).count();
+    let with_fragments = Dialect::ALL.iter().filter(|dialect| dialect.has_fragments_of(&found));
+    // The first of several is found last, and wins.
+    let dialect = with_fragments.rev().max_by_key(intact_count).copied();
+    with_grid(dialect.unwrap_or(found), head, is_all)
+}
+
+/// `dialect`, or the one with the same file header whose blocks are counted from another offset:
+/// with whose blocks the second one begins with a valid fragment. If neither does, the first
+/// fragment may be too long for the first block of `dialect`, whose end comes first.
+pub(super) fn with_grid(dialect: Dialect, head: &[u8], is_all: bool) -> Detection {
+    let is_other = |other: &&Dialect| other.prefix == dialect.prefix && other.grid_offset != dialect.grid_offset;
+    let Some(&other) = Dialect::ALL.iter().find(is_other) else {
+        return Detection::Log(dialect.into());
+    };
     if !is_all && head.len() < 2 * BLOCK_LEN + HEADER_LEN {
         return Detection::NeedMore;
     }
-    let has_second_block_at = |begin: usize| {
+    let has_block_at = |begin: usize| {
         let block = head.get(begin..).unwrap_or_default();
         let block = &block[..block.len().min(BLOCK_LEN)];
         // A FIRST fragment without data occurs only at the end of a block.
         let is_at_end = |valid: &Valid| valid.role == Role::Fragment(Kind::First) && valid.end == HEADER_LEN;
-        Dialect::WANDB
-            .valid(block, true)
-            .is_some_and(|valid| !is_at_end(&valid))
+        dialect.valid(block, true).is_some_and(|valid| !is_at_end(&valid))
     };
-    let prefix_len = Dialect::WANDB.prefix.len();
+    let begin = dialect.prefix.len();
+    let (end, other_end) = (dialect.first_block_end(), other.first_block_end());
     let first = head
-        .get(prefix_len..)
+        .get(begin..)
         .and_then(|after| after.first_chunk())
         .map(Header::decode);
     let is_too_long = first.is_some_and(|Header { len, kind, .. }| {
-        let end = HEADER_LEN + usize::from(len);
-        matches!(kind, 1 | 2) && end > BLOCK_LEN - prefix_len && end <= BLOCK_LEN
+        let fragment_end = begin + HEADER_LEN + usize::from(len);
+        matches!(kind, 1 | 2) && fragment_end > end && fragment_end <= other_end
     });
     // A valid fragment of the first block that goes past the end that this block would have.
     let crosses = || {
-        let block = head.get(..BLOCK_LEN + prefix_len).unwrap_or(head);
-        let mut at = prefix_len;
-        while at < BLOCK_LEN
-            && let Some(valid) = Dialect::WANDB.valid(block.get(at..).unwrap_or_default(), true)
+        let block = head.get(..other_end).unwrap_or(head);
+        let mut at = begin;
+        while at < end
+            && let Some(valid) = dialect.valid(block.get(at..).unwrap_or_default(), true)
         {
             at += valid.end;
         }
-        at > BLOCK_LEN
+        at > end
     };
-    let is_old =
-        !has_second_block_at(BLOCK_LEN) && (has_second_block_at(BLOCK_LEN + prefix_len) || is_too_long || crosses());
-    let dialect = if is_old { Dialect::WANDB_OLD } else { Dialect::WANDB };
-    Detection::Log(dialect.into())
+    let is_other = !has_block_at(end) && (has_block_at(other_end) || is_too_long || crosses());
+    Detection::Log(if is_other { other } else { dialect }.into())
 }

@@ -1,5 +1,7 @@
 //! To which dialect a fragment belongs, and where to find one.
 
+use std::collections::BTreeSet;
+
 use crate::damage::Scanner;
 use crate::dialect::{Compression, Dialect, Form, LogFormat, Metadata, Role, Valid, ZSTD};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind};
@@ -10,14 +12,7 @@ use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind};
 /// Type bytes mean different things in different dialects, but no two of them compute the checksum
 /// over the same bytes.
 pub(super) fn of_fragment(block: &[u8], find: impl Fn(&Dialect) -> Option<Valid>) -> Option<LogFormat> {
-    let order = [
-        Dialect::LEVELDB,
-        Dialect::RECYCLABLE,
-        Dialect::ROCKSDB,
-        Dialect::PEBBLE,
-        Dialect::WANDB,
-    ];
-    for dialect in order {
+    for &dialect in Dialect::BY_RANK {
         let Some(valid) = find(&dialect) else {
             continue;
         };
@@ -44,17 +39,11 @@ pub(super) fn of_fragment(block: &[u8], find: impl Fn(&Dialect) -> Option<Valid>
 /// The format of a log whose first block begins with damage, and where the damage ends: at the
 /// first two consecutive valid fragments in the block.
 pub(super) fn after_damage(block: &[u8]) -> Option<(usize, LogFormat)> {
-    // Most bytes are not a type, and need no checksum.
-    let is_type = |byte| {
-        let roles = [Dialect::ROCKSDB, Dialect::PEBBLE].map(|dialect| dialect.meaning(byte).role);
-        roles
-            .iter()
-            .any(|role| matches!(role, Role::Fragment(_) | Role::Metadata(_)))
-    };
     let scanner = Scanner::new(block);
     (1..block.len()).find_map(|begin| {
         let rest = &block[begin..];
-        if !rest.get(HEADER_LEN - 1).copied().is_some_and(is_type) {
+        // Most bytes are not a type, and need no checksum.
+        if !rest.get(HEADER_LEN - 1).copied().is_some_and(is_written) {
             return None;
         }
         let format = of_fragment(rest, |dialect| scanner.valid(dialect, begin))?;
@@ -63,29 +52,44 @@ pub(super) fn after_damage(block: &[u8]) -> Option<(usize, LogFormat)> {
     })
 }
 
+/// The format of a log that was closed without records: it begins with the end-of-log trailer.
+pub(super) fn of_empty_log(head: &[u8]) -> Option<LogFormat> {
+    Dialect::ALL.iter().find_map(|&dialect| {
+        let number = dialect.number_of_empty_log(head)?;
+        Some(LogFormat::new(dialect).with_log_number(number))
+    })
+}
+
 /// Whether any dialect writes fragments of this type.
 pub(super) fn is_written(kind: u8) -> bool {
-    [Dialect::ROCKSDB, Dialect::PEBBLE]
-        .iter()
-        .any(|dialect| matches!(dialect.meaning(kind).role, Role::Fragment(_) | Role::Metadata(_)))
+    const IS_WRITTEN: [bool; 256] = {
+        let mut is_written = [false; 256];
+        let mut index = 0;
+        while index < 256 * Dialect::BY_RANK.len() {
+            let kind = index % 256;
+            let role = Dialect::BY_RANK[index / 256].meaning(kind as u8).role;
+            is_written[kind] |= matches!(role, Role::Fragment(_) | Role::Metadata(_));
+            index += 1;
+        }
+        is_written
+    };
+    IS_WRITTEN[usize::from(kind)]
 }
 
 /// The form and the length of the fragment at the beginning of a file, by its header, in each
 /// dialect in which it can begin a record.
 pub(super) fn first_fragments(header: Header) -> impl Iterator<Item = (Form, usize)> {
-    [Dialect::ROCKSDB, Dialect::PEBBLE]
-        .into_iter()
-        .filter_map(move |dialect| {
-            let meaning = dialect.meaning(header.kind);
-            let end = meaning.form.header_len() + usize::from(header.len);
-            let fits = match meaning.role {
-                Role::Fragment(Kind::Full) | Role::Metadata(_) => end <= BLOCK_LEN,
-                // The first part of a record goes to the end of its block.
-                Role::Fragment(Kind::First) => end == BLOCK_LEN,
-                _ => false,
-            };
-            fits.then_some((meaning.form, end))
-        })
+    Dialect::BY_RANK.iter().filter_map(move |dialect| {
+        let meaning = dialect.meaning(header.kind);
+        let end = meaning.form.header_len() + usize::from(header.len);
+        let fits = match meaning.role {
+            Role::Fragment(Kind::Full) | Role::Metadata(_) => end <= BLOCK_LEN,
+            // The first part of a record goes to the end of its block.
+            Role::Fragment(Kind::First) => end == BLOCK_LEN,
+            _ => false,
+        };
+        fits.then_some((meaning.form, end))
+    })
 }
 
 /// Whether `head` may end within the first fragment of a log that is still being written. The
@@ -115,13 +119,12 @@ pub(crate) fn ends_in_first_fragment(mut head: &[u8]) -> bool {
 /// beginning.
 pub(super) fn has_fragment(head: &[u8]) -> bool {
     let first = &head[..head.len().min(BLOCK_LEN)];
-    let is_of_unknown_type = [Dialect::ROCKSDB, Dialect::WANDB]
+    let is_of_unknown_type = Dialect::BY_RANK
         .iter()
         .any(|dialect| dialect.valid(first, true).is_some());
-    // Also the blocks of a run file, which may begin after its header.
-    let mut blocks = [0, Dialect::WANDB.prefix.len()]
+    let mut blocks = grid_offsets()
         .into_iter()
-        .flat_map(|begin| head.get(begin..).unwrap_or_default().chunks(BLOCK_LEN));
+        .flat_map(|begin| head.get(begin as usize..).unwrap_or_default().chunks(BLOCK_LEN));
     is_of_unknown_type || blocks.any(has_fragment_in)
 }
 
@@ -132,4 +135,9 @@ fn has_fragment_in(block: &[u8]) -> bool {
         let rest = &block[begin..];
         is_written(rest[HEADER_LEN - 1]) && of_fragment(rest, |dialect| scanner.valid(dialect, begin)).is_some()
     })
+}
+
+/// Where the first block may begin.
+pub(super) fn grid_offsets() -> BTreeSet<u64> {
+    Dialect::ALL.iter().map(|dialect| dialect.grid_offset).collect()
 }

@@ -4,7 +4,7 @@ use std::io;
 
 use super::detection::{DETECT_LEN, Detection};
 use super::foreign::{FOOTER_LEN, Foreign, footer, foreign, is_text};
-use super::fragment::{first_fragments, has_fragment, is_written, of_fragment};
+use super::fragment::{first_fragments, grid_offsets, has_fragment, is_written, of_empty_log, of_fragment};
 use crate::dialect::{Dialect, Form};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header};
 
@@ -65,7 +65,7 @@ fn has_wrong_type(head: &[u8]) -> bool {
     is_fragment
         || (0..u8::BITS).any(|bit| {
             block[HEADER_LEN - 1] = kind ^ (1 << bit);
-            Dialect::PEBBLE.number_of_empty_log(&block).is_some()
+            of_empty_log(&block).is_some()
         })
 }
 
@@ -89,14 +89,19 @@ pub(crate) fn of_rest(
         return Ok(None);
     }
     let mut bytes = vec![0; BLOCK_LEN];
+    let grid_offsets = grid_offsets();
+    let header_len_max = Dialect::ALL
+        .iter()
+        .map(Dialect::header_len_max)
+        .max()
+        .unwrap_or(HEADER_LEN);
     for block in (DETECT_LEN as u64..file_len).step_by(BLOCK_LEN) {
-        // Blocks may begin after a file header.
-        for begin in [block, block + Dialect::WANDB.prefix.len() as u64] {
+        for begin in grid_offsets.iter().map(|grid_offset| block + grid_offset) {
             let mut header = [0; HEADER_LEN];
             if read_at(begin, &mut header)? < HEADER_LEN || !is_written(header[HEADER_LEN - 1]) {
                 continue;
             }
-            let len = Form::Synced.header_len() + usize::from(Header::decode(&header).len);
+            let len = header_len_max + usize::from(Header::decode(&header).len);
             let bytes = &mut bytes[..len.min(BLOCK_LEN)];
             let len = read_at(begin, bytes)?;
             let bytes = &bytes[..len];

@@ -5,11 +5,18 @@ use crate::checksum::Checksum;
 
 static KINDS: Kinds = Kinds::plain();
 
-pub(super) const LEVELDB: Dialect = Dialect {
-    name: "leveldb",
-    kinds: &KINDS,
-    checksum: Checksum::MaskedCrc32c,
-    prefix: b"",
-    grid_offset: 0,
-    has_end_trailer: false,
-};
+impl Dialect {
+    /// Types 1 to 4, CRC-32C. What LevelDB writes, and every program that claims to write its
+    /// format. Also RocksDB's logs unless they are recycled or compressed, the MANIFEST of all
+    /// three engines, and the exports of Datastore and Firestore.
+    pub const LEVELDB: Dialect = Dialect {
+        name: "leveldb",
+        kinds: &KINDS,
+        checksum: Checksum::MaskedCrc32c,
+        prefix: b"",
+        signature: b"",
+        grid_offset: 0,
+        has_end_trailer: false,
+        rank: Some(0),
+    };
+}

@@ -3,6 +3,9 @@
 //! All dialects share the block of 32 KiB, the first seven bytes of a header and the FULL, FIRST,
 //! MIDDLE, LAST rule. They differ in the meaning of the type bytes, the length of a header, the
 //! checksum, and the beginning and the end of a file.
+//!
+//! Each has a file here with its constant. A new one is also named in [`Dialect::ALL`]; names,
+//! detection and the choices of the command line come from there.
 
 mod leveldb;
 mod log_format;
@@ -39,41 +42,19 @@ pub struct Dialect {
     pub(crate) checksum: Checksum,
     /// The file header, before the first fragment.
     pub(crate) prefix: &'static [u8],
+    /// The first bytes of the file header, by which a file is detected even if those after them are
+    /// damaged.
+    pub(crate) signature: &'static [u8],
     /// File offset of the first block.
-    grid_offset: u64,
+    pub(crate) grid_offset: u64,
     /// Whether a closed log ends with a header that has no checksum.
     has_end_trailer: bool,
+    /// The place in the order in which dialects are tried on a fragment of an unknown log, from 0.
+    /// `None`: its fragments are those of another dialect, and only the file header shows it.
+    rank: Option<u8>,
 }
 
 impl Dialect {
-    /// Types 1 to 4, CRC-32C. What LevelDB writes, and every program that claims to write its
-    /// format. Also RocksDB's logs unless they are recycled or compressed, the MANIFEST of all
-    /// three engines, and the exports of Datastore and Firestore.
-    pub const LEVELDB: Dialect = leveldb::LEVELDB;
-
-    /// RocksDB's write-ahead log with everything that it may hold: types 1 to 4 and 5 to 8, zstd,
-    /// and the engine's metadata records.
-    pub const ROCKSDB: Dialect = rocksdb::ROCKSDB;
-
-    /// Pebble's write-ahead log: types 1 to 4, 5 to 8, and 9 to 12, which state how far the file
-    /// had been synced; and the end-of-log trailer.
-    pub const PEBBLE: Dialect = pebble::PEBBLE;
-
-    /// What RocksDB and Pebble have in common, for a log that could be either: types 1 to 8, and
-    /// Pebble's trailer.
-    pub const RECYCLABLE: Dialect = pebble::RECYCLABLE;
-
-    /// A run file of Weights & Biases (`.wandb`): a file header, types 1 to 4, and the CRC-32 of
-    /// zip and PNG, not masked.
-    pub const WANDB: Dialect = wandb::WANDB;
-
-    /// A run file of wandb-core before 0.17.6: as [`WANDB`](Self::WANDB), but the first block
-    /// begins after the file header.
-    pub const WANDB_OLD: Dialect = wandb::WANDB_OLD;
-
-    /// A run file of SwanLab: as [`WANDB`](Self::WANDB) with another file header.
-    pub const SWANLAB: Dialect = wandb::SWANLAB;
-
     /// All dialects. Later versions may have more.
     ///
     /// ```
@@ -91,6 +72,24 @@ impl Dialect {
         Dialect::SWANLAB,
     ];
 
+    /// The dialects that fragments show, in the order in which they are tried on one.
+    pub(crate) const BY_RANK: &'static [Dialect] = &{
+        let mut dialects = [Dialect::LEVELDB; ranked_count()];
+        let (mut rank, mut len) = (0, 0);
+        while len < dialects.len() {
+            let mut index = 0;
+            while index < Dialect::ALL.len() {
+                if matches!(Dialect::ALL[index].rank, Some(own) if own == rank) {
+                    dialects[len] = Dialect::ALL[index];
+                    len += 1;
+                }
+                index += 1;
+            }
+            rank += 1;
+        }
+        dialects
+    };
+
     /// A stable name, such as `"leveldb"`: part of the interface, the same in Python and on the
     /// command line.
     pub const fn name(self) -> &'static str {
@@ -106,6 +105,11 @@ impl Dialect {
     /// ```
     pub fn from_name(name: &str) -> Option<Dialect> {
         Dialect::ALL.iter().copied().find(|dialect| dialect.name == name)
+    }
+
+    /// Whether a fragment of one is a fragment of the other.
+    pub(crate) fn has_fragments_of(&self, other: &Dialect) -> bool {
+        std::ptr::eq(self.kinds, other.kinds) && self.checksum == other.checksum
     }
 
     /// Whether fragments may carry the number of their log, so that stale ones can be
@@ -245,6 +249,16 @@ impl Dialect {
         let is_trailer = self.has_end_trailer && kind == END_TRAILER_KIND && zeros == [0; END_TRAILER_KIND_AT];
         is_trailer.then_some(next.wrapping_sub(1))
     }
+}
+
+/// How many dialects have a rank.
+const fn ranked_count() -> usize {
+    let (mut count, mut index) = (0, 0);
+    while index < Dialect::ALL.len() {
+        count += Dialect::ALL[index].rank.is_some() as usize;
+        index += 1;
+    }
+    count
 }
 
 /// By name: the rest follows from it.
@@ -404,5 +418,28 @@ mod tests {
         assert_eq!(names(8), ["unknown", "recyclable_last", "recyclable_last"]);
         assert_eq!(names(9), ["unknown", "set_compression", "wal_sync_full"]);
         assert_eq!(names(131), ["unknown", "predecessor", "unknown"]);
+    }
+
+    #[test]
+    fn each_dialect_has_a_name_of_its_own() {
+        for dialect in Dialect::ALL {
+            assert_eq!(
+                Dialect::ALL.iter().filter(|other| *other == dialect).count(),
+                1,
+                "{dialect:?}"
+            );
+        }
+    }
+
+    /// Two dialects of one rank could both be right about a fragment.
+    #[test]
+    fn what_shows_a_dialect_is_its_own() {
+        let ranks: Vec<u8> = Dialect::BY_RANK.iter().filter_map(|dialect| dialect.rank).collect();
+        assert!(ranks.is_sorted_by(|a, b| a < b), "{ranks:?}");
+        for dialect in Dialect::ALL {
+            assert!(dialect.prefix.starts_with(dialect.signature), "{dialect:?}");
+            assert_eq!(dialect.prefix.is_empty(), dialect.signature.is_empty(), "{dialect:?}");
+            assert!(dialect.rank.is_some() || !dialect.signature.is_empty(), "{dialect:?}");
+        }
     }
 }

@@ -8,15 +8,24 @@ static KINDS: Kinds = Kinds::plain()
     .with_fragments(Form::Recyclable)
     .with_fragments(Form::Synced);
 
-pub(super) const PEBBLE: Dialect = Dialect {
-    name: "pebble",
-    kinds: &KINDS,
-    has_end_trailer: true,
-    ..super::leveldb::LEVELDB
-};
+impl Dialect {
+    /// Pebble's write-ahead log: types 1 to 4, 5 to 8, and 9 to 12, which state how far the file
+    /// had been synced; and the end-of-log trailer.
+    pub const PEBBLE: Dialect = Dialect {
+        name: "pebble",
+        kinds: &KINDS,
+        has_end_trailer: true,
+        rank: Some(3),
+        ..Dialect::LEVELDB
+    };
 
-pub(super) const RECYCLABLE: Dialect = Dialect {
-    name: "recyclable",
-    kinds: &RECYCLABLE_KINDS,
-    ..PEBBLE
-};
+    /// What RocksDB and Pebble have in common, for a log that could be either: types 1 to 8, and
+    /// Pebble's trailer.
+    pub const RECYCLABLE: Dialect = Dialect {
+        name: "recyclable",
+        kinds: &RECYCLABLE_KINDS,
+        // Before the two, of which no fragment of these types shows which it is.
+        rank: Some(1),
+        ..Dialect::PEBBLE
+    };
+}

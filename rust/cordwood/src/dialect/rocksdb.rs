@@ -38,11 +38,16 @@ static KINDS: Kinds = {
         )
 };
 
-pub(super) const ROCKSDB: Dialect = Dialect {
-    name: "rocksdb",
-    kinds: &KINDS,
-    ..super::leveldb::LEVELDB
-};
+impl Dialect {
+    /// RocksDB's write-ahead log with everything that it may hold: types 1 to 4 and 5 to 8, zstd,
+    /// and the engine's metadata records.
+    pub const ROCKSDB: Dialect = Dialect {
+        name: "rocksdb",
+        kinds: &KINDS,
+        rank: Some(2),
+        ..Dialect::LEVELDB
+    };
+}
 
 /// The payload of the record that declares compression: a number, little endian, of which only this
 /// value is in use. Source: `include/rocksdb/compression_type.h`, `kZSTD`; `db/log_reader.cc`.

@@ -7,22 +7,34 @@ use crate::checksum::Checksum;
 /// `:W&B`, the number 0xbee1, version 0.
 const HEADER: &[u8] = b":W&B\xe1\xbe\x00";
 
-pub(super) const WANDB: Dialect = Dialect {
-    name: "wandb",
-    checksum: Checksum::Crc32,
-    prefix: HEADER,
-    ..super::leveldb::LEVELDB
-};
+impl Dialect {
+    /// A run file of Weights & Biases (`.wandb`): a file header, types 1 to 4, and the CRC-32 of
+    /// zip and PNG, not masked.
+    pub const WANDB: Dialect = Dialect {
+        name: "wandb",
+        checksum: Checksum::Crc32,
+        prefix: HEADER,
+        signature: b":W&B",
+        rank: Some(4),
+        ..Dialect::LEVELDB
+    };
 
-pub(super) const WANDB_OLD: Dialect = Dialect {
-    name: "wandb_old",
-    grid_offset: HEADER.len() as u64,
-    ..WANDB
-};
+    /// A run file of wandb-core before 0.17.6: as [`WANDB`](Self::WANDB), but the first block
+    /// begins after the file header.
+    pub const WANDB_OLD: Dialect = Dialect {
+        name: "wandb_old",
+        grid_offset: HEADER.len() as u64,
+        rank: None,
+        ..Dialect::WANDB
+    };
 
-/// `:SWL`, the number 0xe1d6, version 2.
-pub(super) const SWANLAB: Dialect = Dialect {
-    name: "swanlab",
-    prefix: b":SWL\xd6\xe1\x02",
-    ..WANDB
-};
+    /// A run file of SwanLab: as [`WANDB`](Self::WANDB) with another file header: `:SWL`, the
+    /// number 0xe1d6, version 2.
+    pub const SWANLAB: Dialect = Dialect {
+        name: "swanlab",
+        prefix: b":SWL\xd6\xe1\x02",
+        signature: b":SWL",
+        rank: None,
+        ..Dialect::WANDB
+    };
+}
