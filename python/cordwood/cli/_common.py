@@ -12,9 +12,10 @@ import stat
 import sys
 from collections.abc import Callable, Generator, Iterable
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self, get_args
 
 import cordwood
+from cordwood.typing import DialectName
 
 if TYPE_CHECKING:
     from cordwood.typing import Source
@@ -132,7 +133,7 @@ def add_dialect_argument(parser: argparse.ArgumentParser, what: str) -> None:
     """`--dialect` and `--log-number`."""
     parser.add_argument(
         "--dialect",
-        choices=("leveldb", "rocksdb", "pebble", "recyclable", "wandb", "wandb_old", "swanlab"),
+        choices=get_args(DialectName),
         help=what,
     )
     parser.add_argument(
