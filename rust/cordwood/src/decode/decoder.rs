@@ -4,10 +4,10 @@ use std::ops::Range;
 
 use super::recycled::Doubt;
 use super::run::Run;
-use super::{End, OnCorruption, RECORD_LEN_MAX, ReadOptions, RecordSpan, Refused, Step, Stored, Window};
+use super::unpack::{Unpacked, Unpacker};
+use super::{DataAt, End, OnCorruption, ReadOptions, RecordSpan, Refused, Step, Stored, Window};
 use crate::assemble::{Assembler, Fragment, Interruption, Outcome};
 use crate::checksum;
-use crate::compression::{Decompressor, Failed};
 use crate::damage::resync;
 use crate::damage::{Reason, Severity, SkippedRegion};
 use crate::dialect::{Compression, Dialect, Form, LogFormat, Metadata};
@@ -40,8 +40,7 @@ pub struct Decoder {
     /// Whether the bytes of records are kept. If not, only [`data_len`](Self::data_len) and
     /// [`stored`](Self::stored) may be called.
     pub(super) keeps_data: bool,
-    pub(super) decompressor: Decompressor,
-    pub(super) record_len_max: u64,
+    pub(super) unpacker: Unpacker,
     pub(super) info: LogInfo,
     /// The space of the last record in the file, unless it is one of a run.
     pub(super) stored: Stored,
@@ -78,12 +77,10 @@ pub struct Decoder {
     pub(super) finish: Option<End>,
     /// A record to be returned again.
     pub(super) again: Option<RecordSpan>,
-    /// A fragmented record whose decompression was refused.
-    pub(super) compressed: Option<RecordSpan>,
+    /// A joined record whose unpacking was refused.
+    pub(super) packed: Option<RecordSpan>,
     /// Why the last call did not return a record that is there.
     pub(super) refused: Option<Refused>,
-    /// Where reading began: bytes from here on count towards the budget of a compressed log.
-    pub(super) read_begin: u64,
     pub(super) run: Run,
     /// Whether to look for runs: not if even a FULL fragment may be too large.
     pub(super) finds_runs: bool,
@@ -111,13 +108,13 @@ impl Decoder {
             format,
             assembler: Assembler::new(options.record_len_max),
             keeps_data: true,
-            decompressor: Decompressor::default(),
-            record_len_max: options.record_len_max,
+            unpacker: Unpacker::new(options.record_len_max, dialect.block_begin(options.start)),
             info: LogInfo::new(format.compression),
             stored: Stored {
                 fragment_count: 0,
                 header_len: 0,
                 payload_len: 0,
+                form: Form::Plain,
             },
             form: None,
             doubt: None,
@@ -137,9 +134,8 @@ impl Decoder {
             torn_since: None,
             finish: None,
             again: None,
-            compressed: None,
+            packed: None,
             refused: None,
-            read_begin: dialect.block_begin(options.start),
             run: Run {
                 begin: 0,
                 ends: [0; RUN_MAX],
@@ -189,16 +185,15 @@ impl Decoder {
         self.torn_since = None;
         self.finish = None;
         self.again = None;
-        self.compressed = None;
+        self.packed = None;
         self.salvaged = 0..0;
         self.scanned = None;
         self.doubt = None;
         self.log_end = None;
-        self.read_begin = offset;
+        self.unpacker.restart(offset);
         // The metadata before the first record is at the beginning of the log, and is read again
         // there.
         self.info.has_begun &= offset > 0;
-        self.decompressor.reset();
     }
 
     /// Puts back the record that the last call to [`step`](Self::step) returned: the next call
@@ -207,7 +202,8 @@ impl Decoder {
     pub(crate) fn put_back(&mut self, span: RecordSpan) {
         let run = &mut self.run;
         let taken = run.ends[..run.taken.min(run.len)].last();
-        if !span.is_joined && taken.is_some_and(|&end| run.begin + u64::from(end) == span.end_offset) {
+        let is_in_window = matches!(span.data_at, DataAt::Window { .. });
+        if is_in_window && taken.is_some_and(|&end| run.begin + u64::from(end) == span.end_offset) {
             run.taken -= 1;
             self.offset = span.offset;
         } else {
@@ -269,11 +265,12 @@ impl Decoder {
     /// of that call.
     #[inline]
     pub fn data<'a>(&'a self, window: Window<'a>, span: RecordSpan) -> &'a [u8] {
-        if span.is_joined {
-            self.held()
-        } else {
-            let begin = span.offset + u64::from(span.header_len);
-            window.at(begin, (span.end_offset - begin) as usize)
+        match span.data_at {
+            DataAt::Window { header_len } => {
+                let begin = span.offset + u64::from(header_len);
+                window.at(begin, (span.end_offset - begin) as usize)
+            }
+            DataAt::Joined | DataAt::Unpacked => self.held(span.data_at),
         }
     }
 
@@ -281,41 +278,32 @@ impl Decoder {
     /// themselves.
     #[inline]
     pub(crate) fn data_len(&self, span: RecordSpan) -> u64 {
-        if span.is_joined {
-            self.held_len()
-        } else {
-            span.end_offset - span.offset - u64::from(span.header_len)
+        match span.data_at {
+            DataAt::Window { header_len } => span.end_offset - span.offset - u64::from(header_len),
+            DataAt::Joined => self.assembler.joined_len(),
+            DataAt::Unpacked => self.unpacker.data().len() as u64,
         }
     }
 
     /// The data of the last record, if it is not in the window.
     #[cold]
-    fn held(&self) -> &[u8] {
-        if self.info.is_compressed() {
-            self.decompressor.data()
-        } else {
-            self.assembler.joined()
-        }
-    }
-
-    #[cold]
-    fn held_len(&self) -> u64 {
-        if self.info.is_compressed() {
-            self.decompressor.data().len() as u64
-        } else {
-            self.assembler.joined_len()
+    fn held(&self, at: DataAt) -> &[u8] {
+        match at {
+            DataAt::Unpacked => self.unpacker.data(),
+            DataAt::Joined | DataAt::Window { .. } => self.assembler.joined(),
         }
     }
 
     /// The space in the file of the record that the last call to [`step`](Self::step) returned.
     pub(crate) fn stored(&self, span: RecordSpan) -> Stored {
-        if span.is_joined || usize::from(span.header_len) != HEADER_LEN {
-            return self.stored;
-        }
-        Stored {
-            fragment_count: 1,
-            header_len: HEADER_LEN as u64,
-            payload_len: span.end_offset - span.offset - HEADER_LEN as u64,
+        match span.data_at {
+            DataAt::Window { header_len } if usize::from(header_len) == HEADER_LEN => Stored {
+                fragment_count: 1,
+                header_len: HEADER_LEN as u64,
+                payload_len: span.end_offset - span.offset - HEADER_LEN as u64,
+                form: Form::Plain,
+            },
+            _ => self.stored,
         }
     }
 
@@ -344,8 +332,9 @@ impl Decoder {
         Some(RecordSpan {
             offset,
             end_offset: self.offset,
-            is_joined: false,
-            header_len: HEADER_LEN as u8,
+            data_at: DataAt::Window {
+                header_len: HEADER_LEN as u8,
+            },
             // Salvaged parts are not searched for runs.
             is_salvaged: false,
         })
@@ -389,8 +378,8 @@ impl Decoder {
         if let Some(span) = self.again.take() {
             return Step::Record(span);
         }
-        if let Some(span) = self.compressed.take() {
-            return self.decompress(span, &[]);
+        if let Some(span) = self.packed.take() {
+            return self.unpack(span, &[]);
         }
         let window = window.within_offsets();
         loop {
@@ -544,23 +533,30 @@ impl Decoder {
                         fragment_count: self.assembler.joined_count(),
                         header_len: self.assembler.joined_header_len(),
                         payload_len: self.assembler.joined_len(),
+                        form,
                     }
                 } else {
                     Stored {
                         fragment_count: 1,
                         header_len: form.header_len() as u64,
                         payload_len: payload.len() as u64,
+                        form,
                     }
                 };
                 let span = RecordSpan {
                     offset: begin,
                     end_offset: end,
-                    is_joined,
-                    header_len: form.header_len() as u8,
+                    data_at: if is_joined {
+                        DataAt::Joined
+                    } else {
+                        DataAt::Window {
+                            header_len: form.header_len() as u8,
+                        }
+                    },
                     is_salvaged: self.salvaged.contains(&begin),
                 };
                 Some(if self.info.is_compressed() {
-                    self.decompress(span, payload)
+                    self.unpack(span, payload)
                 } else {
                     Step::Record(span)
                 })
@@ -571,52 +567,22 @@ impl Decoder {
 
     /// A record of a compressed log; `payload` is that of its last fragment.
     #[cold]
-    fn decompress(&mut self, span: RecordSpan, payload: &[u8]) -> Step {
-        let frame = if span.is_joined {
-            self.assembler.joined()
-        } else {
-            payload
-        };
-        let decompressed = if self.info.has_known_compression() {
-            let read_len = span.end_offset - self.read_begin;
-            let total_max = ReadOptions::budget(self.record_len_max, read_len);
-            self.decompressor.decompress(frame, self.record_len_max, total_max)
-        } else {
-            Err(Failed::Skipped(Reason::UnsupportedCompression))
-        };
-        match decompressed {
-            Ok(()) => Step::Record(RecordSpan {
-                is_joined: true,
-                ..span
-            }),
-            Err(Failed::OutOfMemory) => self.refuse_compressed(span, Refused::OutOfMemory),
-            Err(Failed::OverBudget { data_len, excess }) => {
-                let base = ReadOptions::budget(self.record_len_max, 0);
-                let refused = Refused::OverBudget {
-                    offset: span.offset,
-                    end_offset: span.end_offset,
-                    data_len,
-                    record_len_max: base.saturating_add(excess).max(RECORD_LEN_MAX + 1),
-                };
-                self.refuse_compressed(span, refused)
+    fn unpack(&mut self, span: RecordSpan, payload: &[u8]) -> Step {
+        let is_joined = span.data_at == DataAt::Joined;
+        let frame = if is_joined { self.assembler.joined() } else { payload };
+        match self.unpacker.unpack(span, frame, self.info.has_known_compression()) {
+            Unpacked::Record(span) => Step::Record(span),
+            Unpacked::Skipped(region) => self.skip(region),
+            Unpacked::Refused(refused) => {
+                if is_joined {
+                    self.packed = Some(span);
+                } else {
+                    // The window holds it: it is read again.
+                    self.offset = span.offset;
+                }
+                self.refuse(refused)
             }
-            Err(Failed::Skipped(reason)) => self.skip(SkippedRegion {
-                begin: span.offset,
-                end: span.end_offset,
-                reason,
-                leveldb_len: None,
-            }),
         }
-    }
-
-    fn refuse_compressed(&mut self, span: RecordSpan, refused: Refused) -> Step {
-        if span.is_joined {
-            self.compressed = Some(span);
-        } else {
-            // The window holds it: it is read again.
-            self.offset = span.offset;
-        }
-        self.refuse(refused)
     }
 
     #[cold]

@@ -9,11 +9,12 @@ mod span;
 mod step;
 #[cfg(test)]
 mod tests;
+mod unpack;
 mod window;
 
 pub use self::decoder::Decoder;
 pub use self::options::{OnCorruption, RECORD_LEN_MAX, ReadOptions};
-pub use self::span::RecordSpan;
+pub use self::span::{DataAt, RecordSpan};
 pub use self::step::{End, Refused, Step};
 pub use self::window::Window;
 

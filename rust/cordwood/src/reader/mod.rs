@@ -529,7 +529,7 @@ impl<S: Source> Reader<S> {
     }
 
     /// The bytes of a record that [`step_buffered`](Self::step_buffered) returned since the last
-    /// [`fill`](Self::fill); of a record with [`is_joined`](RecordSpan::is_joined) only until the
+    /// [`fill`](Self::fill); of one that is not in the [window](RecordSpan::data_at) only until the
     /// next step.
     #[doc(hidden)]
     #[inline]
