@@ -2,6 +2,7 @@
 //! of a fragmented record.
 
 mod decoder;
+mod look;
 mod options;
 mod recycled;
 mod run;
@@ -18,4 +19,5 @@ pub use self::span::{DataAt, RecordSpan};
 pub use self::step::{End, Refused, Step};
 pub use self::window::Window;
 
+pub(crate) use self::decoder::Growth;
 pub(crate) use self::span::Stored;

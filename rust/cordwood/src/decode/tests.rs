@@ -11,7 +11,7 @@ fn steps(file: &[u8], finds_runs: bool, options: &ReadOptions) -> Vec<Step> {
         is_last: true,
     };
     let mut decoder = Decoder::new(options).unwrap();
-    decoder.finds_runs &= finds_runs;
+    decoder.run.is_possible &= finds_runs;
     let mut steps = Vec::new();
     while !matches!(steps.last(), Some(Step::End(_))) {
         steps.push(decoder.step(window));

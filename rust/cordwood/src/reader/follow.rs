@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use super::Record;
 use crate::damage::{Reason, Severity, SkippedRegion};
-use crate::decode::{Decoder, End, OnCorruption, ReadOptions, RecordSpan, Refused, Step, Window};
+use crate::decode::{Decoder, End, Growth, OnCorruption, ReadOptions, RecordSpan, Refused, Step, Window};
 use crate::dialect::{
     Compression, DETECT_LEN, Detection, Dialect, LogFormat, Named, Role, ends_in_first_fragment, identify,
     log_number_of,
@@ -170,7 +170,7 @@ impl FollowOptions {
             .with_range(self.start..)
             .with_record_len_max(self.record_len_max);
         let mut decoder = Decoder::unchecked(&options);
-        decoder.set_waits_at_faults(true);
+        decoder.set_growth(Growth::WaitAtFaults);
         decoder
     }
 }
@@ -734,9 +734,9 @@ impl Follower {
             dialect.block_left(at)
         };
         let (window, there) = self.file.whole_block(at, left);
-        self.decoder.set_waits_at_faults(false);
+        self.decoder.set_growth(Growth::SkipFaults);
         let step = self.decoder.step(window);
-        self.decoder.set_waits_at_faults(true);
+        self.decoder.set_growth(Growth::WaitAtFaults);
 
         let (end, block_end) = (at + there as u64, self.decoder.offset());
         if block_end <= end {
