@@ -5,7 +5,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::judge::{Suspect, Verdict};
+use super::judge::{AtFault, Judged};
 use super::live_file::{LiveFile, Look};
 use super::options::FollowOptions;
 use super::poll::{NotYet, Poll, WaitReason};
@@ -16,7 +16,7 @@ use crate::error::{Error, unsupported};
 use crate::reader::{Record, refusal};
 
 /// The result of a poll, without borrows.
-enum Told {
+enum Reported {
     Record(RecordSpan),
     Skipped(SkippedRegion),
     Other(Poll<'static>),
@@ -32,6 +32,17 @@ impl From<io::Error> for Failed {
     fn from(error: io::Error) -> Self {
         Failed::Io(error)
     }
+}
+
+/// What comes next.
+#[derive(Debug, Clone, Copy)]
+enum Mode {
+    /// Records, and what is between them.
+    Records,
+    /// The rest of a damaged block that has not been written completely.
+    RestOfBlock(Rest),
+    /// The final result, returned by every further call.
+    Ended(Poll<'static>),
 }
 
 /// The part of a damaged block that has not been written yet.
@@ -91,18 +102,9 @@ pub struct Follower {
     /// The file offset after the last reported event.
     pub(super) position: u64,
     /// Whether anything has been reported.
-    pub(super) has_told: bool,
-    /// The beginning of the last block that is known to begin with a valid fragment. All before it
-    /// has been written.
-    pub(super) passed: u64,
-    /// The next block to probe for that.
-    pub(super) probe: u64,
-    pub(super) suspect: Option<Suspect>,
-    /// The offset of bytes that are not a valid fragment and never will be.
-    pub(super) condemned: Option<u64>,
-    rest: Option<Rest>,
-    /// The final result, returned by every further call.
-    last: Option<Poll<'static>>,
+    pub(super) has_reported: bool,
+    pub(super) judged: Judged,
+    mode: Mode,
 }
 
 impl Follower {
@@ -131,16 +133,12 @@ impl Follower {
             file,
             decoder: options.decoder(format),
             position: options.start,
-            has_told: false,
+            has_reported: false,
             format,
             is_identified: !named.is_open(),
             options,
-            passed: 0,
-            probe: 0,
-            suspect: None,
-            condemned: None,
-            rest: None,
-            last: None,
+            judged: Judged::default(),
+            mode: Mode::Records,
         })
     }
 
@@ -161,7 +159,7 @@ impl Follower {
     /// again. For a loop of your own; [`wait`](Self::wait) does this.
     pub fn delay(&self) -> Duration {
         let retry = self.options.retry_time / self.options.retry_polls.max(1);
-        match self.suspect {
+        match self.judged.suspect {
             Some(_) => self.options.poll_interval.min(retry),
             None => self.options.poll_interval,
         }
@@ -178,8 +176,8 @@ impl Follower {
     ///   [`OnCorruption::Fail`]; a further call continues after it. If the rest of the damaged
     ///   block is written only later, that is a [`Poll::Skipped`] and no second error.
     pub fn poll(&mut self) -> Result<Poll<'_>, Error> {
-        let told = self.told()?;
-        Ok(self.answer(told))
+        let reported = self.report()?;
+        Ok(self.answer(reported))
     }
 
     /// The next event, as soon as there is one: waits as long as [`poll`](Self::poll) returns
@@ -192,15 +190,15 @@ impl Follower {
         // A deadline that the clock cannot represent means no deadline.
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         loop {
-            let told = self.told()?;
-            if !matches!(told, Told::Other(Poll::NotYet(_))) {
-                return Ok(self.answer(told));
+            let reported = self.report()?;
+            if !matches!(reported, Reported::Other(Poll::NotYet(_))) {
+                return Ok(self.answer(reported));
             }
             let mut pause = self.delay();
             if let Some(deadline) = deadline {
                 let left = deadline.saturating_duration_since(Instant::now());
                 if left.is_zero() {
-                    return Ok(self.answer(told));
+                    return Ok(self.answer(reported));
                 }
                 pause = pause.min(left);
             }
@@ -208,25 +206,25 @@ impl Follower {
         }
     }
 
-    fn answer(&self, told: Told) -> Poll<'_> {
-        match told {
-            Told::Record(span) => Poll::Record(Record {
+    fn answer(&self, reported: Reported) -> Poll<'_> {
+        match reported {
+            Reported::Record(span) => Poll::Record(Record {
                 offset: span.offset,
                 end_offset: span.end_offset,
                 data: self.decoder.data(self.file.window(), span),
                 is_salvaged: span.is_salvaged,
             }),
-            Told::Skipped(region) => Poll::Skipped(region),
-            Told::Other(poll) => poll,
+            Reported::Skipped(region) => Poll::Skipped(region),
+            Reported::Other(poll) => poll,
         }
     }
 
-    fn told(&mut self) -> Result<Told, Error> {
-        if !self.is_identified && !self.has_told && self.last.is_none() && self.rest.is_none() {
+    fn report(&mut self) -> Result<Reported, Error> {
+        if !self.is_identified && !self.has_reported && matches!(self.mode, Mode::Records) {
             self.identify()?;
         }
         match self.advance() {
-            Ok(Told::Skipped(region))
+            Ok(Reported::Skipped(region))
                 if self.options.on_corruption == OnCorruption::Fail
                     && region.reason.severity() == Severity::Corruption =>
             {
@@ -240,17 +238,25 @@ impl Follower {
                 path: Some(self.file.path.clone()),
                 source,
             }),
-            Ok(told) => Ok(told),
+            Ok(reported) => Ok(reported),
         }
     }
 
-    fn advance(&mut self) -> Result<Told, Failed> {
-        if let Some(last) = self.last {
-            return Ok(Told::Other(last));
+    fn advance(&mut self) -> Result<Reported, Failed> {
+        loop {
+            let reported = match self.mode {
+                Mode::Records => self.next_event()?,
+                Mode::RestOfBlock(rest) => self.rest_of_block(rest)?,
+                Mode::Ended(last) => Some(Reported::Other(last)),
+            };
+            if let Some(reported) = reported {
+                return Ok(reported);
+            }
         }
-        if let Some(rest) = self.rest {
-            return self.rest_of_block(rest);
-        }
+    }
+
+    /// What the decoder finds next. `None`: the mode has changed.
+    fn next_event(&mut self) -> Result<Option<Reported>, Failed> {
         let mut place = None;
         let mut is_mixed = false;
         let mut is_confirmed = false;
@@ -268,7 +274,7 @@ impl Follower {
                     is_mixed |= place.is_none() && self.decoder.has_parts();
                     let look = self.file.look()?;
                     if look.file_len < self.position {
-                        return Ok(self.truncated(look));
+                        return Ok(Some(self.truncated(look)));
                     }
                     if look.file_len < offset {
                         // Only what had not been reported is gone.
@@ -282,22 +288,22 @@ impl Follower {
                 };
                 // Everything from `at` on has been read since this call began.
                 match self.judge(at, look.file_len, is_confirmed)? {
-                    Verdict::Wait(reason) => return Ok(self.not_yet(reason, look)),
-                    Verdict::ReadAgain => {
+                    AtFault::Wait(reason) => return Ok(Some(self.not_yet(reason, look))),
+                    AtFault::ReadAgain => {
                         is_confirmed = true;
                         self.file.read(at, look.file_len)?;
                         continue;
                     }
-                    Verdict::Final => {
-                        self.condemned = Some(at);
+                    AtFault::Final => {
+                        self.judged.condemned = Some(at);
                         step = self.step_over();
                     }
                 }
             }
             match step {
                 Step::NeedMore | Step::End(_) => {
-                    if self.rest.is_some() {
-                        return self.advance();
+                    if matches!(self.mode, Mode::RestOfBlock(_)) {
+                        return Ok(None);
                     }
                 }
                 _ if is_mixed => {
@@ -307,11 +313,11 @@ impl Follower {
                 }
                 Step::Record(span) => {
                     self.position = span.end_offset;
-                    self.has_told = true;
-                    self.suspect = None;
-                    return Ok(Told::Record(span));
+                    self.has_reported = true;
+                    self.judged.suspect = None;
+                    return Ok(Some(Reported::Record(span)));
                 }
-                Step::Skipped(region) => return Ok(Told::Skipped(self.skip(region))),
+                Step::Skipped(region) => return Ok(Some(Reported::Skipped(self.skip(region)))),
             }
         }
     }
@@ -391,7 +397,7 @@ impl Follower {
             region: None,
         };
         let Step::Skipped(region) = step else {
-            self.rest = Some(rest);
+            self.mode = Mode::RestOfBlock(rest);
             return step;
         };
         let part = |begin: u64, end: u64| SkippedRegion {
@@ -401,47 +407,48 @@ impl Follower {
             ..region
         };
         rest.region = Some(part(end, block_end));
-        self.rest = Some(rest);
+        self.mode = Mode::RestOfBlock(rest);
         Step::Skipped(part(region.begin, end))
     }
 
-    /// Waits for the end of a damaged block, to report it and continue after it.
-    fn rest_of_block(&mut self, rest: Rest) -> Result<Told, Failed> {
+    /// Waits for the end of a damaged block, to report it and continue after it. `None`: there is
+    /// nothing to report.
+    fn rest_of_block(&mut self, rest: Rest) -> Result<Option<Reported>, Failed> {
         let look = self.file.look()?;
         if look.file_len < self.position {
-            return Ok(self.truncated(look));
+            return Ok(Some(self.truncated(look)));
         }
         if look.file_len < rest.block_end {
-            return Ok(self.not_yet(WaitReason::Damaged, look));
+            return Ok(Some(self.not_yet(WaitReason::Damaged, look)));
         }
-        self.rest = None;
+        self.mode = Mode::Records;
         let Some(region) = rest.region else {
-            return self.advance();
+            return Ok(None);
         };
         // The damage itself has been reported, perhaps as an error. The rest is not a second one.
         let region = self.skip(region);
-        Ok(Told::Other(Poll::Skipped(region)))
+        Ok(Some(Reported::Other(Poll::Skipped(region))))
     }
 
     fn skip(&mut self, region: SkippedRegion) -> SkippedRegion {
         self.position = region.end;
-        self.has_told = true;
-        self.suspect = None;
+        self.has_reported = true;
+        self.judged.suspect = None;
         let is_damage = region.reason.severity() == Severity::Corruption;
         if is_damage && self.options.on_corruption == OnCorruption::Stop {
             let end = End::Stopped { offset: region.begin };
-            self.last = Some(Poll::End(end));
+            self.mode = Mode::Ended(Poll::End(end));
         }
         if region.reason == Reason::EndTrailer {
             let end = End::Clean { offset: region.end };
-            self.last = Some(Poll::End(end));
+            self.mode = Mode::Ended(Poll::End(end));
         }
         region
     }
 
-    fn not_yet(&self, reason: WaitReason, look: Look) -> Told {
+    fn not_yet(&self, reason: WaitReason, look: Look) -> Reported {
         let (offset, file_len) = (self.position, look.file_len);
-        Told::Other(if look.is_rotated && reason != WaitReason::Suspect {
+        Reported::Other(if look.is_rotated && reason != WaitReason::Suspect {
             Poll::Rotated { offset, file_len }
         } else {
             Poll::NotYet(NotYet {
@@ -452,31 +459,31 @@ impl Follower {
         })
     }
 
-    fn truncated(&mut self, look: Look) -> Told {
+    fn truncated(&mut self, look: Look) -> Reported {
         let last = Poll::Truncated {
             offset: self.position,
             file_len: look.file_len,
         };
-        self.last = Some(last);
-        Told::Other(last)
+        self.mode = Mode::Ended(last);
+        Reported::Other(last)
     }
 
     /// Moves the decoder back to the offset after the last reported event.
     fn restart(&mut self) {
-        if self.has_told {
+        if self.has_reported {
             self.decoder.seek(self.position);
         } else {
             self.decoder = self.options.decoder(self.format);
         }
-        self.rest = None;
+        if matches!(self.mode, Mode::RestOfBlock(_)) {
+            self.mode = Mode::Records;
+        }
         self.file.len = 0;
     }
 
     /// Moves back, and discards what was learned about the bytes there.
     fn forget(&mut self) {
         self.restart();
-        (self.passed, self.probe) = (0, 0);
-        self.suspect = None;
-        self.condemned = None;
+        self.judged = Judged::default();
     }
 }

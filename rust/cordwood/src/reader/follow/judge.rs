@@ -13,12 +13,25 @@ use crate::fragment::{Found, find};
 const PROBES_MAX: usize = 256;
 
 /// How to treat bytes that are not a valid fragment.
-pub(super) enum Verdict {
+pub(super) enum AtFault {
     Wait(WaitReason),
     /// They must be read again before they are reported.
     ReadAgain,
     /// They never will be one.
     Final,
+}
+
+/// What is known about the bytes that have not been reported.
+#[derive(Debug, Default)]
+pub(super) struct Judged {
+    /// The beginning of the last block that is known to begin with a valid fragment. All before it
+    /// has been written.
+    passed: u64,
+    /// The next block to probe for that.
+    probe: u64,
+    pub(super) suspect: Option<Suspect>,
+    /// The offset of bytes that are not a valid fragment and never will be.
+    pub(super) condemned: Option<u64>,
 }
 
 /// Bytes that look damaged, since when, and how often they were read again.
@@ -32,9 +45,9 @@ pub(super) struct Suspect {
 impl Follower {
     /// How to treat the window, which begins at `at` with bytes that are not a valid fragment. The
     /// file had `file_len` bytes when it was read.
-    pub(super) fn judge(&mut self, at: u64, file_len: u64, is_confirmed: bool) -> io::Result<Verdict> {
-        if self.condemned == Some(at) {
-            return Ok(Verdict::Final);
+    pub(super) fn judge(&mut self, at: u64, file_len: u64, is_confirmed: bool) -> io::Result<AtFault> {
+        if self.judged.condemned == Some(at) {
+            return Ok(AtFault::Final);
         }
         let format = self.decoder.format();
         let left = format.dialect.block_left(at);
@@ -42,19 +55,19 @@ impl Follower {
         let bytes = self.file.window().at(at, left);
         if find(&format, bytes, left, false, true) == Found::Stale {
             // This log will be written over the older one.
-            return Ok(Verdict::Wait(WaitReason::Idle));
+            return Ok(AtFault::Wait(WaitReason::Idle));
         }
         if self.is_passed(block_end, file_len)? {
             // Of a write concurrent with the read, the end may be visible and the beginning not.
             return Ok(if is_confirmed {
-                Verdict::Final
+                AtFault::Final
             } else {
-                Verdict::ReadAgain
+                AtFault::ReadAgain
             });
         }
         let bytes = self.file.window().at(at, left);
         let mut reason = reason_to_wait(&format.dialect, bytes, left, self.decoder.has_parts());
-        let is_undetected = self.options.dialect.is_none() && !self.is_identified && !self.has_told;
+        let is_undetected = self.options.dialect.is_none() && !self.is_identified && !self.has_reported;
         let is_incomplete_in =
             |dialect: &Dialect| reason_to_wait(dialect, bytes, left, false) == WaitReason::Incomplete;
         let is_begun =
@@ -70,10 +83,10 @@ impl Follower {
             reason = WaitReason::Idle;
         }
         if reason != WaitReason::Suspect {
-            self.suspect = None;
-            return Ok(Verdict::Wait(reason));
+            self.judged.suspect = None;
+            return Ok(AtFault::Wait(reason));
         }
-        let suspect = match self.suspect {
+        let suspect = match self.judged.suspect {
             Some(suspect) if suspect.offset == at => Suspect {
                 polls: suspect.polls.saturating_add(1),
                 ..suspect
@@ -84,12 +97,12 @@ impl Follower {
                 polls: 0,
             },
         };
-        self.suspect = Some(suspect);
+        self.judged.suspect = Some(suspect);
         let is_spent = suspect.polls >= self.options.retry_polls && suspect.since.elapsed() >= self.options.retry_time;
         Ok(if is_spent {
-            Verdict::Final
+            AtFault::Final
         } else {
-            Verdict::Wait(reason)
+            AtFault::Wait(reason)
         })
     }
 
@@ -101,7 +114,7 @@ impl Follower {
         // blocks is probed only once.
         let mut probe = block_end;
         for _ in 0..PROBES_MAX {
-            if self.passed >= block_end {
+            if self.judged.passed >= block_end {
                 return Ok(true);
             }
             if probe >= file_len {
@@ -119,12 +132,12 @@ impl Follower {
             if let Found::Fragment { form, .. } = find(&format, &block[..len], BLOCK_LEN, false, true)
                 && is_own(form)
             {
-                self.passed = probe;
+                self.judged.passed = probe;
             }
-            self.probe = self.probe.max(probe + BLOCK_LEN as u64);
-            probe = self.probe;
+            self.judged.probe = self.judged.probe.max(probe + BLOCK_LEN as u64);
+            probe = self.judged.probe;
         }
-        Ok(self.passed >= block_end)
+        Ok(self.judged.passed >= block_end)
     }
 }
 
