@@ -44,6 +44,8 @@ pub struct Decoder {
     pub(super) run: Run,
     /// The space of the last record in the file, unless it is one of a run.
     pub(super) stored: Stored,
+    /// The form of the last header of the last record, unless it is one of a run.
+    pub(super) record_form: Form,
     pub(super) retry: Retry,
     pub(super) salvaged: Salvaged,
     pub(super) recycled: Recycled,
@@ -174,8 +176,8 @@ impl Decoder {
                 fragment_count: 0,
                 header_len: 0,
                 payload_len: 0,
-                form: Form::Plain,
             },
+            record_form: Form::Plain,
             retry: Retry::default(),
             salvaged: Salvaged::default(),
             recycled: Recycled::default(),
@@ -333,13 +335,21 @@ impl Decoder {
     /// The space in the file of the record that the last call to [`step`](Self::step) returned.
     pub(crate) fn stored(&self, span: RecordSpan) -> Stored {
         match span.data_at {
-            DataAt::Window { header_len } if usize::from(header_len) == HEADER_LEN => Stored {
+            DataAt::Window { header_len } => Stored {
                 fragment_count: 1,
-                header_len: HEADER_LEN as u64,
-                payload_len: span.end_offset - span.offset - HEADER_LEN as u64,
-                form: Form::Plain,
+                header_len: u64::from(header_len),
+                payload_len: span.end_offset - span.offset - u64::from(header_len),
             },
-            _ => self.stored,
+            DataAt::Joined | DataAt::Unpacked => self.stored,
+        }
+    }
+
+    /// The form of the last header of the record that the last call to [`step`](Self::step)
+    /// returned.
+    pub(crate) fn record_form(&self, span: RecordSpan) -> Form {
+        match span.data_at {
+            DataAt::Window { header_len } if usize::from(header_len) == HEADER_LEN => Form::Plain,
+            _ => self.record_form,
         }
     }
 

@@ -169,19 +169,18 @@ impl Decoder {
             Outcome::Record { begin, is_joined } => {
                 self.ending.torn_since = None;
                 self.info.has_begun = true;
+                self.record_form = form;
                 self.stored = if is_joined {
                     Stored {
                         fragment_count: self.assembler.joined_count(),
                         header_len: self.assembler.joined_header_len(),
                         payload_len: self.assembler.joined_len(),
-                        form,
                     }
                 } else {
                     Stored {
                         fragment_count: 1,
                         header_len: form.header_len() as u64,
                         payload_len: payload.len() as u64,
-                        form,
                     }
                 };
                 let span = RecordSpan {

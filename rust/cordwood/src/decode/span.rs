@@ -1,7 +1,5 @@
 //! Where a record is: in the file, and its bytes in memory.
 
-use crate::dialect::Form;
-
 /// The position of a record in the file. [`Decoder::data`](super::Decoder::data) returns its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -44,6 +42,4 @@ pub(crate) struct Stored {
     pub(crate) header_len: u64,
     /// Bytes of its payloads: those of its data, unless it is compressed.
     pub(crate) payload_len: u64,
-    /// The form of the last of its headers.
-    pub(crate) form: Form,
 }

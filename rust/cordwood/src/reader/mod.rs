@@ -16,7 +16,7 @@ pub use source::{FileReader, SeekSource, SliceSource, Source, StreamSource};
 use crate::damage::{BitFlip, locate_bit_flip};
 use crate::damage::{Reason, Severity, SkippedRegion};
 use crate::decode::{Decoder, End, OnCorruption, ReadOptions, RecordSpan, Refused, Step, Stored};
-use crate::dialect::{Detection, Dialect, LogFormat, identify, of_rest};
+use crate::dialect::{Detection, Dialect, Form, LogFormat, identify, of_rest};
 use crate::error::{Error, unsupported};
 use crate::wal_metadata::LogInfo;
 
@@ -560,6 +560,11 @@ impl<S: Source> Reader<S> {
     /// The space that the last returned record takes in the file.
     pub(crate) fn stored(&self, span: RecordSpan) -> Stored {
         self.decoder.stored(span)
+    }
+
+    /// The form of the last header of the record that was returned last.
+    pub(crate) fn record_form(&self, span: RecordSpan) -> Form {
+        self.decoder.record_form(span)
     }
 
     /// The format of the log, as far as it is known.

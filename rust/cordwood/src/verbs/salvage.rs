@@ -107,7 +107,7 @@ fn write_records<S: Source>(reader: &mut Reader<S>, destination: &Path) -> Resul
         match step {
             Step::Record(span) => {
                 let number = reader.known_format().log_number;
-                copy.record(reader.data(span), reader.stored(span).form, number);
+                copy.record(reader.data(span), reader.record_form(span), number);
             }
             Step::Skipped(region) => copy.region(region, reader.bytes(region)),
             Step::NeedMore | Step::End(_) => {}
