@@ -215,7 +215,7 @@ impl Decoder {
     /// This becomes the start of the range: nothing before `offset` is returned, and everything
     /// after it is.
     pub fn seek(&mut self, offset: u64) {
-        self.assembler.give_up(Interruption::Damage);
+        self.assembler.abandon(Interruption::Damage);
         self.unpacker.restart(offset);
         self.run.len = 0;
         self.bounds.start = offset;

@@ -4,7 +4,7 @@
 use super::decoder::Growth;
 use super::unpack::Unpacked;
 use super::{DataAt, Decoder, End, OnCorruption, RecordSpan, Refused, Step, Stored, Window};
-use crate::assemble::{Fragment, Interruption, Outcome};
+use crate::assemble::{Interruption, Outcome, Part};
 use crate::damage::resync;
 use crate::damage::{Reason, Severity, SkippedRegion};
 use crate::dialect::{Form, Metadata};
@@ -149,7 +149,7 @@ impl Decoder {
             // The next call reads the fragment itself again.
             return self
                 .assembler
-                .give_up(Interruption::NewRecord)
+                .abandon(Interruption::NewRecord)
                 .map(|region| self.skip(region));
         }
         if self.assembler.reserve(kind, payload.len()).is_err() {
@@ -159,7 +159,7 @@ impl Decoder {
         let end = begin + (form.header_len() + payload.len()) as u64;
         self.offset = end;
         self.is_inside = matches!(kind, Kind::First | Kind::Middle);
-        match self.assembler.push(Fragment {
+        match self.assembler.push(Part {
             kind,
             begin,
             end,
@@ -278,7 +278,7 @@ impl Decoder {
             self.bounds.is_before_first = false;
             if !self.assembler.is_idle() {
                 // The next call reads these bytes again.
-                return self.give_up(found);
+                return self.abandon(found);
             }
         }
         self.offset += match found {
@@ -360,7 +360,7 @@ impl Decoder {
     }
 
     /// Abandons the pending record, since `next` does not continue it.
-    pub(super) fn give_up(&mut self, next: Found) -> Option<Step> {
+    pub(super) fn abandon(&mut self, next: Found) -> Option<Step> {
         let interruption = match next {
             Found::Nothing
             | Found::EndTrailer { .. }
@@ -371,7 +371,7 @@ impl Decoder {
             Found::Fragment { .. } => Interruption::NewRecord,
             _ => Interruption::Damage,
         };
-        let mut region = self.assembler.give_up(interruption)?;
+        let mut region = self.assembler.abandon(interruption)?;
         // If the file ends in too few bytes for a header or in a length that goes past its end,
         // LevelDB sees a clean end and silently drops the pending record.
         if let Found::Fault {
@@ -388,7 +388,7 @@ impl Decoder {
 
     /// Ends the events at `offset`, where `next` is, after abandoning the pending record.
     fn finish(&mut self, next: Found, offset: u64) -> Option<Step> {
-        if let Some(step) = self.give_up(next) {
+        if let Some(step) = self.abandon(next) {
             return Some(step);
         }
         self.ending.finish(offset);

@@ -226,7 +226,7 @@ impl Decoder {
         } else {
             Interruption::Damage
         };
-        if let Some(region) = self.assembler.give_up(interruption) {
+        if let Some(region) = self.assembler.abandon(interruption) {
             return self.skip(region);
         }
         if is_stale {
@@ -256,7 +256,7 @@ impl Decoder {
     /// After the end of the log at `begin`, up to the end of the file.
     #[cold]
     pub(super) fn after_log_end(&mut self, begin: u64, window: Window<'_>) -> Step {
-        if let Some(region) = self.assembler.give_up(Interruption::EndOfFile) {
+        if let Some(region) = self.assembler.abandon(Interruption::EndOfFile) {
             return self.skip(region);
         }
         self.offset = self.offset.max(window.end_offset());

@@ -57,11 +57,11 @@ pub struct Fragment {
 struct Region {
     begin: u64,
     end: u64,
-    verdict: Verdict,
+    kind: RegionKind,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Verdict {
+enum RegionKind {
     Record {
         is_salvaged: bool,
     },
@@ -120,7 +120,7 @@ pub fn fragments<S: Source>(reader: Reader<S>, source: S) -> Fragments<S> {
         region: Region {
             begin,
             end: begin,
-            verdict: Verdict::Trailer,
+            kind: RegionKind::Trailer,
         },
         next: None,
         offset: begin,
@@ -261,28 +261,28 @@ impl<S: Source> Fragments<S> {
             return Ok(None);
         }
         let position = self.region.end;
-        let (begin, end, verdict) = match self.ahead.step() {
+        let (begin, end, kind) = match self.ahead.step() {
             Ok(Step::Record(span)) => {
                 let is_salvaged = span.is_salvaged;
-                (span.offset, span.end_offset, Verdict::Record { is_salvaged })
+                (span.offset, span.end_offset, RegionKind::Record { is_salvaged })
             }
             Ok(Step::Skipped(region)) | Err(Error::Corruption { region, .. }) => {
-                (region.begin, region.end, Verdict::Skipped(region.reason))
+                (region.begin, region.end, RegionKind::Skipped(region.reason))
             }
             Ok(Step::NeedMore | Step::End(_)) => {
                 self.has_ended = true;
                 let end = self.ahead.offset();
-                (end, end, Verdict::Trailer)
+                (end, end, RegionKind::Trailer)
             }
             Err(error) => return Err(error),
         };
-        let region = Region { begin, end, verdict };
+        let region = Region { begin, end, kind };
         if position < begin {
             self.next = (begin < end).then_some(region);
             return Ok(Some(Region {
                 begin: position,
                 end: begin,
-                verdict: Verdict::Trailer,
+                kind: RegionKind::Trailer,
             }));
         }
         Ok((begin < end).then_some(region))
@@ -340,9 +340,9 @@ impl Place<'_> {
     }
 
     fn reason(&self) -> Option<Reason> {
-        match self.region.verdict {
-            Verdict::Skipped(reason) => Some(reason),
-            Verdict::Record { .. } | Verdict::Trailer => None,
+        match self.region.kind {
+            RegionKind::Skipped(reason) => Some(reason),
+            RegionKind::Record { .. } | RegionKind::Trailer => None,
         }
     }
 
@@ -398,8 +398,8 @@ impl Place<'_> {
             return None;
         }
         let crc = self.dialect.checksum.crc_of_stored(header.masked_crc);
-        let (record_offset, is_salvaged) = match self.region.verdict {
-            Verdict::Record { is_salvaged } => (Some(self.region.begin), is_salvaged),
+        let (record_offset, is_salvaged) = match self.region.kind {
+            RegionKind::Record { is_salvaged } => (Some(self.region.begin), is_salvaged),
             _ => (None, false),
         };
         Some(Fragment {
