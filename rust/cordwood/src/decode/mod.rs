@@ -20,4 +20,5 @@ pub use self::step::{End, Refused, Step};
 pub use self::window::Window;
 
 pub(crate) use self::decoder::Growth;
+pub(crate) use self::options::format_options;
 pub(crate) use self::span::Stored;

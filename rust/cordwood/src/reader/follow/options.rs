@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::decode::{Decoder, Growth, OnCorruption, ReadOptions};
-use crate::dialect::{Compression, Dialect, LogFormat, Named};
+use crate::decode::{Decoder, Growth, OnCorruption, ReadOptions, format_options};
+use crate::dialect::{Compression, Dialect, LogFormat};
 
 /// How to follow.
 ///
@@ -60,6 +60,8 @@ impl Default for FollowOptions {
     }
 }
 
+format_options!(FollowOptions);
+
 impl FollowOptions {
     /// Sets [`start`](Self::start), in bytes.
     #[must_use]
@@ -95,47 +97,6 @@ impl FollowOptions {
     pub fn with_record_len_max(mut self, record_len_max: u64) -> Self {
         self.record_len_max = record_len_max;
         self
-    }
-
-    /// Sets [`dialect`](Self::dialect).
-    #[must_use]
-    pub fn with_dialect(mut self, dialect: Dialect) -> Self {
-        self.dialect = Some(dialect);
-        self
-    }
-
-    /// Sets [`log_number`](Self::log_number).
-    #[must_use]
-    pub fn with_log_number(mut self, log_number: u32) -> Self {
-        self.log_number = Some(log_number);
-        self
-    }
-
-    /// Sets [`compression`](Self::compression).
-    #[must_use]
-    pub fn with_compression(mut self, compression: Compression) -> Self {
-        self.compression = Some(compression);
-        self
-    }
-
-    /// Sets the dialect, the number and the compression.
-    #[must_use]
-    pub fn with_format(mut self, format: impl Into<LogFormat>) -> Self {
-        let LogFormat {
-            dialect,
-            log_number,
-            compression,
-        } = format.into();
-        (self.dialect, self.log_number, self.compression) = (Some(dialect), log_number, compression);
-        self
-    }
-
-    pub(super) fn named(&self) -> Named {
-        Named {
-            dialect: self.dialect,
-            log_number: self.log_number,
-            compression: self.compression,
-        }
     }
 
     pub(super) fn decoder(&self, format: LogFormat) -> Decoder {
