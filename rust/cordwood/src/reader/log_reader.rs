@@ -3,8 +3,7 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use super::source::{FileReader, SeekSource, SliceSource, Source, StreamSource};
-use super::{Event, Record, refusal};
+use super::{Event, FileReader, Record, SeekSource, SliceSource, Source, StreamSource, refusal};
 use crate::damage::{BitFlip, locate_bit_flip};
 use crate::damage::{Reason, Severity, SkippedRegion};
 use crate::decode::{Decoder, End, OnCorruption, ReadOptions, RecordSpan, Refused, Step, Stored};

@@ -2,6 +2,7 @@
 //! windows of a file.
 
 mod event;
+mod file_reader;
 mod follow;
 mod identify;
 mod log_reader;
@@ -11,10 +12,11 @@ mod refusal;
 mod source;
 
 pub use event::{Event, Record};
+pub use file_reader::FileReader;
 pub use follow::{FollowOptions, Follower, NotYet, Poll, WaitReason};
 pub use log_reader::Reader;
 pub use record_batch::RecordBatch;
 pub use records::{OwnedRecord, Records};
-pub use source::{FileReader, SeekSource, SliceSource, Source, StreamSource};
+pub use source::{SeekSource, SliceSource, Source, StreamSource};
 
 use refusal::refusal;
