@@ -108,9 +108,9 @@ pub struct ReadOptions {
     /// [detect](crate::verbs::detect) it, and is [`Dialect::LEVELDB`] for a
     /// [`Decoder`](super::Decoder) and where it cannot be detected.
     pub dialect: Option<Dialect>,
-    /// The number of the log: see [`LogFormat::log_number`]. Fragments that carry another number
-    /// are stale. Default: `None`: the number in the name of the file, or else that of the first
-    /// valid fragment of the file.
+    /// The number of the log: see [`LogFormat::log_number`](crate::LogFormat::log_number).
+    /// Fragments that carry another number are stale. Default: `None`: the number in the name of
+    /// the file, or else that of the first valid fragment of the file.
     pub log_number: Option<u32>,
     /// How each record is compressed. Default: `None`: the beginning of the log says so; otherwise
     /// records are taken as they are.

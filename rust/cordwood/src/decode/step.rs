@@ -8,7 +8,7 @@ use crate::damage::SkippedRegion;
 #[non_exhaustive]
 pub enum End {
     /// Between two records: at the end of the file, or where the range ended. Bytes after the end
-    /// of the log, up to the end of the file, are [`Reason::Stale`].
+    /// of the log, up to the end of the file, are [`Reason::Stale`](crate::damage::Reason::Stale).
     Clean {
         /// That file offset.
         offset: u64,
@@ -18,7 +18,7 @@ pub enum End {
         /// File offset at which the incomplete part begins.
         offset: u64,
     },
-    /// At damage, under [`OnCorruption::Stop`].
+    /// At damage, under [`OnCorruption::Stop`](super::OnCorruption::Stop).
     Stopped {
         /// File offset at which the damage begins.
         offset: u64,
@@ -43,7 +43,7 @@ impl End {
     }
 }
 
-/// A result of the [`Decoder`].
+/// A result of the [`Decoder`](super::Decoder).
 ///
 /// Exhaustive: the caller of a decoder must handle each result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,8 +52,9 @@ pub enum Step {
     Record(RecordSpan),
     /// Bytes that are not returned.
     Skipped(SkippedRegion),
-    /// Call again with a window that holds the bytes from [`Decoder::offset`] on and extends
-    /// further than this one; or with this one, if [`Decoder::refused`].
+    /// Call again with a window that holds the bytes from
+    /// [`Decoder::offset`](super::Decoder::offset) on and extends further than this one; or with
+    /// this one, if [`Decoder::refused`](super::Decoder::refused).
     NeedMore,
     /// There are no more events. Every further call returns the same.
     End(End),
@@ -67,7 +68,7 @@ pub enum Refused {
     /// There is not enough memory for its bytes.
     OutOfMemory,
     /// With it, the records of a compressed log would decompress to more than is allowed for the
-    /// bytes read: see [`ReadOptions::record_len_max`].
+    /// bytes read: see [`ReadOptions::record_len_max`](super::ReadOptions::record_len_max).
     OverBudget {
         /// File offset of its first header.
         offset: u64,

@@ -12,7 +12,8 @@ pub struct Record<'a> {
     pub end_offset: u64,
     /// The bytes that were written.
     pub data: &'a [u8],
-    /// Whether it begins after damage in the same block: see [`RecordSpan::is_salvaged`](crate::codec::RecordSpan::is_salvaged).
+    /// Whether it begins after damage in the same block: see
+    /// [`RecordSpan::is_salvaged`](crate::codec::RecordSpan::is_salvaged).
     pub is_salvaged: bool,
 }
 

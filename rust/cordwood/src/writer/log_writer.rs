@@ -12,7 +12,7 @@ use crate::format::BLOCK_LEN;
 
 const HAS_SINK: &str = "only what takes the whole writer takes its sink";
 
-/// Writes records to any [`Write`]. For a file on disk there is [`LogFile`].
+/// Writes records to any [`Write`]. For a file on disk there is [`LogFile`](super::LogFile).
 ///
 /// Records are buffered and written about 1 MiB at a time; [`flush`](Writer::flush),
 /// [`finish`](Writer::finish) and [`into_inner`](Writer::into_inner) write the rest. **Call
@@ -89,7 +89,7 @@ impl<W: Write> Writer<W> {
     }
 
     /// Sets the longest record, in bytes, that the writer accepts, as
-    /// [`LogFileOptions::record_len_max`].
+    /// [`LogFileOptions::record_len_max`](super::LogFileOptions::record_len_max).
     ///
     /// ```
     /// use cordwood_log::{Error, Writer};

@@ -18,8 +18,8 @@ use crate::dialect::{Compression, Dialect, LogFormat};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FollowOptions {
-    /// Return only what begins at this file offset or after it: the [`Follower::offset`](super::Follower::offset) of an
-    /// earlier follower, to resume. Default: 0.
+    /// Return only what begins at this file offset or after it: the
+    /// [`Follower::offset`](super::Follower::offset) of an earlier follower, to resume. Default: 0.
     pub start: u64,
     /// What to do with damage. Default: [`OnCorruption::Fail`]. [`OnCorruption::Salvage`] is here
     /// the same as

@@ -38,7 +38,8 @@ impl WaitReason {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct NotYet {
-    /// The file offset after the last reported event: [`Follower::offset`](super::Follower::offset).
+    /// The file offset after the last reported event:
+    /// [`Follower::offset`](super::Follower::offset).
     pub offset: u64,
     /// The length of the file, in bytes.
     pub file_len: u64,
@@ -81,7 +82,7 @@ pub enum Poll<'a> {
         /// The length of the old file, in bytes.
         file_len: u64,
     },
-    /// At damage, under [`OnCorruption::Stop`](crate::OnCorruption::Stop), or after the trailer of a closed log. Every further
-    /// result is the same.
+    /// At damage, under [`OnCorruption::Stop`](crate::OnCorruption::Stop), or after the trailer of
+    /// a closed log. Every further result is the same.
     End(End),
 }

@@ -320,7 +320,8 @@ impl LogFile {
     ///
     /// # Errors
     ///
-    /// [`Error::Write`]: records after [`durable_offset`](Self::durable_offset) may be lost. The log is closed nevertheless.
+    /// [`Error::Write`]: records after [`durable_offset`](Self::durable_offset) may be lost.
+    /// The log is closed nevertheless.
     ///
     /// ```
     /// use cordwood_log::{Error, LogFile, LogFileOptions};

@@ -37,17 +37,17 @@ pub(super) struct State {
     pub(super) is_closed: bool,
 }
 
-/// The state of a [`LogFile`] at one moment.
+/// The state of a [`LogFile`](super::LogFile) at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LogStatus {
-    /// [`LogFile::offset`].
+    /// [`LogFile::offset`](super::LogFile::offset).
     pub offset: u64,
-    /// [`LogFile::durable_offset`].
+    /// [`LogFile::durable_offset`](super::LogFile::durable_offset).
     pub durable_offset: u64,
-    /// [`LogFile::has_failed`].
+    /// [`LogFile::has_failed`](super::LogFile::has_failed).
     pub has_failed: bool,
-    /// [`LogFile::is_closed`].
+    /// [`LogFile::is_closed`](super::LogFile::is_closed).
     pub is_closed: bool,
 }
 
