@@ -11,7 +11,7 @@ use crate::format::Kind;
 
 /// A fragment with its place in the file.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Fragment<'a> {
+pub(crate) struct Part<'a> {
     pub(crate) kind: Kind,
     /// File offset of the header.
     pub(crate) begin: u64,
@@ -20,7 +20,7 @@ pub(crate) struct Fragment<'a> {
     pub(crate) payload: &'a [u8],
 }
 
-impl Fragment<'_> {
+impl Part<'_> {
     fn header_len(&self) -> u64 {
         self.end - self.begin - self.payload.len() as u64
     }
@@ -50,25 +50,20 @@ pub(crate) enum Interruption {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Pending {
-    Nothing,
+enum State {
+    /// No part of a record.
+    Idle,
     /// FIRST and MIDDLEs of a record, their payloads in `joined` if they are kept.
-    Record {
-        begin: u64,
-        end: u64,
-    },
+    InRecord { begin: u64, end: u64 },
     /// After a record that was refused as too large: its remaining fragments, none at first. They
     /// are not kept.
-    Rest {
-        begin: u64,
-        end: u64,
-    },
+    InTooLarge { begin: u64, end: u64 },
 }
 
 /// The state between two fragments.
 #[derive(Debug)]
 pub(crate) struct Assembler {
-    pending: Pending,
+    state: State,
     /// Whether payloads are kept; if not, only their lengths are added up.
     keeps: bool,
     joined: Vec<u8>,
@@ -84,7 +79,7 @@ pub(crate) struct Assembler {
 impl Assembler {
     pub(crate) fn new(record_len_max: u64) -> Self {
         Assembler {
-            pending: Pending::Nothing,
+            state: State::Idle,
             keeps: true,
             joined: Vec::new(),
             joined_len: 0,
@@ -101,9 +96,9 @@ impl Assembler {
 
     /// Abandons a pending record of which some bytes were not kept, and returns where it begins.
     pub(crate) fn take_unkept(&mut self) -> Option<u64> {
-        match self.pending {
-            Pending::Record { begin, .. } if self.joined.len() as u64 != self.joined_len => {
-                self.pending = Pending::Nothing;
+        match self.state {
+            State::InRecord { begin, .. } if self.joined.len() as u64 != self.joined_len => {
+                self.state = State::Idle;
                 Some(begin)
             }
             _ => None,
@@ -112,12 +107,12 @@ impl Assembler {
 
     /// Whether there is no pending record.
     pub(crate) fn is_idle(&self) -> bool {
-        self.pending == Pending::Nothing
+        self.state == State::Idle
     }
 
     /// Whether the first fragments of a record are held.
     pub(crate) fn has_parts(&self) -> bool {
-        matches!(self.pending, Pending::Record { .. })
+        matches!(self.state, State::InRecord { .. })
     }
 
     /// The data of the last record that had several fragments, until the next fragment is pushed.
@@ -146,18 +141,18 @@ impl Assembler {
 
     /// Abandons the pending record because of what comes next. Call it before anything but MIDDLE
     /// or LAST.
-    pub(crate) fn give_up(&mut self, interruption: Interruption) -> Option<SkippedRegion> {
-        let pending = std::mem::replace(&mut self.pending, Pending::Nothing);
+    pub(crate) fn abandon(&mut self, interruption: Interruption) -> Option<SkippedRegion> {
+        let state = std::mem::replace(&mut self.state, State::Idle);
         let len = Some(self.joined_len);
-        match pending {
-            Pending::Nothing => None,
-            Pending::Rest { begin, end } => (begin < end).then_some(SkippedRegion {
+        match state {
+            State::Idle => None,
+            State::InTooLarge { begin, end } => (begin < end).then_some(SkippedRegion {
                 begin,
                 end,
                 reason: Reason::TooLargeRest,
                 leveldb_len: None,
             }),
-            Pending::Record { begin, end } => {
+            State::InRecord { begin, end } => {
                 let (reason, leveldb_len) = match interruption {
                     Interruption::EndOfFile => (Reason::TornTail, None),
                     Interruption::Damage => (Reason::InterruptedRecord, len),
@@ -178,12 +173,12 @@ impl Assembler {
     /// changes.
     #[inline]
     pub(crate) fn reserve(&mut self, kind: Kind, payload_len: usize) -> Result<(), TryReserveError> {
-        let pending_len = match (kind, self.pending) {
+        let pending_len = match (kind, self.state) {
             (Kind::Full, _) => return Ok(()),
             // The joined record has been returned.
             (Kind::First, _) => 0,
-            (_, Pending::Record { .. }) => self.joined.len(),
-            (_, Pending::Nothing | Pending::Rest { .. }) => return Ok(()),
+            (_, State::InRecord { .. }) => self.joined.len(),
+            (_, State::Idle | State::InTooLarge { .. }) => return Ok(()),
         };
         let len = pending_len + payload_len;
         if !self.keeps || len as u64 > self.record_len_max || len <= self.joined.capacity() {
@@ -197,7 +192,7 @@ impl Assembler {
 
     /// Takes the next fragment. At FULL or FIRST, nothing may be pending.
     #[inline]
-    pub(crate) fn push(&mut self, fragment: Fragment<'_>) -> Outcome {
+    pub(crate) fn push(&mut self, fragment: Part<'_>) -> Outcome {
         debug_assert!(self.is_idle() || matches!(fragment.kind, Kind::Middle | Kind::Last));
         if fragment.kind == Kind::Full && fragment.payload.len() as u64 <= self.record_len_max {
             return Outcome::Record {
@@ -208,15 +203,15 @@ impl Assembler {
         self.push_part(fragment)
     }
 
-    fn push_part(&mut self, fragment: Fragment<'_>) -> Outcome {
-        let Fragment {
+    fn push_part(&mut self, fragment: Part<'_>) -> Outcome {
+        let Part {
             kind,
             begin,
             end,
             payload,
         } = fragment;
         let is_end = matches!(kind, Kind::Full | Kind::Last);
-        let begin = match (kind, self.pending) {
+        let begin = match (kind, self.state) {
             (Kind::Full | Kind::First, _) => {
                 self.joined.clear();
                 self.joined_len = 0;
@@ -224,8 +219,8 @@ impl Assembler {
                 self.joined_header_len = 0;
                 begin
             }
-            (_, Pending::Record { begin, .. }) => begin,
-            (_, Pending::Nothing) => {
+            (_, State::InRecord { begin, .. }) => begin,
+            (_, State::Idle) => {
                 let leveldb_len = Some(payload.len() as u64);
                 return Outcome::Skipped(SkippedRegion {
                     begin,
@@ -236,16 +231,16 @@ impl Assembler {
             }
             (
                 _,
-                Pending::Rest {
+                State::InTooLarge {
                     begin: rest,
                     end: rest_end,
                 },
             ) => {
                 let begin = if rest == rest_end { begin } else { rest };
-                self.pending = Pending::Rest { begin, end };
+                self.state = State::InTooLarge { begin, end };
                 return match is_end {
                     true => self
-                        .give_up(Interruption::EndOfFile)
+                        .abandon(Interruption::EndOfFile)
                         .map_or(Outcome::Pending, Outcome::Skipped),
                     false => Outcome::Pending,
                 };
@@ -255,10 +250,10 @@ impl Assembler {
         if joined_len > self.record_len_max {
             self.joined = Vec::new();
             self.joined_len = 0;
-            self.pending = if is_end {
-                Pending::Nothing
+            self.state = if is_end {
+                State::Idle
             } else {
-                Pending::Rest { begin: end, end }
+                State::InTooLarge { begin: end, end }
             };
             return Outcome::Skipped(SkippedRegion {
                 begin,
@@ -273,10 +268,10 @@ impl Assembler {
         self.joined_len = joined_len;
         self.joined_count += 1;
         self.joined_header_len += fragment.header_len();
-        self.pending = if is_end {
-            Pending::Nothing
+        self.state = if is_end {
+            State::Idle
         } else {
-            Pending::Record { begin, end }
+            State::InRecord { begin, end }
         };
         if is_end {
             Outcome::Record { begin, is_joined: true }
@@ -291,7 +286,7 @@ mod tests {
     use super::*;
 
     fn push(assembler: &mut Assembler, kind: Kind, begin: u64, payload: &[u8]) -> Outcome {
-        assembler.push(Fragment {
+        assembler.push(Part {
             kind,
             begin,
             end: begin + 7 + payload.len() as u64,
@@ -333,12 +328,12 @@ mod tests {
         ] {
             let mut assembler = Assembler::new(100);
             push(&mut assembler, Kind::First, 7, payload);
-            let region = assembler.give_up(interruption).unwrap();
+            let region = assembler.abandon(interruption).unwrap();
             assert_eq!(
                 (region.begin, region.end, region.reason),
                 (7, 14 + payload.len() as u64, reason)
             );
-            assert_eq!(assembler.give_up(interruption), None);
+            assert_eq!(assembler.abandon(interruption), None);
         }
     }
 

@@ -106,7 +106,7 @@ pub use writer::{FlushPolicy, LogFile, LogFileOptions, OnTornTail, SyncPolicy, W
 /// Without I/O: the [`Decoder`](codec::Decoder), which finds the records in the bytes of a file,
 /// and the [`Encoder`](codec::Encoder), which produces the bytes of a record.
 pub mod codec {
-    pub use crate::decode::{Decoder, RECORD_LEN_MAX, RecordSpan, Refused, Step, Window};
+    pub use crate::decode::{DataAt, Decoder, RECORD_LEN_MAX, RecordSpan, Refused, Step, Window};
     pub use crate::encode::Encoder;
 }
 

@@ -2,9 +2,11 @@
 
 use std::num::NonZeroUsize;
 
+#[cfg(feature = "zstd")]
+use cordwood_log::Compression;
 use cordwood_log::codec::Encoder;
 use cordwood_log::read::SliceSource;
-use cordwood_log::{Compression, Dialect, LogFormat, OnCorruption, ReadOptions, Reader, verbs};
+use cordwood_log::{Dialect, LogFormat, OnCorruption, ReadOptions, Reader, verbs};
 
 const DIALECTS: [LogFormat; 7] = [
     LogFormat::new(Dialect::LEVELDB),

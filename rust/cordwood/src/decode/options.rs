@@ -2,8 +2,57 @@
 
 use std::ops::{Bound, RangeBounds};
 
-use crate::dialect::{Compression, Dialect, LogFormat, Named};
+use crate::dialect::{Compression, Dialect};
 use crate::error::{Error, unsupported};
+
+/// Implements, for options with the fields `dialect`, `log_number` and `compression`, their setters
+/// and the format that they give.
+macro_rules! format_options {
+    ($options:ident) => {
+        impl $options {
+            /// Sets [`dialect`](Self::dialect); `None` detects it.
+            #[must_use]
+            pub fn with_dialect(mut self, dialect: impl Into<Option<$crate::Dialect>>) -> Self {
+                self.dialect = dialect.into();
+                self
+            }
+
+            /// Sets [`log_number`](Self::log_number).
+            #[must_use]
+            pub fn with_log_number(mut self, log_number: impl Into<Option<u32>>) -> Self {
+                self.log_number = log_number.into();
+                self
+            }
+
+            /// Sets [`compression`](Self::compression).
+            #[must_use]
+            pub fn with_compression(mut self, compression: impl Into<Option<$crate::Compression>>) -> Self {
+                self.compression = compression.into();
+                self
+            }
+
+            /// Sets the dialect, the number and the compression: as returned by
+            /// [`detect`](crate::verbs::detect), or by a reader of the same log.
+            #[must_use]
+            pub fn with_format(self, format: impl Into<$crate::LogFormat>) -> Self {
+                let format = format.into();
+                self.with_dialect(format.dialect)
+                    .with_log_number(format.log_number)
+                    .with_compression(format.compression)
+            }
+
+            pub(crate) fn named(&self) -> $crate::dialect::Named {
+                $crate::dialect::Named {
+                    dialect: self.dialect,
+                    log_number: self.log_number,
+                    compression: self.compression,
+                }
+            }
+        }
+    };
+}
+
+pub(crate) use format_options;
 
 /// What a reader does at damage: a [`SkippedRegion`](crate::damage::SkippedRegion) of
 /// [`Severity::Corruption`](crate::damage::Severity::Corruption).
@@ -59,9 +108,9 @@ pub struct ReadOptions {
     /// [detect](crate::verbs::detect) it, and is [`Dialect::LEVELDB`] for a
     /// [`Decoder`](super::Decoder) and where it cannot be detected.
     pub dialect: Option<Dialect>,
-    /// The number of the log: see [`LogFormat::log_number`]. Fragments that carry another number
-    /// are stale. Default: `None`: the number in the name of the file, or else that of the first
-    /// valid fragment of the file.
+    /// The number of the log: see [`LogFormat::log_number`](crate::LogFormat::log_number).
+    /// Fragments that carry another number are stale. Default: `None`: the number in the name of
+    /// the file, or else that of the first valid fragment of the file.
     pub log_number: Option<u32>,
     /// How each record is compressed. Default: `None`: the beginning of the log says so; otherwise
     /// records are taken as they are.
@@ -88,6 +137,8 @@ impl Default for ReadOptions {
         }
     }
 }
+
+format_options!(ReadOptions);
 
 impl ReadOptions {
     /// Sets [`on_corruption`](Self::on_corruption).
@@ -173,47 +224,5 @@ impl ReadOptions {
     /// [`Error::Unsupported`]: logs in the dialect have no number, or are not compressed.
     pub fn check(&self) -> Result<(), Error> {
         unsupported(self.named().check(), None)
-    }
-
-    pub(crate) fn named(&self) -> Named {
-        Named {
-            dialect: self.dialect,
-            log_number: self.log_number,
-            compression: self.compression,
-        }
-    }
-
-    /// Sets [`dialect`](Self::dialect).
-    #[must_use]
-    pub fn with_dialect(mut self, dialect: Dialect) -> Self {
-        self.dialect = Some(dialect);
-        self
-    }
-
-    /// Sets [`log_number`](Self::log_number).
-    #[must_use]
-    pub fn with_log_number(mut self, log_number: u32) -> Self {
-        self.log_number = Some(log_number);
-        self
-    }
-
-    /// Sets [`compression`](Self::compression).
-    #[must_use]
-    pub fn with_compression(mut self, compression: Compression) -> Self {
-        self.compression = Some(compression);
-        self
-    }
-
-    /// Sets the dialect, the number and the compression: as returned by
-    /// [`detect`](crate::verbs::detect), or by another reader of the same log.
-    #[must_use]
-    pub fn with_format(mut self, format: impl Into<LogFormat>) -> Self {
-        let LogFormat {
-            dialect,
-            log_number,
-            compression,
-        } = format.into();
-        (self.dialect, self.log_number, self.compression) = (Some(dialect), log_number, compression);
-        self
     }
 }

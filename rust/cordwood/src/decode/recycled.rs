@@ -1,16 +1,36 @@
 //! Distinguishes the end of a recycled log from corruption, by looking at what follows.
 
-use super::{Decoder, End, Step, Window};
+use super::decoder::Growth;
+use super::{Decoder, Step, Window};
 use crate::assemble::Interruption;
 use crate::damage::resync::{self, Evidence};
 use crate::damage::{Reason, SkippedRegion};
 use crate::dialect::{Dialect, Form};
 use crate::fragment::Found;
 
+/// What is known about the end of a log whose file may hold the rest of an older one.
+#[derive(Debug, Default)]
+pub(super) struct Recycled {
+    /// The form of the header of the last fragment of this log.
+    pub(super) form: Option<Form>,
+    /// Damage of which it is not yet clear whether the log continues after it.
+    pub(super) ambiguity: Option<Ambiguity>,
+    /// Where a trailer ended the log before the end of the file.
+    pub(super) log_end: Option<u64>,
+}
+
+impl Recycled {
+    /// Forgets all but the form.
+    pub(super) fn forget_end(&mut self) {
+        self.ambiguity = None;
+        self.log_end = None;
+    }
+}
+
 /// Damage in a log whose file may hold the rest of an older one. If valid fragments of this log
 /// follow, it is damage; if only those of another log do, this one ended there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Doubt {
+pub(super) struct Ambiguity {
     begin: u64,
     /// After the last byte that is not one of the zeros before `offset`.
     end: u64,
@@ -21,11 +41,11 @@ pub(super) struct Doubt {
     /// Whether it began after damage in the same block, which a reader that does not salvage does
     /// not see.
     is_salvaged: bool,
-    pub(super) verdict: Option<Verdict>,
+    pub(super) resolution: Option<Resolution>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum Resolution {
     Damage,
     /// Nothing of this log follows.
     EndOfFile,
@@ -34,7 +54,7 @@ pub(super) enum Verdict {
 impl Decoder {
     /// For a log that may be followed by the rest of an older one: learns the log's number, and
     /// resolves what looks like damage by what follows. Returns whether to look again.
-    pub(super) fn weigh(&mut self, found: Found, bytes: &[u8]) -> bool {
+    pub(super) fn disambiguate(&mut self, found: Found, bytes: &[u8]) -> bool {
         if let Found::Fragment { form, .. } | Found::Metadata { form, .. } = found {
             if self.format.log_number.is_none()
                 && !self.is_salvaged()
@@ -42,18 +62,18 @@ impl Decoder {
             {
                 self.format.log_number = Some(number);
             }
-            if self.doubt.is_none() {
+            if self.recycled.ambiguity.is_none() {
                 if matches!(found, Found::Fragment { .. }) && !self.is_salvaged() {
-                    self.form = Some(form);
+                    self.recycled.form = Some(form);
                     self.info.other_log_number = None;
                 }
                 return false;
             }
         }
-        let Some(mut doubt) = self.doubt else {
-            return self.begins_to_doubt(found, bytes);
+        let Some(mut ambiguity) = self.recycled.ambiguity else {
+            return self.begins_ambiguity(found, bytes);
         };
-        if doubt.is_salvaged && !self.is_salvaged() {
+        if ambiguity.is_salvaged && !self.is_salvaged() {
             // From the next block on, it continues only where it would have begun in any case.
             match found {
                 Found::Incomplete | Found::Nothing | Found::Trailer { .. } => {}
@@ -62,10 +82,10 @@ impl Decoder {
                     ..
                 } => {}
                 _ => match self.suspicion(found, bytes) {
-                    Some((.., evidence)) if evidence != Evidence::OfThisLog => doubt.is_salvaged = false,
+                    Some((.., evidence)) if evidence != Evidence::OfThisLog => ambiguity.is_salvaged = false,
                     _ => {
-                        doubt.verdict = Some(Verdict::Damage);
-                        self.doubt = Some(doubt);
+                        ambiguity.resolution = Some(Resolution::Damage);
+                        self.recycled.ambiguity = Some(ambiguity);
                         return true;
                     }
                 },
@@ -73,72 +93,74 @@ impl Decoder {
         }
         match found {
             Found::Incomplete => return false,
-            Found::Nothing => doubt.verdict = Some(Verdict::EndOfFile),
+            Found::Nothing => ambiguity.resolution = Some(Resolution::EndOfFile),
             // What follows the range decides as far as it is visible here. If the log continues
             // later, the range in which it does reports the lost write.
-            Found::Stale | Found::Fault { .. } | Found::Trailer { .. } if self.offset >= self.end => {
-                doubt.verdict = Some(if doubt.has_stale {
-                    Verdict::EndOfFile
+            Found::Stale | Found::Fault { .. } | Found::Trailer { .. } if self.offset >= self.bounds.end => {
+                ambiguity.resolution = Some(if ambiguity.has_stale {
+                    Resolution::EndOfFile
                 } else {
-                    Verdict::Damage
+                    Resolution::Damage
                 });
             }
-            Found::Fragment { form, .. } if self.offset >= self.end && self.form.is_some_and(|own| own != form) => {
-                doubt.verdict = Some(if doubt.has_stale {
-                    Verdict::EndOfFile
+            Found::Fragment { form, .. }
+                if self.offset >= self.bounds.end && self.recycled.form.is_some_and(|own| own != form) =>
+            {
+                ambiguity.resolution = Some(if ambiguity.has_stale {
+                    Resolution::EndOfFile
                 } else {
-                    Verdict::Damage
+                    Resolution::Damage
                 });
             }
-            _ if self.offset >= self.end => doubt.verdict = Some(Verdict::Damage),
+            _ if self.offset >= self.bounds.end => ambiguity.resolution = Some(Resolution::Damage),
             Found::Trailer { .. } => return false,
             // A log has fragments of one form.
-            Found::Fragment { form, .. } if self.form.is_some_and(|own| own != form) => {
-                self.pass_stale(&mut doubt, bytes)
+            Found::Fragment { form, .. } if self.recycled.form.is_some_and(|own| own != form) => {
+                self.skip_stale(&mut ambiguity, bytes)
             }
-            Found::Stale => self.pass_stale(&mut doubt, bytes),
+            Found::Stale => self.skip_stale(&mut ambiguity, bytes),
             Found::Fragment { .. } | Found::Metadata { .. } | Found::EndTrailer { .. } => {
-                doubt.verdict = Some(Verdict::Damage);
+                ambiguity.resolution = Some(Resolution::Damage);
             }
             // A fragment of this log, though of a type that a later version writes.
             Found::Fault {
                 reason: Reason::UnknownKind { .. } | Reason::IgnoredKind { .. },
                 ..
-            } if self.carries_own_number(bytes) => doubt.verdict = Some(Verdict::Damage),
+            } if self.carries_own_number(bytes) => ambiguity.resolution = Some(Resolution::Damage),
             Found::Fault { reason, .. } => {
                 // The whole block is lost in any case.
                 self.offset += bytes.len() as u64;
                 if reason != Reason::ZeroFill {
-                    doubt.end = self.offset;
-                    match resync::evidence(&self.format, self.form, bytes) {
-                        Evidence::OfThisLog => doubt.verdict = Some(Verdict::Damage),
-                        Evidence::OfAnother => doubt.has_stale = true,
+                    ambiguity.end = self.offset;
+                    match resync::evidence(&self.format, self.recycled.form, bytes) {
+                        Evidence::OfThisLog => ambiguity.resolution = Some(Resolution::Damage),
+                        Evidence::OfAnother => ambiguity.has_stale = true,
                         Evidence::None => {}
                     }
                 }
             }
         }
-        self.doubt = Some(doubt);
+        self.recycled.ambiguity = Some(ambiguity);
         true
     }
 
-    /// Skips a block that begins with a fragment of another log.
     /// Whether `bytes` begin with a valid fragment that carries the number of this log.
     fn carries_own_number(&self, bytes: &[u8]) -> bool {
-        let valid = self.format.dialect.valid(bytes, self.verify_checksums);
+        let valid = self.format.dialect.valid(bytes, self.policy.verify_checksums);
         let number = valid.and_then(|valid| Dialect::log_number_at(bytes, valid.form));
         number.is_some() && number == self.format.log_number
     }
 
-    fn pass_stale(&mut self, doubt: &mut Doubt, bytes: &[u8]) {
+    /// Skips a block that begins with a fragment of another log.
+    fn skip_stale(&mut self, ambiguity: &mut Ambiguity, bytes: &[u8]) {
         self.note_other_log(bytes);
         self.offset += bytes.len() as u64;
-        doubt.end = self.offset;
-        doubt.has_stale = true;
+        ambiguity.end = self.offset;
+        ambiguity.has_stale = true;
     }
 
     /// Whether `found` is damage whose meaning depends on what follows.
-    fn begins_to_doubt(&mut self, found: Found, bytes: &[u8]) -> bool {
+    fn begins_ambiguity(&mut self, found: Found, bytes: &[u8]) -> bool {
         let Some((reason, leveldb_len, evidence)) = self.suspicion(found, bytes) else {
             return false;
         };
@@ -146,14 +168,14 @@ impl Decoder {
             self.note_other_log(bytes);
         }
         let end = self.offset + bytes.len() as u64;
-        self.doubt = Some(Doubt {
+        self.recycled.ambiguity = Some(Ambiguity {
             begin: self.offset,
             end,
             reason,
             leveldb_len,
             has_stale: found == Found::Stale || evidence == Evidence::OfAnother,
             is_salvaged: self.is_salvaged(),
-            verdict: (evidence == Evidence::OfThisLog).then_some(Verdict::Damage),
+            resolution: (evidence == Evidence::OfThisLog).then_some(Resolution::Damage),
         });
         self.offset = end;
         true
@@ -162,8 +184,8 @@ impl Decoder {
     /// Remembers the log of the stale fragment that `bytes` begin with, if it is the first one in
     /// the file.
     fn note_other_log(&mut self, bytes: &[u8]) {
-        if self.form.is_none() && self.info.other_log_number.is_none() {
-            let valid = self.format.dialect.valid(bytes, self.verify_checksums);
+        if self.recycled.form.is_none() && self.info.other_log_number.is_none() {
+            let valid = self.format.dialect.valid(bytes, self.policy.verify_checksums);
             self.info.other_log_number = valid.and_then(|valid| Dialect::log_number_at(bytes, valid.form));
         }
     }
@@ -180,75 +202,77 @@ impl Decoder {
             Found::Stale => (Reason::LostWrite, None),
             _ => return None,
         };
-        let is_ours = self.offset >= self.start && self.offset < self.end;
-        if !is_ours || self.is_live || self.format.log_number.is_none() {
+        if !self.bounds.contains(self.offset) || self.policy.growth != Growth::Ended || self.format.log_number.is_none()
+        {
             return None;
         }
-        let evidence = resync::evidence(&self.format, self.form, bytes);
+        let evidence = resync::evidence(&self.format, self.recycled.form, bytes);
         (evidence != Evidence::OfThisLog || found == Found::Stale).then_some((reason, leveldb_len, evidence))
     }
 
     /// Reports the resolved ambiguity: the pending record first, then the damage, then zeros.
     #[cold]
-    pub(super) fn resolve(&mut self, mut doubt: Doubt, verdict: Verdict) -> Step {
-        self.is_before_first = false;
+    pub(super) fn resolve(&mut self, mut ambiguity: Ambiguity, resolution: Resolution) -> Step {
+        self.bounds.is_before_first = false;
         self.is_inside = false;
-        let is_stale = verdict == Verdict::EndOfFile && doubt.has_stale;
+        let is_stale = resolution == Resolution::EndOfFile && ambiguity.has_stale;
         // If each fragment states how far the file had been synced, a later one would show that
         // these bytes were. None follows, so a crash left this end. Source: Pebble
         // `record/record.go`, and the test TestWALSync.
-        let is_unsynced = verdict == Verdict::EndOfFile && !doubt.has_stale && self.form == Some(Form::Synced);
+        let is_unsynced =
+            resolution == Resolution::EndOfFile && !ambiguity.has_stale && self.recycled.form == Some(Form::Synced);
         let interruption = if is_stale || is_unsynced {
             Interruption::EndOfFile
         } else {
             Interruption::Damage
         };
-        if let Some(region) = self.assembler.give_up(interruption) {
+        if let Some(region) = self.assembler.abandon(interruption) {
             return self.skip(region);
         }
         if is_stale {
-            (doubt.end, doubt.reason, doubt.leveldb_len) = (self.offset, Reason::Stale, None);
+            (ambiguity.end, ambiguity.reason, ambiguity.leveldb_len) = (self.offset, Reason::Stale, None);
         }
         let region = SkippedRegion {
-            begin: doubt.begin,
-            end: doubt.end,
-            reason: if is_unsynced { Reason::TornTail } else { doubt.reason },
-            leveldb_len: doubt.leveldb_len.filter(|_| !is_unsynced),
+            begin: ambiguity.begin,
+            end: ambiguity.end,
+            reason: if is_unsynced {
+                Reason::TornTail
+            } else {
+                ambiguity.reason
+            },
+            leveldb_len: ambiguity.leveldb_len.filter(|_| !is_unsynced),
         };
-        if doubt.end < self.offset {
-            (doubt.begin, doubt.end) = (doubt.end, self.offset);
-            (doubt.reason, doubt.leveldb_len) = (Reason::ZeroFill, None);
-            doubt.verdict = Some(Verdict::Damage);
-            self.doubt = Some(doubt);
+        if ambiguity.end < self.offset {
+            (ambiguity.begin, ambiguity.end) = (ambiguity.end, self.offset);
+            (ambiguity.reason, ambiguity.leveldb_len) = (Reason::ZeroFill, None);
+            ambiguity.resolution = Some(Resolution::Damage);
+            self.recycled.ambiguity = Some(ambiguity);
         } else {
-            self.doubt = None;
+            self.recycled.ambiguity = None;
         }
         self.skip(region)
     }
 
     /// After the end of the log at `begin`, up to the end of the file.
     #[cold]
-    pub(super) fn behind_log_end(&mut self, begin: u64, window: Window<'_>) -> Step {
-        if let Some(region) = self.assembler.give_up(Interruption::EndOfFile) {
+    pub(super) fn after_log_end(&mut self, begin: u64, window: Window<'_>) -> Step {
+        if let Some(region) = self.assembler.abandon(Interruption::EndOfFile) {
             return self.skip(region);
         }
         self.offset = self.offset.max(window.end_offset());
         if !window.is_last {
             return Step::NeedMore;
         }
-        self.finish = Some(match self.torn_since {
-            Some(offset) => End::TornTail { offset },
-            None => End::Clean { offset: self.offset },
-        });
-        let begin = begin.max(self.start);
-        match self.finish {
-            Some(end) if begin >= self.offset => Step::End(end),
-            _ => Step::Skipped(SkippedRegion {
-                begin,
-                end: self.offset,
-                reason: Reason::Stale,
-                leveldb_len: None,
-            }),
+        let end = self.ending.finish(self.offset);
+        let begin = begin.max(self.bounds.start);
+        if begin >= self.offset {
+            return Step::End(end);
         }
+        Step::Skipped(SkippedRegion {
+            begin,
+            end: self.offset,
+            reason: Reason::Stale,
+            leveldb_len: None,
+        })
     }
 }

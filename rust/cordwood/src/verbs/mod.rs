@@ -3,6 +3,7 @@
 //! the first bytes.
 
 mod fragments;
+mod place;
 mod ranges;
 mod salvage;
 mod stat;

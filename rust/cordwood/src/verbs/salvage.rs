@@ -12,7 +12,6 @@ use crate::detect::log_number_of;
 use crate::dialect::{Dialect, Form, LogFormat, Metadata, Role};
 use crate::encode::Encoder;
 use crate::error::Error;
-use crate::format::HEADER_LEN;
 use crate::reader::{Reader, Source};
 
 /// Reads the log `source` with the policy [`OnCorruption::Salvage`], and writes all its records to
@@ -109,7 +108,7 @@ fn write_records<S: Source>(reader: &mut Reader<S>, destination: &Path) -> Resul
         match step {
             Step::Record(span) => {
                 let number = reader.known_format().log_number;
-                copy.record(reader.data(span), usize::from(span.header_len), number);
+                copy.record(reader.data(span), reader.record_form(span), number);
             }
             Step::Skipped(region) => copy.region(region, reader.bytes(region)),
             Step::NeedMore | Step::End(_) => {}
@@ -197,13 +196,13 @@ impl Copy {
         }
     }
 
-    /// A record that was read from fragments with headers of `header_len` bytes.
-    fn record(&mut self, data: &[u8], header_len: usize, number: Option<u32>) {
-        if header_len > Form::Recyclable.header_len() {
+    /// A record that was read from fragments with headers of this form.
+    fn record(&mut self, data: &[u8], form: Form, number: Option<u32>) {
+        if form == Form::Synced {
             self.lose(NotKept::SyncedOffsets);
         }
         // Without a log number, stale fragments could not be distinguished.
-        let number = number.filter(|_| header_len > HEADER_LEN);
+        let number = number.filter(|_| form != Form::Plain);
         self.number = number.or(self.number);
         self.encoder.set_number(number);
         self.encoder.encode(data, &mut self.out);

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::decode::RECORD_LEN_MAX;
-use crate::dialect::{Compression, Dialect, LogFormat, Named};
+use crate::decode::{RECORD_LEN_MAX, format_options};
+use crate::dialect::{Compression, Dialect, LogFormat};
 
 /// When a [`LogFile`](crate::LogFile) waits until its records are on the disk.
 ///
@@ -131,6 +131,8 @@ impl Default for LogFileOptions {
     }
 }
 
+format_options!(LogFileOptions);
+
 impl LogFileOptions {
     /// Sets [`flush`](Self::flush).
     #[must_use]
@@ -160,50 +162,9 @@ impl LogFileOptions {
         self
     }
 
-    /// Sets [`dialect`](Self::dialect); `None` detects it.
-    #[must_use]
-    pub fn with_dialect(mut self, dialect: impl Into<Option<Dialect>>) -> Self {
-        self.dialect = dialect.into();
-        self
-    }
-
-    /// Sets [`log_number`](Self::log_number).
-    #[must_use]
-    pub fn with_log_number(mut self, log_number: impl Into<Option<u32>>) -> Self {
-        self.log_number = log_number.into();
-        self
-    }
-
-    /// Sets [`compression`](Self::compression).
-    #[must_use]
-    pub fn with_compression(mut self, compression: impl Into<Option<Compression>>) -> Self {
-        self.compression = compression.into();
-        self
-    }
-
-    /// Sets the dialect, the number and the compression.
-    #[must_use]
-    pub fn with_format(mut self, format: impl Into<LogFormat>) -> Self {
-        let LogFormat {
-            dialect,
-            log_number,
-            compression,
-        } = format.into();
-        (self.dialect, self.log_number, self.compression) = (Some(dialect), log_number, compression);
-        self
-    }
-
     /// The given format; [`Dialect::LEVELDB`] if no dialect is given.
     pub(super) fn format(&self) -> LogFormat {
         self.named().or_leveldb()
-    }
-
-    fn named(&self) -> Named {
-        Named {
-            dialect: self.dialect,
-            log_number: self.log_number,
-            compression: self.compression,
-        }
     }
 
     /// Sets [`record_len_max`](Self::record_len_max), in bytes.

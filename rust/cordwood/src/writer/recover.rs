@@ -5,21 +5,16 @@ use std::path::Path;
 
 use super::BUFFER_LEN;
 use super::options::{LogFileOptions, OnTornTail};
-use super::storage::{Storage, StorageReader, write_all};
+use super::storage::{Storage, StorageReader, read_at_most, write_all};
+use super::tail::Tail;
 use super::unsynced;
-use crate::damage::Scanner;
-use crate::damage::locate_bit_flip;
-use crate::damage::{Reason, Severity, SkippedRegion};
+use crate::damage::{Reason, SkippedRegion};
 use crate::decode::{OnCorruption, ReadOptions, Step};
 use crate::detect::{DETECT_LEN, Detection, Foreign, identify, of_rest};
 use crate::dialect::{Dialect, LogFormat, Named, Role};
 use crate::error::Error;
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind};
 use crate::reader::{Reader, Source, StreamSource};
-
-/// What a disk writes atomically. Only a hint at what a crash can have left; etcd assumes the same
-/// length (`wal/decoder.go`).
-const SECTOR_LEN: u64 = 512;
 
 /// Where the next record goes, and what followed the last complete one.
 #[derive(Debug)]
@@ -197,114 +192,6 @@ fn write_again(
         offset += bytes.len() as u64;
     }
     Ok(())
-}
-
-/// The bytes from `offset` on: `len`, or fewer at the end of the file.
-fn read_at_most(storage: &dyn Storage, offset: u64, len: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    StorageReader { storage, offset }.take(len).read_to_end(&mut bytes)?;
-    Ok(bytes)
-}
-
-/// What follows the last complete record.
-#[derive(Debug)]
-struct Tail {
-    begin: u64,
-    /// The first reason of the worst severity.
-    reason: Reason,
-    /// The reason of the last region.
-    last: Reason,
-    /// The first region that is damage.
-    damage: Option<SkippedRegion>,
-    /// A sector, or the damaged part of it, is all zero: it was not written, though the file
-    /// already had its new length.
-    has_zero_sector: bool,
-    /// Something in it cannot be the rest of an interrupted write: a complete record, or one that
-    /// is complete but for one flipped bit.
-    has_whole_record: bool,
-    /// Something in it is not zero.
-    has_data: bool,
-    /// A valid fragment is in it or before it.
-    has_fragment: bool,
-}
-
-impl Tail {
-    fn new(region: SkippedRegion) -> Self {
-        Tail {
-            begin: region.begin,
-            reason: region.reason,
-            last: region.reason,
-            damage: None,
-            has_zero_sector: false,
-            has_whole_record: false,
-            has_data: false,
-            has_fragment: false,
-        }
-    }
-
-    /// Whether a crash can have left it, although it is reported as damage.
-    fn is_torn(&self) -> bool {
-        self.has_zero_sector && !self.has_whole_record
-    }
-
-    fn add(&mut self, region: SkippedRegion, storage: &dyn Storage, dialect: Dialect) -> io::Result<()> {
-        self.last = region.reason;
-        self.has_data |= region.reason != Reason::ZeroFill;
-        if rank(region.reason) > rank(self.reason) {
-            self.reason = region.reason;
-        }
-        if region.reason.severity() == Severity::Corruption {
-            self.damage = self.damage.or(Some(region));
-        }
-        // Its checksum is valid.
-        self.has_fragment |= matches!(
-            region.reason,
-            Reason::UnknownKind { .. }
-                | Reason::MissingStart
-                | Reason::MissingEnd
-                | Reason::InterruptedRecord
-                | Reason::EmptyFirst
-                | Reason::IgnoredKind { .. }
-        );
-        match region.reason {
-            Reason::ZeroFill => self.has_zero_sector = true,
-            // Its checksum is valid: it was written completely.
-            Reason::UnknownKind { .. } => self.has_whole_record = true,
-            Reason::ChecksumMismatch { .. } | Reason::BadLength { .. } | Reason::ZeroHeader => {
-                let mut begin = region.begin;
-                while begin < region.end {
-                    let end = region.end.min(begin + dialect.block_left(begin) as u64);
-                    let bytes = read_at_most(storage, begin, end - begin)?;
-                    self.has_zero_sector |= has_zero_sector(&bytes, begin);
-                    self.has_whole_record |= hides_record(dialect, &bytes);
-                    // The record may have been synced, whatever zeros it holds: an unwritten sector
-                    // makes more than one bit wrong.
-                    self.has_whole_record |= begin == region.begin && locate_bit_flip(&bytes, begin, dialect).is_some();
-                    begin = end;
-                }
-            }
-            Reason::TornTail => {
-                let left = dialect.block_left(region.begin) as u64;
-                let bytes = read_at_most(storage, region.begin, region.len().min(left))?;
-                self.has_fragment |= dialect.valid(&bytes, true).is_some();
-                if locate_bit_flip(&bytes, region.begin, dialect).is_some() {
-                    // With another length it is complete.
-                    self.has_whole_record = true;
-                    self.damage = self.damage.or(Some(region));
-                }
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-}
-
-fn rank(reason: Reason) -> u8 {
-    match reason.severity() {
-        Severity::Info => 0,
-        Severity::TornTail => 1,
-        Severity::Corruption => 2,
-    }
 }
 
 /// A log before anything is appended to it.
@@ -530,59 +417,5 @@ fn with_path(error: Error, path: Option<&Path>) -> Error {
             source,
         },
         other => other,
-    }
-}
-
-/// Whether a sector of the file is all zero, as far as it lies in `bytes`, which begin at the file
-/// offset `begin`.
-fn has_zero_sector(bytes: &[u8], begin: u64) -> bool {
-    let first_len = (SECTOR_LEN - begin % SECTOR_LEN) as usize;
-    let (first, rest) = bytes.split_at(first_len.min(bytes.len()));
-    std::iter::once(first)
-        .chain(rest.chunks(SECTOR_LEN as usize))
-        .any(|sector| !sector.is_empty() && sector.iter().all(|&byte| byte == 0))
-}
-
-/// Whether a complete record, or the beginning of one that may be complete, is in `bytes`, the rest
-/// of a block after damage, where no reader looks for it.
-///
-/// A damaged record whose data itself holds log fragments is mistaken for one: better a false alarm
-/// than a silent loss.
-fn hides_record(dialect: Dialect, bytes: &[u8]) -> bool {
-    let scanner = Scanner::new(bytes);
-    (0..bytes.len()).any(|at| {
-        let role = scanner.own_fragment(&dialect.into(), at).map(|valid| valid.role);
-        matches!(role, Some(Role::Fragment(Kind::Full | Kind::First)))
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sectors_are_those_of_the_file() {
-        let mut bytes = vec![1; 2000];
-        assert!(!has_zero_sector(&bytes, 100));
-        bytes[412..924].fill(0);
-        assert!(has_zero_sector(&bytes, 100));
-        assert!(!has_zero_sector(&bytes, 101));
-        bytes[412] = 1;
-        assert!(!has_zero_sector(&bytes, 100));
-        // Parts of a sector at both ends.
-        assert!(has_zero_sector(&[0, 0, 1], 510));
-        assert!(has_zero_sector(&[1, 1, 0], 510));
-        assert!(!has_zero_sector(&[1, 0, 0, 1], 510));
-        assert!(!has_zero_sector(&[], 0));
-    }
-
-    #[test]
-    fn a_record_behind_damage_is_seen() {
-        let mut file = vec![7; 100];
-        assert!(!hides_record(Dialect::LEVELDB, &file));
-        crate::codec::Encoder::new(0).encode(b"whole", &mut file);
-        assert!(hides_record(Dialect::LEVELDB, &file));
-        file.pop();
-        assert!(!hides_record(Dialect::LEVELDB, &file));
     }
 }

@@ -254,3 +254,10 @@ impl Read for StorageReader<'_> {
         Ok(len)
     }
 }
+
+/// The bytes from `offset` on: `len`, or fewer at the end of the file.
+pub(super) fn read_at_most(storage: &dyn Storage, offset: u64, len: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    StorageReader { storage, offset }.take(len).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}

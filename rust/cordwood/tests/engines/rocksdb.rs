@@ -4,8 +4,10 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::time::Duration;
 
+#[cfg(feature = "zstd")]
+use cordwood_log::Compression;
 use cordwood_log::follow::Poll;
-use cordwood_log::{Compression, Dialect, Error, FollowOptions, Follower, LogFormat, ReadOptions, Reader};
+use cordwood_log::{Dialect, Error, FollowOptions, Follower, LogFormat, ReadOptions, Reader};
 
 use super::wire::Wire;
 use super::{B, NONE, big, noise, read, write};

@@ -1,32 +1,20 @@
-//! A log file on disk that several threads can append to, and that keeps its guarantees when a
-//! write, a sync or the machine fails.
-//!
-//! `docs/format/writing.md` has the rules.
+//! The log file itself, as threads share it.
 
 use std::collections::TryReserveError;
-use std::fs::OpenOptions;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, TryLockError};
-#[cfg(not(loom))]
-use std::sync::{Condvar, Mutex, MutexGuard};
-use std::time::Instant;
+use std::sync::{PoisonError, TryLockError};
 
-// `tests/loom.rs` explores all interleavings of the threads.
-#[cfg(loom)]
-use loom::sync::{Condvar, Mutex, MutexGuard};
-
-use super::BUFFER_LEN;
-use super::options::{FlushPolicy, LogFileOptions, SyncPolicy};
-use super::process::Process;
-use super::recover::{Recovered, cut, recover};
-use super::storage::{DiskFile, Storage, copy_of, write_all};
-use super::unsynced;
+use super::state::{Failure, LogStatus, State, after_panic};
+use super::{Condvar, Mutex, MutexGuard};
 use crate::damage::SkippedRegion;
 use crate::dialect::LogFormat;
 use crate::encode::{Encoder, NotEncoded};
-use crate::error::{Error, unsupported};
+use crate::error::Error;
 use crate::format::{BLOCK_LEN, encoded_len};
+use crate::writer::BUFFER_LEN;
+use crate::writer::options::{FlushPolicy, LogFileOptions, SyncPolicy};
+use crate::writer::process::Process;
 
 /// A log file on disk, to write records to.
 ///
@@ -90,314 +78,20 @@ use crate::format::{BLOCK_LEN, encoded_len};
 /// ```
 #[derive(Debug)]
 pub struct LogFile {
-    options: LogFileOptions,
-    path: Option<PathBuf>,
-    format: LogFormat,
-    discarded_tail: Option<SkippedRegion>,
-    process: Process,
+    pub(super) options: LogFileOptions,
+    pub(super) path: Option<PathBuf>,
+    pub(super) format: LogFormat,
+    pub(super) discarded_tail: Option<SkippedRegion>,
+    pub(super) process: Process,
     /// The process that opened the log.
-    owner: u64,
-    state: Mutex<State>,
+    pub(super) owner: u64,
+    pub(super) state: Mutex<State>,
     /// Notified when a sync has ended, successfully or not, and when no thread waits for one any
     /// more.
-    sync_ended: Condvar,
-}
-
-#[derive(Debug)]
-struct State {
-    /// `None` once closed. Threads that wait for a sync also hold it.
-    storage: Option<Arc<dyn Storage>>,
-    encoder: Encoder,
-    /// Records not yet written to the file.
-    buffer: Vec<u8>,
-    /// The length of the file: all records before this offset are completely in it.
-    written: u64,
-    /// Everything before this offset is on the disk.
-    durable: u64,
-    /// Whether the name of the file is on the disk: without it the contents are lost.
-    is_name_durable: bool,
-    /// A thread is syncing, without holding the lock.
-    is_syncing: bool,
-    /// How many threads wait for a sync, including the one that syncs.
-    waiting: usize,
-    /// The end offset of the last sync that has begun, and when it began.
-    sync_end: u64,
-    sync_begun: Instant,
-    /// Space has been preallocated up to here. `None`: preallocation has failed or is off.
-    allocated: Option<u64>,
-    /// The permanent failure, if there was one.
-    failure: Option<Failure>,
-    /// Closing has begun.
-    is_closed: bool,
-}
-
-/// The state of a [`LogFile`] at one moment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct LogStatus {
-    /// [`LogFile::offset`].
-    pub offset: u64,
-    /// [`LogFile::durable_offset`].
-    pub durable_offset: u64,
-    /// [`LogFile::has_failed`].
-    pub has_failed: bool,
-    /// [`LogFile::is_closed`].
-    pub is_closed: bool,
-}
-
-#[derive(Debug)]
-struct Failure {
-    what: &'static str,
-    source: io::Error,
-}
-
-/// The end of the log, to roll back to.
-#[derive(Debug, Clone, Copy)]
-struct Mark {
-    buffered_len: usize,
-    offset: u64,
-}
-
-impl State {
-    #[inline]
-    fn encode(&mut self, record: &[u8]) -> u64 {
-        self.encoder.encode(record, &mut self.buffer)
-    }
-
-    fn encode_all<R: AsRef<[u8]>>(
-        &mut self,
-        records: &mut impl Iterator<Item = R>,
-        record_len_max: u64,
-    ) -> Result<(u64, bool), NotEncoded> {
-        let State { encoder, buffer, .. } = self;
-        encoder.encode_all(records, buffer, BUFFER_LEN, record_len_max)
-    }
-
-    fn status(&self) -> LogStatus {
-        LogStatus {
-            offset: self.encoder.offset(),
-            durable_offset: self.durable,
-            has_failed: self.failure.is_some(),
-            is_closed: self.is_closed,
-        }
-    }
-
-    #[inline]
-    fn mark(&self) -> Mark {
-        Mark {
-            buffered_len: self.buffer.len(),
-            offset: self.encoder.offset(),
-        }
-    }
-
-    fn take_back(&mut self, mark: Mark) {
-        let (len, offset) = if self.written > mark.offset {
-            // Everything before the mark has been written, and part of what followed it.
-            (0, self.written)
-        } else {
-            (mark.buffered_len, mark.offset)
-        };
-        self.buffer.truncate(len);
-        self.encoder = self.encoder.at(offset);
-    }
-}
-
-/// The state after a thread panicked while it held the lock: it may be inconsistent.
-#[cold]
-fn after_panic(mut state: MutexGuard<'_, State>) -> MutexGuard<'_, State> {
-    state.failure.get_or_insert_with(|| Failure {
-        what: "append",
-        source: io::Error::other("it panicked"),
-    });
-    state
-}
-
-/// Refuses what the dialect does not have, or this build cannot write.
-fn check(format: LogFormat, path: Option<&Path>) -> Result<(), Error> {
-    let checked = format.check_to_write();
-    unsupported(checked.map_err(|what| (format.dialect, what)), path)
-}
-
-/// Refuses what the dialect does not have, and logs that are never appended to.
-fn check_appended_to(format: LogFormat, path: Option<&Path>) -> Result<(), Error> {
-    let checked = format.check();
-    unsupported(checked.map_err(|what| (format.dialect, what)), path)?;
-    if format.is_appended_to() {
-        return Ok(());
-    }
-    Err(Error::NeverAppended {
-        path: path.map(Path::to_owned),
-        format: Box::new(format),
-    })
+    pub(super) sync_ended: Condvar,
 }
 
 impl LogFile {
-    /// Creates a new log, replacing any existing file.
-    ///
-    /// # Errors
-    ///
-    /// * [`Error::Io`] if the file cannot be opened or emptied.
-    /// * [`Error::Locked`] if another writer has it open; it stays as it is.
-    /// * [`Error::Unsupported`] if logs in the dialect have no number or are not compressed, or
-    ///   this build cannot compress; nothing is changed.
-    pub fn create(path: impl AsRef<Path>, options: LogFileOptions) -> Result<Self, Error> {
-        // Not truncated by opening: another writer may have it open.
-        Self::create_with(
-            path.as_ref(),
-            OpenOptions::new().write(true).create(true).truncate(false),
-            options,
-        )
-    }
-
-    /// Creates a new log.
-    ///
-    /// # Errors
-    ///
-    /// * [`Error::Io`] if the file already exists ([`io::ErrorKind::AlreadyExists`]), or cannot be
-    ///   created.
-    /// * [`Error::Unsupported`] as [`create`](Self::create).
-    pub fn create_new(path: impl AsRef<Path>, options: LogFileOptions) -> Result<Self, Error> {
-        Self::create_with(path.as_ref(), OpenOptions::new().write(true).create_new(true), options)
-    }
-
-    fn create_with(path: &Path, open: &OpenOptions, options: LogFileOptions) -> Result<Self, Error> {
-        check(options.format(), Some(path))?;
-        let file = DiskFile::open(path, open)?;
-        let mut log = Self::create_checked(Box::new(file), options).map_err(|source| Error::Io {
-            path: Some(path.to_owned()),
-            source,
-        })?;
-        log.path = Some(path.to_owned());
-        Ok(log)
-    }
-
-    /// Opens a log to append to it; creates a new one if there is none.
-    ///
-    /// The file is read, from its beginning or the [checkpoint](LogFileOptions::checkpoint) on. If
-    /// it does not end with a complete record, [`on_torn_tail`](LogFileOptions::on_torn_tail)
-    /// decides what happens; [`discarded_tail`](Self::discarded_tail) reports what did.
-    ///
-    /// # Errors
-    ///
-    /// * [`Error::Io`] if the file cannot be opened, read or truncated, is not a regular file, or
-    ///   no record begins at the checkpoint ([`io::ErrorKind::InvalidInput`]).
-    /// * [`Error::Locked`] if another writer has it open.
-    /// * [`Error::WrongDialect`] if the fragments of the file are not in the dialect that the
-    ///   options give.
-    /// * [`Error::NeverAppended`] for a log with a log number, or with compression: RocksDB and
-    ///   Pebble create a new log instead.
-    /// * [`Error::Unsupported`] as [`create`](Self::create).
-    /// * [`Error::Foreign`] if the file is not a log.
-    /// * [`Error::TornTail`] if it ends in an incomplete record or in zeros, and the options refuse
-    ///   that.
-    /// * [`Error::Corruption`] if it is damaged, unless the options pad it.
-    ///
-    /// ```
-    /// use cordwood_log::{Error, LogFile, LogFileOptions};
-    /// use cordwood_log::OnTornTail;
-    /// # let folder = tempfile::tempdir()?;
-    /// # let path = folder.path().join("example.log");
-    /// let log = LogFile::create(&path, LogFileOptions::default())?;
-    /// log.append(b"one")?;
-    /// log.append(b"two")?;
-    /// log.close()?;
-    /// drop(log);
-    /// std::fs::OpenOptions::new().write(true).open(&path)?.set_len(19)?; // as a crash may leave it
-    ///
-    /// let refused = LogFile::append_to(&path, LogFileOptions::default());
-    /// assert!(matches!(refused, Err(Error::TornTail { region, .. }) if region.begin == 10));
-    /// let log = LogFile::append_to(&path, LogFileOptions::default().with_on_torn_tail(OnTornTail::Truncate))?;
-    /// assert_eq!(log.discarded_tail().map(|region| (region.begin, region.end)), Some((10, 19)));
-    /// assert_eq!(log.append(b"two again")?, 10);
-    /// # log.close()?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn append_to(path: impl AsRef<Path>, options: LogFileOptions) -> Result<Self, Error> {
-        Self::append_to_unless(path, options, &|| Ok(()))
-    }
-
-    /// [`append_to`](Self::append_to), interruptible: `interrupted` is called repeatedly while the
-    /// file is read, and an error from it ends the call as an [`Error::Io`].
-    #[doc(hidden)]
-    pub fn append_to_unless(
-        path: impl AsRef<Path>,
-        options: LogFileOptions,
-        interrupted: &dyn Fn() -> io::Result<()>,
-    ) -> Result<Self, Error> {
-        let path = path.as_ref();
-        // Before the file is opened, which would create it.
-        check_appended_to(options.format(), Some(path))?;
-        let mut open = OpenOptions::new();
-        let file = DiskFile::open(path, open.read(true).write(true).create(true).truncate(false))?;
-        if !file.is_regular() {
-            let text = "only a regular file can be read and then appended to";
-            return Err(Error::Io {
-                path: Some(path.to_owned()),
-                source: io::Error::new(io::ErrorKind::InvalidInput, text),
-            });
-        }
-        let recovered = recover(&file, &options, Some(path), interrupted)?;
-        let mut log = Self::new(Box::new(file), options, recovered);
-        log.path = Some(path.to_owned());
-        Ok(log)
-    }
-
-    /// [`create`](Self::create), for tests.
-    #[doc(hidden)]
-    pub fn create_in(storage: Box<dyn Storage>, options: LogFileOptions) -> io::Result<Self> {
-        check(options.format(), None)?;
-        Self::create_checked(storage, options)
-    }
-
-    fn create_checked(storage: Box<dyn Storage>, options: LogFileOptions) -> io::Result<Self> {
-        if storage.file_len()? > 0 {
-            cut(&*storage, 0, 0)?;
-        }
-        // A failed sync of the old contents does not matter for the new ones.
-        unsynced::forget(storage.identity());
-        let format = options.format();
-        Ok(Self::new(storage, options, Recovered::empty(format)))
-    }
-
-    /// [`append_to`](Self::append_to), for tests.
-    #[doc(hidden)]
-    pub fn append_in(storage: Box<dyn Storage>, options: LogFileOptions) -> Result<Self, Error> {
-        check_appended_to(options.format(), None)?;
-        let recovered = recover(&*storage, &options, None, &|| Ok(()))?;
-        Ok(Self::new(storage, options, recovered))
-    }
-
-    fn new(storage: Box<dyn Storage>, options: LogFileOptions, recovered: Recovered) -> Self {
-        let Recovered { format, file_len, tail } = recovered;
-        let process = storage.process();
-        let state = State {
-            storage: Some(Arc::from(storage)),
-            encoder: Encoder::unchecked(file_len, format),
-            buffer: Vec::new(),
-            written: file_len,
-            // Whoever wrote the existing contents may not have synced them successfully.
-            durable: 0,
-            is_name_durable: false,
-            is_syncing: false,
-            waiting: 0,
-            sync_end: file_len,
-            sync_begun: Instant::now(),
-            allocated: (options.preallocate_len > 0).then_some(file_len),
-            failure: None,
-            is_closed: false,
-        };
-        LogFile {
-            options,
-            path: None,
-            format,
-            discarded_tail: tail,
-            owner: process.number(),
-            process,
-            state: Mutex::new(state),
-            sync_ended: Condvar::new(),
-        }
-    }
-
     /// The format of the log that is written: as the options say, in the detected dialect if they
     /// give none.
     pub fn format(&self) -> LogFormat {
@@ -619,14 +313,15 @@ impl LogFile {
     /// that wait for a sync. Then the file is released, and another writer may open it. Every later
     /// call fails with [`Error::Closed`], except a further `close` and the methods that only query.
     /// A second `close` waits until the first has released the file. It does not consume the log,
-    /// as [`Writer::finish`](super::Writer::finish) does, since threads may share it.
+    /// as [`Writer::finish`](crate::Writer::finish) does, since threads may share it.
     ///
     /// In a forked child nothing is written and the lock stays: only the child's copy of the
     /// descriptor is closed.
     ///
     /// # Errors
     ///
-    /// [`Error::Write`]: records after [`durable_offset`](Self::durable_offset) may be lost. The log is closed nevertheless.
+    /// [`Error::Write`]: records after [`durable_offset`](Self::durable_offset) may be lost.
+    /// The log is closed nevertheless.
     ///
     /// ```
     /// use cordwood_log::{Error, LogFile, LogFileOptions};
@@ -714,7 +409,7 @@ impl LogFile {
     }
 
     #[inline]
-    fn lock(&self) -> MutexGuard<'_, State> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         self.state
             .lock()
             .unwrap_or_else(|error| after_panic(error.into_inner()))
@@ -777,7 +472,7 @@ impl LogFile {
     }
 
     #[cold]
-    fn refusal(&self, state: &State) -> Error {
+    pub(super) fn refusal(&self, state: &State) -> Error {
         match &state.failure {
             Some(Failure { what, source }) if state.storage.is_some() => {
                 let text = format!("an earlier {what} failed: {source}");
@@ -790,7 +485,7 @@ impl LogFile {
     }
 
     /// The error for a failed write or sync, after the state has been updated.
-    fn failed(&self, state: &State, source: io::Error) -> Error {
+    pub(super) fn failed(&self, state: &State, source: io::Error) -> Error {
         Error::Write {
             path: self.path.clone(),
             source,
@@ -808,121 +503,6 @@ impl LogFile {
             SyncPolicy::EveryBytes(len) => end - state.sync_end >= len,
             SyncPolicy::EveryInterval(time) => state.sync_begun.elapsed() >= time,
         }
-    }
-
-    /// [`write_out`](Self::write_out), and if that fails, removes what was appended since `before`
-    /// and is not in the file.
-    fn write_out_since(&self, state: &mut State, before: Mark) -> Result<(), Error> {
-        self.write_out(state).inspect_err(|_| state.take_back(before))
-    }
-
-    /// Writes the buffer to the file, in one write unless the system accepts only parts.
-    fn write_out(&self, state: &mut State) -> Result<(), Error> {
-        self.preallocate(state);
-        let Some(storage) = &state.storage else {
-            return Err(self.refusal(state));
-        };
-        if let Err(source) = write_all(&**storage, &state.buffer, state.written) {
-            return Err(self.undo_write(state, source));
-        }
-        state.written = state.encoder.offset();
-        state.buffer.clear();
-        // One huge record must not hold its memory for the life of the writer.
-        state.buffer.shrink_to(2 * BUFFER_LEN);
-        Ok(())
-    }
-
-    /// Truncates the file to the end of the last record that was written completely. The buffer is
-    /// kept.
-    #[cold]
-    fn undo_write(&self, state: &mut State, source: io::Error) -> Error {
-        let undone = state.storage.as_ref().map(|storage| storage.set_len(state.written));
-        match undone.unwrap_or(Ok(())) {
-            Ok(()) => state.allocated = state.allocated.map(|_| state.written),
-            // The end of the file is unknown now: whatever is written may follow a partial record.
-            Err(_) => {
-                state.failure = Some(Failure {
-                    what: "write",
-                    source: copy_of(&source),
-                });
-            }
-        }
-        self.failed(state, source)
-    }
-
-    fn preallocate(&self, state: &mut State) {
-        let end = state.encoder.offset();
-        if let Some(allocated) = state.allocated
-            && let Some(storage) = &state.storage
-            && end > allocated
-            && let Some(new_end) = end.checked_next_multiple_of(self.options.preallocate_len)
-        {
-            let result = storage.allocate(state.written, new_end - state.written);
-            // A failed request is not repeated.
-            state.allocated = result.is_ok().then_some(new_end);
-        }
-    }
-
-    /// Waits until everything written so far is on the disk. One of the waiting threads syncs for
-    /// all of them, without holding the lock.
-    fn wait_until_durable<'a>(&'a self, mut state: MutexGuard<'a, State>) -> Result<(), Error> {
-        let Some(storage) = state.storage.clone() else {
-            return Err(self.refusal(&state));
-        };
-        let target = state.written;
-        state.waiting += 1;
-        let durable = loop {
-            if state.durable >= target && state.is_name_durable {
-                break Ok(());
-            }
-            if let Some(failure) = &state.failure {
-                break Err(self.failed(&state, copy_of(&failure.source)));
-            }
-            state = if state.is_syncing {
-                self.sync_ended.wait(state).unwrap_or_else(PoisonError::into_inner)
-            } else {
-                self.lead_sync(state, &*storage)
-            };
-        };
-        // Dropped under the lock, so that `close` never sees a handle held by a thread that has
-        // stopped waiting.
-        drop(storage);
-        state.waiting -= 1;
-        if state.waiting == 0 {
-            self.sync_ended.notify_all();
-        }
-        durable
-    }
-
-    fn lead_sync<'a>(&'a self, mut state: MutexGuard<'a, State>, storage: &dyn Storage) -> MutexGuard<'a, State> {
-        state.is_syncing = true;
-        let end = state.written;
-        state.sync_end = end;
-        state.sync_begun = Instant::now();
-        let syncs_name = !state.is_name_durable;
-        drop(state);
-
-        let mut result = storage.sync_data();
-        if syncs_name {
-            result = result.and_then(|()| storage.sync_folder());
-        }
-
-        let mut state = self.lock();
-        state.is_syncing = false;
-        match result {
-            Ok(()) => {
-                state.durable = end;
-                state.is_name_durable = true;
-                // What an earlier failed sync left unwritten was rewritten when the log was opened.
-                unsynced::forget(storage.identity());
-            }
-            Err(source) => {
-                unsynced::remember(storage.identity(), state.durable);
-                state.failure = Some(Failure { what: "sync", source });
-            }
-        }
-        self.sync_ended.notify_all();
-        state
     }
 }
 

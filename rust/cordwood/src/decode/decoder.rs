@@ -1,0 +1,368 @@
+//! The decoder: its state, and what may be asked of it. `look.rs` decides what bytes mean.
+
+use std::ops::Range;
+
+use super::recycled::Recycled;
+use super::run::Run;
+use super::unpack::Unpacker;
+use super::{DataAt, End, OnCorruption, ReadOptions, RecordSpan, Refused, Step, Stored, Window};
+use crate::assemble::{Assembler, Interruption};
+use crate::dialect::{Compression, Dialect, Form, LogFormat};
+use crate::error::{Error, unsupported};
+use crate::format::{FRAGMENT_LEN_MAX, HEADER_LEN};
+use crate::wal_metadata::LogInfo;
+
+/// Finds the records in the bytes of a file, one event a call, without I/O.
+///
+/// A window may be of any length, but some results need the whole rest of a block; 1 MiB at a time
+/// works well. Memory: the bytes of one fragmented record, at most [`ReadOptions::record_len_max`];
+/// nothing otherwise.
+///
+/// ```
+/// use cordwood_log::{End, ReadOptions};
+/// use cordwood_log::codec::{Decoder, Step, Window};
+/// let file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo";
+/// let window = Window { offset: 0, bytes: file, is_last: true };
+/// let mut decoder = Decoder::new(&ReadOptions::default())?;
+/// let Step::Record(span) = decoder.step(window) else { panic!() };
+/// assert_eq!(decoder.data(window, span), b"foo");
+/// assert_eq!(decoder.step(window), Step::End(End::Clean { offset: 10 }));
+/// # Ok::<(), cordwood_log::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Decoder {
+    pub(super) format: LogFormat,
+    pub(super) info: LogInfo,
+    pub(super) policy: Policy,
+    pub(super) bounds: Bounds,
+    /// The next byte to look at.
+    pub(super) offset: u64,
+    /// FIRST or MIDDLE precedes `offset`: a trailer here is part of a record.
+    pub(super) is_inside: bool,
+    pub(super) assembler: Assembler,
+    pub(super) unpacker: Unpacker,
+    pub(super) run: Run,
+    /// The space of the last record in the file, unless it is one of a run.
+    pub(super) stored: Stored,
+    /// The form of the last header of the last record, unless it is one of a run.
+    pub(super) record_form: Form,
+    pub(super) retry: Retry,
+    pub(super) salvaged: Salvaged,
+    pub(super) recycled: Recycled,
+    pub(super) ending: Ending,
+}
+
+/// How to read.
+#[derive(Debug)]
+pub(super) struct Policy {
+    pub(super) on_corruption: OnCorruption,
+    pub(super) verify_checksums: bool,
+    /// Whether the bytes of records are kept. If not, only [`Decoder::data_len`] and
+    /// [`Decoder::stored`] may be called.
+    pub(super) keeps_data: bool,
+    pub(super) growth: Growth,
+}
+
+/// Whether the file is still being written, and what to do at bytes in it that are not a valid
+/// fragment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Growth {
+    /// It is not being written: such bytes are classified.
+    Ended,
+    /// Such bytes may still become a fragment: [`Step::NeedMore`], even if the whole block is in
+    /// the window. What there is of the file is reported, and no ambiguity is held back.
+    WaitAtFaults,
+    /// As before, but those at the offset never will: they are classified.
+    SkipFaults,
+}
+
+/// The range of file offsets that is read.
+#[derive(Debug)]
+pub(super) struct Bounds {
+    pub(super) start: u64,
+    pub(super) end: u64,
+    /// At the start of the range: MIDDLE and LAST belong to the range before.
+    pub(super) is_before_first: bool,
+}
+
+impl Bounds {
+    #[inline]
+    pub(super) fn contains(&self, offset: u64) -> bool {
+        offset >= self.start && offset < self.end
+    }
+}
+
+/// What the next call may return before it looks at further bytes.
+#[derive(Debug, Default)]
+pub(super) struct Retry {
+    /// A record that was put back.
+    pub(super) span: Option<RecordSpan>,
+    /// A joined record whose unpacking was refused.
+    pub(super) packed: Option<RecordSpan>,
+    /// Why the last call did not return a record that is there.
+    pub(super) refused: Option<Refused>,
+}
+
+/// What [`OnCorruption::Salvage`] knows about a damaged block.
+#[derive(Debug, Default)]
+pub(super) struct Salvaged {
+    /// The part of a block after the last damage in it, if it is salvaged: file offsets.
+    pub(super) part: Range<u64>,
+    /// File offset of the last block in which every byte was tried as a beginning: once per block
+    /// is enough.
+    pub(super) scanned: Option<u64>,
+}
+
+/// How the events so far end.
+#[derive(Debug, Default)]
+pub(super) struct Ending {
+    /// Where the sequence of torn regions began with which they end.
+    pub(super) torn_since: Option<u64>,
+    /// Set when there is nothing more to find.
+    pub(super) end: Option<End>,
+}
+
+impl Ending {
+    /// There is nothing more to find; the events end at `offset`.
+    pub(super) fn finish(&mut self, offset: u64) -> End {
+        let end = match self.torn_since {
+            Some(offset) => End::TornTail { offset },
+            None => End::Clean { offset },
+        };
+        self.end = Some(end);
+        end
+    }
+}
+
+impl Decoder {
+    /// A decoder at the start of the range that `options` specify.
+    ///
+    /// # Errors
+    ///
+    /// As [`ReadOptions::check`].
+    pub fn new(options: &ReadOptions) -> Result<Self, Error> {
+        unsupported(
+            options.named().check_in(options.dialect.unwrap_or(Dialect::LEVELDB)),
+            None,
+        )?;
+        Ok(Decoder::unchecked(options))
+    }
+
+    /// As [`new`](Self::new), for options that have been checked.
+    pub(crate) fn unchecked(options: &ReadOptions) -> Self {
+        let format = options.named().or_leveldb();
+        let dialect = format.dialect;
+        let begin = dialect.block_begin(options.start);
+        Decoder {
+            format,
+            info: LogInfo::new(format.compression),
+            policy: Policy {
+                on_corruption: options.on_corruption,
+                verify_checksums: options.verify_checksums,
+                keeps_data: true,
+                growth: Growth::Ended,
+            },
+            bounds: Bounds {
+                start: options.start,
+                end: options.end.unwrap_or(u64::MAX),
+                is_before_first: options.start > 0 || options.end == Some(0),
+            },
+            offset: begin,
+            is_inside: false,
+            assembler: Assembler::new(options.record_len_max),
+            unpacker: Unpacker::new(options.record_len_max, begin),
+            run: Run::new(options.record_len_max >= FRAGMENT_LEN_MAX as u64 && dialect.has_plain_full()),
+            stored: Stored {
+                fragment_count: 0,
+                header_len: 0,
+                payload_len: 0,
+            },
+            record_form: Form::Plain,
+            retry: Retry::default(),
+            salvaged: Salvaged::default(),
+            recycled: Recycled::default(),
+            ending: Ending::default(),
+        }
+    }
+
+    /// The format of the log, with its number and its compression as soon as they are known.
+    pub fn format(&self) -> LogFormat {
+        LogFormat {
+            compression: self.info.has_known_compression().then_some(Compression::Zstd),
+            ..self.format
+        }
+    }
+
+    /// How the bytes are laid out.
+    pub(crate) fn dialect(&self) -> &Dialect {
+        &self.format.dialect
+    }
+
+    /// What the engine's metadata records, as far as they have been read, say about the log.
+    pub fn info(&self) -> &LogInfo {
+        &self.info
+    }
+
+    /// The file offset of the next byte that the decoder will read. Bytes before it are no longer
+    /// needed.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Moves to `offset`, which must be where a record begins or ends: [`RecordSpan::offset`] or
+    /// [`RecordSpan::end_offset`]. Anywhere else, the bytes found there are reported as damage.
+    ///
+    /// This becomes the start of the range: nothing before `offset` is returned, and everything
+    /// after it is.
+    pub fn seek(&mut self, offset: u64) {
+        self.assembler.abandon(Interruption::Damage);
+        self.unpacker.restart(offset);
+        self.run.len = 0;
+        self.bounds.start = offset;
+        self.bounds.is_before_first = false;
+        self.offset = offset;
+        self.is_inside = false;
+        self.retry = Retry::default();
+        self.salvaged = Salvaged::default();
+        self.recycled.forget_end();
+        self.ending = Ending::default();
+        // The metadata before the first record is at the beginning of the log, and is read again
+        // there.
+        self.info.has_begun &= offset > 0;
+    }
+
+    /// Puts back the record that the last call to [`step`](Self::step) returned: the next call
+    /// returns it again.
+    #[cold]
+    pub(crate) fn put_back(&mut self, span: RecordSpan) {
+        let is_in_window = matches!(span.data_at, DataAt::Window { .. });
+        if is_in_window && self.run.put_back(span.end_offset) {
+            self.offset = span.offset;
+        } else {
+            self.retry.span = Some(span);
+        }
+    }
+
+    /// Why the last call to [`step`](Self::step) returned [`Step::NeedMore`] although the next
+    /// record is in the window. `None`: it is not, and more of the file is needed.
+    pub fn refused(&self) -> Option<Refused> {
+        self.retry.refused
+    }
+
+    /// The part of a block after the last damage in it, if its records are salvaged: file offsets.
+    pub(crate) fn salvaged(&self) -> Range<u64> {
+        self.salvaged.part.clone()
+    }
+
+    /// Sets whether the file is still being written.
+    pub(crate) fn set_growth(&mut self, growth: Growth) {
+        self.policy.growth = growth;
+    }
+
+    /// Sets whether to keep the bytes of fragmented records. Without them [`data`](Self::data) must
+    /// not be called. A pending record whose bytes were not all kept is read again from its
+    /// beginning.
+    pub(crate) fn set_keeps_data(&mut self, keeps_data: bool) {
+        self.policy.keeps_data = keeps_data;
+        self.update_assembler();
+        if keeps_data && let Some(begin) = self.assembler.take_unkept() {
+            self.offset = begin;
+            self.is_inside = false;
+        }
+    }
+
+    pub(crate) fn keeps_data(&self) -> bool {
+        self.policy.keeps_data
+    }
+
+    /// The data of a compressed record is known only after decompression, which needs the whole
+    /// frame.
+    pub(super) fn update_assembler(&mut self) {
+        self.assembler
+            .set_keeps(self.policy.keeps_data || self.info.is_compressed());
+    }
+
+    /// The form of the last record fragment that was read, if any.
+    pub(crate) fn form(&self) -> Option<Form> {
+        self.recycled.form
+    }
+
+    /// Whether the first fragments of a record are held, but not its last.
+    pub(crate) fn has_parts(&self) -> bool {
+        self.assembler.has_parts()
+    }
+
+    /// The bytes of the record that the last call to [`step`](Self::step) returned, from the window
+    /// of that call.
+    #[inline]
+    pub fn data<'a>(&'a self, window: Window<'a>, span: RecordSpan) -> &'a [u8] {
+        match span.data_at {
+            DataAt::Window { header_len } => {
+                let begin = span.offset + u64::from(header_len);
+                window.at(begin, (span.end_offset - begin) as usize)
+            }
+            DataAt::Joined | DataAt::Unpacked => self.held(span.data_at),
+        }
+    }
+
+    /// The number of bytes that [`data`](Self::data) has for the same record, without the bytes
+    /// themselves.
+    #[inline]
+    pub(crate) fn data_len(&self, span: RecordSpan) -> u64 {
+        match span.data_at {
+            DataAt::Window { header_len } => span.end_offset - span.offset - u64::from(header_len),
+            DataAt::Joined | DataAt::Unpacked => self.held_len(span.data_at),
+        }
+    }
+
+    /// The data of the last record, if it is not in the window.
+    #[cold]
+    fn held(&self, at: DataAt) -> &[u8] {
+        match at {
+            DataAt::Unpacked => self.unpacker.data(),
+            DataAt::Joined | DataAt::Window { .. } => self.assembler.joined(),
+        }
+    }
+
+    #[cold]
+    fn held_len(&self, at: DataAt) -> u64 {
+        match at {
+            DataAt::Unpacked => self.unpacker.data().len() as u64,
+            DataAt::Joined | DataAt::Window { .. } => self.assembler.joined_len(),
+        }
+    }
+
+    /// The space in the file of the record that the last call to [`step`](Self::step) returned.
+    pub(crate) fn stored(&self, span: RecordSpan) -> Stored {
+        match span.data_at {
+            DataAt::Window { header_len } => Stored {
+                fragment_count: 1,
+                header_len: u64::from(header_len),
+                payload_len: span.end_offset - span.offset - u64::from(header_len),
+            },
+            DataAt::Joined | DataAt::Unpacked => self.stored,
+        }
+    }
+
+    /// The form of the last header of the record that the last call to [`step`](Self::step)
+    /// returned.
+    pub(crate) fn record_form(&self, span: RecordSpan) -> Form {
+        match span.data_at {
+            DataAt::Window { header_len } if usize::from(header_len) == HEADER_LEN => Form::Plain,
+            _ => self.record_form,
+        }
+    }
+
+    /// The next event in `window`, or [`Step::NeedMore`].
+    ///
+    /// The window must hold the bytes from [`offset`](Self::offset) on, and must not end before the
+    /// window of the last call: records already found in that one are returned without reading them
+    /// again.
+    #[inline]
+    pub fn step(&mut self, window: Window<'_>) -> Step {
+        match self.next_of_run() {
+            Some(span) => Step::Record(span),
+            None => self.look(window),
+        }
+    }
+}

@@ -1,0 +1,416 @@
+//! What the bytes at the decoder's offset are, one event a call: the only place that says what a
+//! byte means.
+
+use super::decoder::Growth;
+use super::unpack::Unpacked;
+use super::{DataAt, Decoder, End, OnCorruption, RecordSpan, Refused, Step, Stored, Window};
+use crate::assemble::{Interruption, Outcome, Part};
+use crate::damage::resync;
+use crate::damage::{Reason, Severity, SkippedRegion};
+use crate::dialect::{Form, Metadata};
+use crate::format::{HEADER_LEN, Kind};
+use crate::fragment::{Found, find};
+use crate::wal_metadata::Applied;
+
+impl Decoder {
+    /// [`step`](Self::step) if no run is left.
+    pub(super) fn look(&mut self, window: Window<'_>) -> Step {
+        self.retry.refused = None;
+        if let Some(span) = self.retry.span.take() {
+            return Step::Record(span);
+        }
+        if let Some(span) = self.retry.packed.take() {
+            return self.unpack(span, &[]);
+        }
+        let window = window.within_offsets();
+        loop {
+            if let Some(end) = self.ending.end {
+                return Step::End(end);
+            }
+            if self.offset == 0 && !self.format.dialect.prefix.is_empty() {
+                match self.prefix(window) {
+                    Some(step) => return step,
+                    None => continue,
+                }
+            }
+            if let Some(begin) = self.recycled.log_end {
+                return self.after_log_end(begin, window);
+            }
+            if let Some(ambiguity) = self.recycled.ambiguity
+                && let Some(resolution) = ambiguity.resolution
+            {
+                return self.resolve(ambiguity, resolution);
+            }
+            let left = self.format.dialect.block_left(self.offset);
+            let bytes = window.at(self.offset, left);
+            if self.offset == 0
+                && self.format.log_number.is_none()
+                && let Some(number) = self.format.dialect.number_of_empty_log(bytes)
+            {
+                self.format.log_number = Some(number);
+            }
+            if let Some(span) = self.find_run(bytes, left) {
+                return Step::Record(span);
+            }
+            let mut found = find(&self.format, bytes, left, window.is_last, self.policy.verify_checksums);
+            if matches!(found, Found::EndTrailer { .. }) && self.is_salvaged() {
+                let format = self.format.without_end_trailer();
+                found = find(&format, bytes, left, window.is_last, self.policy.verify_checksums);
+            }
+            if self.format.dialect.has_log_numbers() && self.disambiguate(found, bytes) {
+                continue;
+            }
+            if let Found::Fragment {
+                kind,
+                form,
+                payload_len,
+            } = found
+                && self.bounds.contains(self.offset)
+                && !(self.bounds.is_before_first && matches!(kind, Kind::Middle | Kind::Last))
+            {
+                if let Some(step) = self.fragment(kind, form, &bytes[form.header_len()..][..payload_len]) {
+                    return step;
+                }
+            } else if found == Found::Incomplete
+                || (self.policy.growth == Growth::WaitAtFaults && matches!(found, Found::Fault { .. } | Found::Stale))
+            {
+                return Step::NeedMore;
+            } else if let Some(step) = self.other(self.with_torn_zeros(found), bytes, window) {
+                return step;
+            }
+        }
+    }
+
+    /// The file header of this dialect. `None`: look again.
+    #[cold]
+    fn prefix(&mut self, window: Window<'_>) -> Option<Step> {
+        let prefix = self.format.dialect.prefix;
+        let bytes = window.at(0, prefix.len());
+        if bytes.len() < prefix.len() && !window.is_last {
+            return Some(Step::NeedMore);
+        }
+        // Whether the first block is otherwise empty: if so it was preallocated, if not the header
+        // was destroyed.
+        let written_len = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+        let block_end = self.format.dialect.first_block_end();
+        let first_block = window.at(0, block_end);
+        let is_zero = written_len == 0 && first_block.iter().all(|&byte| byte == 0);
+        let is_half_written =
+            self.policy.growth == Growth::WaitAtFaults && bytes != prefix && prefix.starts_with(&bytes[..written_len]);
+        if is_half_written || (is_zero && first_block.len() < block_end && !window.is_last) {
+            return Some(Step::NeedMore);
+        }
+        if bytes.is_empty() || self.bounds.end == 0 {
+            return self.finish(Found::Nothing, 0);
+        }
+        let reason = if bytes == prefix {
+            Reason::FileHeader
+        } else if is_zero {
+            Reason::ZeroFill
+        } else if bytes.len() < prefix.len() && prefix.starts_with(bytes) {
+            Reason::TornTail
+        } else {
+            Reason::BadFileHeader
+        };
+        self.offset = bytes.len() as u64;
+        let region = SkippedRegion {
+            begin: 0,
+            end: self.offset,
+            reason,
+            leveldb_len: None,
+        };
+        (self.bounds.start == 0).then(|| self.skip(region))
+    }
+
+    /// Fewer zeros than a header, at the end of the file after FIRST or MIDDLE, are the torn rest
+    /// of that record, not padding. Only in the same block, so that a range that begins with this
+    /// block reports the same.
+    fn with_torn_zeros(&self, found: Found) -> Found {
+        match found {
+            Found::Fault {
+                reason: Reason::ZeroFill,
+                len,
+                leveldb_len,
+            } if len < HEADER_LEN && self.is_inside && self.offset > self.format.dialect.block_begin(self.offset) => {
+                Found::Fault {
+                    reason: Reason::TornTail,
+                    len,
+                    leveldb_len,
+                }
+            }
+            found => found,
+        }
+    }
+
+    /// A fragment inside the range.
+    fn fragment(&mut self, kind: Kind, form: Form, payload: &[u8]) -> Option<Step> {
+        self.bounds.is_before_first = false;
+        if matches!(kind, Kind::Full | Kind::First) && !self.assembler.is_idle() {
+            // The next call reads the fragment itself again.
+            return self
+                .assembler
+                .abandon(Interruption::NewRecord)
+                .map(|region| self.skip(region));
+        }
+        if self.assembler.reserve(kind, payload.len()).is_err() {
+            return Some(self.refuse(Refused::OutOfMemory));
+        }
+        let begin = self.offset;
+        let end = begin + (form.header_len() + payload.len()) as u64;
+        self.offset = end;
+        self.is_inside = matches!(kind, Kind::First | Kind::Middle);
+        match self.assembler.push(Part {
+            kind,
+            begin,
+            end,
+            payload,
+        }) {
+            Outcome::Pending => None,
+            Outcome::Record { begin, is_joined } => {
+                self.ending.torn_since = None;
+                self.info.has_begun = true;
+                self.record_form = form;
+                self.stored = if is_joined {
+                    Stored {
+                        fragment_count: self.assembler.joined_count(),
+                        header_len: self.assembler.joined_header_len(),
+                        payload_len: self.assembler.joined_len(),
+                    }
+                } else {
+                    Stored {
+                        fragment_count: 1,
+                        header_len: form.header_len() as u64,
+                        payload_len: payload.len() as u64,
+                    }
+                };
+                let span = RecordSpan {
+                    offset: begin,
+                    end_offset: end,
+                    data_at: if is_joined {
+                        DataAt::Joined
+                    } else {
+                        DataAt::Window {
+                            header_len: form.header_len() as u8,
+                        }
+                    },
+                    is_salvaged: self.salvaged.part.contains(&begin),
+                };
+                Some(if self.info.is_compressed() {
+                    self.unpack(span, payload)
+                } else {
+                    Step::Record(span)
+                })
+            }
+            Outcome::Skipped(region) => Some(self.skip(region)),
+        }
+    }
+
+    /// A record of a compressed log; `payload` is that of its last fragment.
+    #[cold]
+    fn unpack(&mut self, span: RecordSpan, payload: &[u8]) -> Step {
+        let is_joined = span.data_at == DataAt::Joined;
+        let frame = if is_joined { self.assembler.joined() } else { payload };
+        match self.unpacker.unpack(span, frame, self.info.has_known_compression()) {
+            Unpacked::Record(span) => Step::Record(span),
+            Unpacked::Skipped(region) => self.skip(region),
+            Unpacked::Refused(refused) => {
+                if is_joined {
+                    self.retry.packed = Some(span);
+                } else {
+                    // The window holds it: it is read again.
+                    self.offset = span.offset;
+                }
+                self.refuse(refused)
+            }
+        }
+    }
+
+    #[cold]
+    fn refuse(&mut self, refused: Refused) -> Step {
+        self.retry.refused = Some(refused);
+        Step::NeedMore
+    }
+
+    /// Slow path: the edges of the range, trailers, faults and the end of the file.
+    fn other(&mut self, found: Found, bytes: &[u8], window: Window<'_>) -> Option<Step> {
+        let begin = self.offset;
+        let (continues, len) = match found {
+            Found::Fragment {
+                kind,
+                form,
+                payload_len,
+            } => (
+                matches!(kind, Kind::Middle | Kind::Last),
+                form.header_len() + payload_len,
+            ),
+            Found::Trailer { is_zero } if is_zero || self.is_inside => {
+                self.offset += bytes.len() as u64;
+                return None;
+            }
+            Found::Trailer { .. } | Found::Stale => (false, bytes.len()),
+            Found::Fault { len, .. } | Found::Metadata { len, .. } | Found::EndTrailer { len } => (false, len),
+            Found::Nothing | Found::Incomplete => (false, 0),
+        };
+        if begin >= self.bounds.end {
+            if self.bounds.is_before_first {
+                self.ending.end = Some(End::Clean {
+                    offset: self.bounds.end,
+                });
+                return None;
+            }
+            if !continues {
+                return self.finish(found, begin);
+            }
+        }
+        let is_ours = begin >= self.bounds.start && !(self.bounds.is_before_first && continues);
+        match found {
+            Found::Nothing => return self.finish(found, window.end_offset()),
+            Found::Fragment {
+                kind,
+                form,
+                payload_len,
+            } if is_ours => {
+                return self.fragment(kind, form, &bytes[form.header_len()..][..payload_len]);
+            }
+            _ => {}
+        }
+        if is_ours {
+            self.bounds.is_before_first = false;
+            if !self.assembler.is_idle() {
+                // The next call reads these bytes again.
+                return self.abandon(found);
+            }
+        }
+        self.offset += match found {
+            Found::Fault { reason, .. } if self.policy.on_corruption == OnCorruption::Salvage => {
+                self.lost_len(reason, bytes, len) as u64
+            }
+            _ => len as u64,
+        };
+        self.is_inside = matches!(
+            found,
+            Found::Fragment {
+                kind: Kind::First | Kind::Middle,
+                ..
+            }
+        );
+        let (reason, leveldb_len) = match found {
+            Found::Fault {
+                reason, leveldb_len, ..
+            } => (reason, leveldb_len),
+            Found::Metadata { metadata, form, len } => {
+                let kind = bytes[HEADER_LEN - 1];
+                // A log states its compression before its first record; it is applied even if it
+                // comes later. But metadata found after damage must not change how the following
+                // blocks are read.
+                let is_believed = metadata != Metadata::SetCompression || !self.salvaged.part.contains(&begin);
+                let applied = is_believed.then(|| self.info.apply(metadata, &bytes[form.header_len()..len]));
+                self.update_assembler();
+                match applied.unwrap_or(Applied::Unusual) {
+                    Applied::AsUsual => (Reason::Metadata { kind }, None),
+                    Applied::Unusual => (Reason::BadMetadata { kind }, None),
+                }
+            }
+            Found::EndTrailer { .. } => {
+                self.recycled.log_end = Some(self.offset);
+                (Reason::EndTrailer, None)
+            }
+            Found::Stale => (Reason::LostWrite, None),
+            _ => (Reason::NonzeroTrailer, None),
+        };
+        let region = SkippedRegion {
+            begin,
+            end: self.offset,
+            reason,
+            leveldb_len,
+        };
+        is_ours.then(|| self.skip(region))
+    }
+
+    /// How many of the `len` bytes of a fault at the beginning of `bytes`, the rest of the block,
+    /// are lost.
+    #[cold]
+    fn lost_len(&mut self, reason: Reason, bytes: &[u8], len: usize) -> usize {
+        if !matches!(
+            reason,
+            Reason::BadLength { .. } | Reason::ChecksumMismatch { .. } | Reason::ZeroHeader
+        ) {
+            return len;
+        }
+        let (block, left) = (
+            self.format.dialect.block_begin(self.offset),
+            self.format.dialect.block_left(self.offset),
+        );
+        let resume = resync::resume(&self.format.dialect, bytes, left, self.salvaged.scanned != Some(block));
+        if resume.has_scanned {
+            self.salvaged.scanned = Some(block);
+        }
+        // Further damage in the same block does not shrink the salvaged part.
+        if !self.salvaged.part.contains(&self.offset) {
+            self.salvaged.part = self.offset + resume.len as u64..self.offset.saturating_add(left as u64);
+        }
+        resume.len
+    }
+
+    /// Whether `offset` is after damage in the same block. It may be part of a payload, so the rest
+    /// of the log is read as it would be without it: it says nothing about the log's number, the
+    /// form of its fragments, its compression or its end.
+    pub(super) fn is_salvaged(&self) -> bool {
+        self.salvaged.part.contains(&self.offset)
+    }
+
+    /// Abandons the pending record, since `next` does not continue it.
+    pub(super) fn abandon(&mut self, next: Found) -> Option<Step> {
+        let interruption = match next {
+            Found::Nothing
+            | Found::EndTrailer { .. }
+            | Found::Fault {
+                reason: Reason::TornTail,
+                ..
+            } => Interruption::EndOfFile,
+            Found::Fragment { .. } => Interruption::NewRecord,
+            _ => Interruption::Damage,
+        };
+        let mut region = self.assembler.abandon(interruption)?;
+        // If the file ends in too few bytes for a header or in a length that goes past its end,
+        // LevelDB sees a clean end and silently drops the pending record.
+        if let Found::Fault {
+            len,
+            reason,
+            leveldb_len: None,
+        } = next
+            && (len < HEADER_LEN || matches!(reason, Reason::BadLength { .. }))
+        {
+            region.leveldb_len = None;
+        }
+        Some(self.skip(region))
+    }
+
+    /// Ends the events at `offset`, where `next` is, after abandoning the pending record.
+    fn finish(&mut self, next: Found, offset: u64) -> Option<Step> {
+        if let Some(step) = self.abandon(next) {
+            return Some(step);
+        }
+        self.ending.finish(offset);
+        None
+    }
+
+    /// Reports `region`, and ends there if the policy says so.
+    pub(super) fn skip(&mut self, mut region: SkippedRegion) -> Step {
+        if self.salvaged.part.contains(&region.begin) {
+            // LevelDB has abandoned this block.
+            region.leveldb_len = None;
+        }
+        match region.reason.severity() {
+            Severity::TornTail => self.ending.torn_since = self.ending.torn_since.or(Some(region.begin)),
+            // After the end of the log, whatever ended it.
+            _ if region.reason == Reason::Stale => {}
+            _ => self.ending.torn_since = None,
+        }
+        if self.policy.on_corruption == OnCorruption::Stop && region.reason.severity() == Severity::Corruption {
+            self.offset = region.end;
+            self.ending.end = Some(End::Stopped { offset: region.begin });
+        }
+        Step::Skipped(region)
+    }
+}

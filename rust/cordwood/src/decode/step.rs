@@ -1,0 +1,82 @@
+//! The results of a decoder.
+
+use super::RecordSpan;
+use crate::damage::SkippedRegion;
+
+/// How reading ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum End {
+    /// Between two records: at the end of the file, or where the range ended. Bytes after the end
+    /// of the log, up to the end of the file, are [`Reason::Stale`](crate::damage::Reason::Stale).
+    Clean {
+        /// That file offset.
+        offset: u64,
+    },
+    /// In an incomplete record, as a crash leaves it. Not damage.
+    TornTail {
+        /// File offset at which the incomplete part begins.
+        offset: u64,
+    },
+    /// At damage, under [`OnCorruption::Stop`](super::OnCorruption::Stop).
+    Stopped {
+        /// File offset at which the damage begins.
+        offset: u64,
+    },
+}
+
+impl End {
+    /// The file offset, for each kind of end.
+    pub const fn offset(self) -> u64 {
+        match self {
+            End::Clean { offset } | End::TornTail { offset } | End::Stopped { offset } => offset,
+        }
+    }
+
+    /// A stable name: `"clean"`, `"torn_tail"` or `"stopped"`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            End::Clean { .. } => "clean",
+            End::TornTail { .. } => "torn_tail",
+            End::Stopped { .. } => "stopped",
+        }
+    }
+}
+
+/// A result of the [`Decoder`](super::Decoder).
+///
+/// Exhaustive: the caller of a decoder must handle each result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// A record.
+    Record(RecordSpan),
+    /// Bytes that are not returned.
+    Skipped(SkippedRegion),
+    /// Call again with a window that holds the bytes from
+    /// [`Decoder::offset`](super::Decoder::offset) on and extends further than this one; or with
+    /// this one, if [`Decoder::refused`](super::Decoder::refused).
+    NeedMore,
+    /// There are no more events. Every further call returns the same.
+    End(End),
+}
+
+/// Why a record that is there is not returned. It is neither skipped nor consumed: a further call
+/// begins with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Refused {
+    /// There is not enough memory for its bytes.
+    OutOfMemory,
+    /// With it, the records of a compressed log would decompress to more than is allowed for the
+    /// bytes read: see [`ReadOptions::record_len_max`](super::ReadOptions::record_len_max).
+    OverBudget {
+        /// File offset of its first header.
+        offset: u64,
+        /// File offset after its last fragment.
+        end_offset: u64,
+        /// Bytes of its data.
+        data_len: u64,
+        /// The smallest value of the option with which it is returned.
+        record_len_max: u64,
+    },
+}

@@ -1,0 +1,152 @@
+//! Two ways to the same result agree: with and without runs, with and without the data.
+
+use super::{DataAt, Decoder, OnCorruption, ReadOptions, Step, Window};
+use crate::dialect::{Compression, Dialect, LogFormat};
+use crate::encode::Encoder;
+
+fn steps(file: &[u8], finds_runs: bool, options: &ReadOptions) -> Vec<Step> {
+    let window = Window {
+        offset: 0,
+        bytes: file,
+        is_last: true,
+    };
+    let mut decoder = Decoder::new(options).unwrap();
+    decoder.run.is_possible &= finds_runs;
+    let mut steps = Vec::new();
+    while !matches!(steps.last(), Some(Step::End(_))) {
+        steps.push(decoder.step(window));
+    }
+    steps
+}
+
+/// Runs are an optimisation: without them each fragment goes through `find`, one by one.
+#[test]
+fn runs_find_what_single_steps_find() {
+    let mut file = Vec::new();
+    let mut encoder = Encoder::new(0);
+    for len in (0..3000).map(|i| i * 7919 % 97).chain([32_000, 40_000, 0, 0, 5]) {
+        encoder.encode(&vec![b'x'; len], &mut file);
+    }
+    let damaged = {
+        let mut damaged = file.clone();
+        for offset in (500..damaged.len()).step_by(9001) {
+            damaged[offset] ^= 1;
+        }
+        damaged
+    };
+    let skip = ReadOptions::default().with_on_corruption(OnCorruption::Skip);
+    for file in [&file, &damaged] {
+        for options in [
+            skip.clone(),
+            skip.clone().with_range(10..70_000),
+            skip.clone().with_range(32_768..65_536),
+            skip.clone().with_record_len_max(50),
+            skip.clone().with_verify_checksums(false),
+            ReadOptions::default().with_on_corruption(OnCorruption::Stop),
+        ] {
+            assert_eq!(steps(file, true, &options), steps(file, false, &options), "{options:?}");
+        }
+    }
+    assert!(
+        steps(&damaged, true, &skip)
+            .iter()
+            .any(|step| matches!(step, Step::Skipped(_)))
+    );
+}
+
+/// Cut, zeroed, repeated or overwritten, at positions and of lengths that `random` chooses.
+fn damage(file: &[u8], random: &mut impl FnMut(usize) -> usize) -> Vec<u8> {
+    let mut damaged = file.to_vec();
+    for _ in 0..random(5) {
+        let begin = random(damaged.len());
+        let end = begin + random((damaged.len() - begin).min(70_000) + 1);
+        match random(4) {
+            0 => damaged[begin] ^= 1 << random(8),
+            1 => damaged[begin..end].fill(0),
+            2 => drop(damaged.drain(begin..end)),
+            _ => damaged.truncate(damaged.len() - random(40_000).min(damaged.len() - 1)),
+        }
+    }
+    damaged
+}
+
+/// Whole and damaged files of every dialect, under every policy: without kept bytes, the
+/// lengths of records are those of their bytes.
+#[test]
+fn lengths_are_those_of_the_data() {
+    let mut formats = vec![
+        LogFormat::new(Dialect::LEVELDB),
+        LogFormat::new(Dialect::ROCKSDB),
+        LogFormat::new(Dialect::ROCKSDB).with_log_number(7),
+        LogFormat::new(Dialect::PEBBLE).with_log_number(7),
+        LogFormat::new(Dialect::RECYCLABLE).with_log_number(7),
+        LogFormat::new(Dialect::WANDB),
+        LogFormat::new(Dialect::WANDB_OLD),
+        LogFormat::new(Dialect::SWANLAB),
+    ];
+    if cfg!(feature = "zstd") {
+        formats.extend([
+            LogFormat::new(Dialect::ROCKSDB).with_compression(Compression::Zstd),
+            LogFormat::new(Dialect::ROCKSDB)
+                .with_log_number(7)
+                .with_compression(Compression::Zstd),
+        ]);
+    }
+    let mut joined_count = 0;
+    for format in formats {
+        for seed in 0..60_u64 {
+            let mut state = seed;
+            let mut random = |max: usize| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                (state >> 33) as usize % max
+            };
+            let mut file = Vec::new();
+            let mut encoder = Encoder::with_format(0, format).unwrap();
+            for _ in 0..random(40) {
+                let len_max = [1, 300, 40_000, 150_000][random(4)];
+                let record: Vec<u8> = (0..=random(len_max)).map(|_| random(256) as u8).collect();
+                encoder.encode(&record, &mut file);
+            }
+            if random(2) == 0 {
+                encoder.finish(&mut file);
+            }
+            let file = if seed % 3 == 0 || file.is_empty() {
+                file
+            } else {
+                damage(&file, &mut random)
+            };
+            let policies = [OnCorruption::Skip, OnCorruption::Stop, OnCorruption::Salvage];
+            let mut options = ReadOptions::default().with_format(format);
+            // A compressed log must say so itself.
+            options.compression = None;
+            let options = options
+                .with_on_corruption(policies[random(3)])
+                .with_record_len_max([1 << 30, 1 << 30, 50_000, 0][random(4)]);
+            let window = Window {
+                offset: 0,
+                bytes: &file,
+                is_last: true,
+            };
+            let (mut keeping, mut counting) = (Decoder::new(&options).unwrap(), Decoder::new(&options).unwrap());
+            counting.set_keeps_data(false);
+            loop {
+                let step = keeping.step(window);
+                assert_eq!(counting.step(window), step, "{format:?} {seed}");
+                match step {
+                    Step::Record(span) => {
+                        let len = keeping.data(window, span).len() as u64;
+                        assert_eq!(keeping.data_len(span), len);
+                        assert_eq!(counting.data_len(span), len, "{format:?} {seed}");
+                        assert_eq!(counting.stored(span), keeping.stored(span), "{format:?} {seed}");
+                        joined_count += u32::from(!matches!(span.data_at, DataAt::Window { .. }));
+                    }
+                    Step::Skipped(_) => {}
+                    Step::NeedMore => panic!("the window is the last"),
+                    Step::End(_) => break,
+                }
+            }
+            assert_eq!(counting.info(), keeping.info());
+        }
+    }
+    assert!(joined_count > 400, "{joined_count}");
+}

@@ -1,0 +1,39 @@
+//! A part of the file in memory.
+
+/// A part of the file that is in memory.
+#[derive(Debug, Clone, Copy)]
+pub struct Window<'a> {
+    /// File offset of the first byte.
+    pub offset: u64,
+    /// The bytes.
+    pub bytes: &'a [u8],
+    /// Whether the file ends with these bytes.
+    pub is_last: bool,
+}
+
+impl<'a> Window<'a> {
+    /// File offset after the last byte. No file ends after the largest possible offset, but a
+    /// window may claim to.
+    pub(crate) fn end_offset(self) -> u64 {
+        self.offset.saturating_add(self.bytes.len() as u64)
+    }
+
+    /// The window without the bytes that no file can have: those after the largest possible offset.
+    /// An offset in it plus a length of its bytes does not overflow.
+    pub(super) fn within_offsets(self) -> Self {
+        let len = usize::try_from(u64::MAX - self.offset).unwrap_or(usize::MAX);
+        let bytes = &self.bytes[..self.bytes.len().min(len)];
+        Window { bytes, ..self }
+    }
+
+    /// The bytes from the file offset `begin` on, at most `len`; none if the window does not hold
+    /// `begin`.
+    #[inline]
+    pub(crate) fn at(self, begin: u64, len: usize) -> &'a [u8] {
+        let skip = begin
+            .checked_sub(self.offset)
+            .and_then(|skip| usize::try_from(skip).ok());
+        let bytes = skip.and_then(|skip| self.bytes.get(skip..)).unwrap_or_default();
+        &bytes[..bytes.len().min(len)]
+    }
+}

@@ -1,0 +1,490 @@
+//! The loop around the decoder.
+
+use std::io;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::judge::{AtFault, Judged};
+use super::live_file::{LiveFile, Look};
+use super::options::FollowOptions;
+use super::poll::{NotYet, Poll, WaitReason};
+use crate::damage::{Reason, Severity, SkippedRegion};
+use crate::decode::{Decoder, End, Growth, OnCorruption, RecordSpan, Refused, Step};
+use crate::detect::{DETECT_LEN, Detection, ends_in_first_fragment, identify, log_number_of};
+use crate::dialect::{Dialect, LogFormat};
+use crate::error::{Error, unsupported};
+use crate::reader::{Record, refusal};
+
+/// The result of a poll, without borrows.
+enum Reported {
+    Record(RecordSpan),
+    Skipped(SkippedRegion),
+    Other(Poll<'static>),
+}
+
+/// Why nothing is reported.
+enum Failed {
+    Io(io::Error),
+    Refused(Refused),
+}
+
+impl From<io::Error> for Failed {
+    fn from(error: io::Error) -> Self {
+        Failed::Io(error)
+    }
+}
+
+/// What comes next.
+#[derive(Debug, Clone, Copy)]
+enum Mode {
+    /// Records, and what is between them.
+    Records,
+    /// The rest of a damaged block that has not been written completely.
+    RestOfBlock(Rest),
+    /// The final result, returned by every further call.
+    Ended(Poll<'static>),
+}
+
+/// The part of a damaged block that has not been written yet.
+#[derive(Debug, Clone, Copy)]
+struct Rest {
+    block_end: u64,
+    /// What to report once it has been. `None` before the start, where nothing is reported.
+    region: Option<SkippedRegion>,
+}
+
+/// Follows a file that another process or thread appends to.
+///
+/// [`poll`](Self::poll) returns at once; [`wait`](Self::wait) waits. Neither writes to the file.
+/// The file is polled at intervals, without operating system notifications.
+///
+/// * A record is returned when it is complete. The follower waits at an incomplete one, and at
+///   zeros: the space that a writer preallocates.
+/// * Damage is reported when a later block begins with a valid fragment, since writes become
+///   visible in order; or when it is still there after [`retry_polls`](FollowOptions::retry_polls)
+///   and [`retry_time`](FollowOptions::retry_time).
+/// * [`offset`](Self::offset) advances only past what has been reported. It can be stored and
+///   passed as [`start`](FollowOptions::start) later, to resume.
+///
+/// Once the dialect is known, a poll that finds nothing new costs one `stat` of the path, and one
+/// read of at most a block if an incomplete record or zeros follow the offset. All but the last
+/// block of an incomplete record is held, at most [`record_len_max`](FollowOptions::record_len_max)
+/// bytes, and is read a second time when the record is complete: in all, no byte of a record is
+/// read more than twice, apart from one block per poll.
+///
+/// ```
+/// use cordwood_log::{FollowOptions, Follower, Writer};
+/// use cordwood_log::follow::{NotYet, Poll};
+///
+/// let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("live.log");
+/// let mut writer = Writer::new(std::fs::File::create(&path)?);
+/// let mut follower = Follower::open(&path, FollowOptions::default())?;
+/// assert!(matches!(follower.poll()?, Poll::NotYet(NotYet { offset: 0, .. })));
+///
+/// writer.append(b"one")?;
+/// writer.flush()?;
+/// let Poll::Record(record) = follower.poll()? else { panic!() };
+/// assert_eq!((record.offset, record.data), (0, b"one".as_slice()));
+/// assert_eq!(follower.offset(), 10);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Follower {
+    /// Includes what is known of the dialect so far.
+    pub(super) options: FollowOptions,
+    /// The format of the log, as far as it is known.
+    pub(super) format: LogFormat,
+    /// Whether the contents have shown the format of the log.
+    pub(super) is_identified: bool,
+    pub(super) file: LiveFile,
+    pub(super) decoder: Decoder,
+    /// The file offset after the last reported event.
+    pub(super) position: u64,
+    /// Whether anything has been reported.
+    pub(super) has_reported: bool,
+    pub(super) judged: Judged,
+    mode: Mode,
+}
+
+impl Follower {
+    /// Opens a file to follow. It must exist; it may be empty.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] with the path: the error from the operating system, or
+    /// [`io::ErrorKind::IsADirectory`], or [`io::ErrorKind::InvalidInput`] for anything but a
+    /// regular file. [`Error::Unsupported`] if the given dialect does not have the given number or
+    /// compression.
+    pub fn open(path: impl AsRef<Path>, options: FollowOptions) -> Result<Self, Error> {
+        let path = path.as_ref();
+        let named = options.named();
+        unsupported(named.check(), Some(path))?;
+        let mut format = LogFormat::new(Dialect::LEVELDB);
+        if let Some(dialect) = named.dialect {
+            let number = named.log_number.or_else(|| log_number_of(path));
+            format = named.format(dialect).numbered(number);
+        }
+        let file = LiveFile::open(path).map_err(|source| Error::Io {
+            path: Some(path.to_owned()),
+            source,
+        })?;
+        Ok(Follower {
+            file,
+            decoder: options.decoder(format),
+            position: options.start,
+            has_reported: false,
+            format,
+            is_identified: !named.is_open(),
+            options,
+            judged: Judged::default(),
+            mode: Mode::Records,
+        })
+    }
+
+    /// The format of the log: its dialect, with the log number and the compression as far as they
+    /// are known. [`Dialect::LEVELDB`] until the file has shown another one.
+    pub fn format(&self) -> LogFormat {
+        self.decoder.format()
+    }
+
+    /// The file offset after the last reported event. A follower with this as its
+    /// [`start`](FollowOptions::start) resumes here.
+    pub fn offset(&self) -> u64 {
+        self.position
+    }
+
+    /// How long to wait before the next [`poll`](Self::poll):
+    /// [`poll_interval`](FollowOptions::poll_interval), or less while what looks damaged is read
+    /// again. For a loop of your own; [`wait`](Self::wait) does this.
+    pub fn delay(&self) -> Duration {
+        let retry = self.options.retry_time / self.options.retry_polls.max(1);
+        match self.judged.suspect {
+            Some(_) => self.options.poll_interval.min(retry),
+            None => self.options.poll_interval,
+        }
+    }
+
+    /// The next event that the file holds now. It does not wait.
+    ///
+    /// # Errors
+    ///
+    /// * [`Error::Io`] if the file cannot be read; a further call tries again.
+    /// * [`Error::OverBudget`] if the next record of a compressed log decompresses to too much; a
+    ///   further call returns the same error.
+    /// * [`Error::Corruption`] in place of [`Poll::Skipped`] if that is damage, under
+    ///   [`OnCorruption::Fail`]; a further call continues after it. If the rest of the damaged
+    ///   block is written only later, that is a [`Poll::Skipped`] and no second error.
+    pub fn poll(&mut self) -> Result<Poll<'_>, Error> {
+        let reported = self.report()?;
+        Ok(self.answer(reported))
+    }
+
+    /// The next event, as soon as there is one: waits as long as [`poll`](Self::poll) returns
+    /// [`Poll::NotYet`], and returns that itself after `timeout`. `None` waits forever.
+    ///
+    /// # Errors
+    ///
+    /// As [`poll`](Self::poll).
+    pub fn wait(&mut self, timeout: Option<Duration>) -> Result<Poll<'_>, Error> {
+        // A deadline that the clock cannot represent means no deadline.
+        let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        loop {
+            let reported = self.report()?;
+            if !matches!(reported, Reported::Other(Poll::NotYet(_))) {
+                return Ok(self.answer(reported));
+            }
+            let mut pause = self.delay();
+            if let Some(deadline) = deadline {
+                let left = deadline.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    return Ok(self.answer(reported));
+                }
+                pause = pause.min(left);
+            }
+            thread::sleep(pause);
+        }
+    }
+
+    fn answer(&self, reported: Reported) -> Poll<'_> {
+        match reported {
+            Reported::Record(span) => Poll::Record(Record {
+                offset: span.offset,
+                end_offset: span.end_offset,
+                data: self.decoder.data(self.file.window(), span),
+                is_salvaged: span.is_salvaged,
+            }),
+            Reported::Skipped(region) => Poll::Skipped(region),
+            Reported::Other(poll) => poll,
+        }
+    }
+
+    fn report(&mut self) -> Result<Reported, Error> {
+        if !self.is_identified && !self.has_reported && matches!(self.mode, Mode::Records) {
+            self.identify()?;
+        }
+        match self.advance() {
+            Ok(Reported::Skipped(region))
+                if self.options.on_corruption == OnCorruption::Fail
+                    && region.reason.severity() == Severity::Corruption =>
+            {
+                Err(Error::Corruption {
+                    path: Some(self.file.path.clone()),
+                    region,
+                })
+            }
+            Err(Failed::Refused(refused)) => Err(refusal(refused, Some(self.file.path.clone()))),
+            Err(Failed::Io(source)) => Err(Error::Io {
+                path: Some(self.file.path.clone()),
+                source,
+            }),
+            Ok(reported) => Ok(reported),
+        }
+    }
+
+    fn advance(&mut self) -> Result<Reported, Failed> {
+        loop {
+            let reported = match self.mode {
+                Mode::Records => self.next_event()?,
+                Mode::RestOfBlock(rest) => self.rest_of_block(rest)?,
+                Mode::Ended(last) => Some(Reported::Other(last)),
+            };
+            if let Some(reported) = reported {
+                return Ok(reported);
+            }
+        }
+    }
+
+    /// What the decoder finds next. `None`: the mode has changed.
+    fn next_event(&mut self) -> Result<Option<Reported>, Failed> {
+        let mut place = None;
+        let mut is_mixed = false;
+        let mut is_confirmed = false;
+        loop {
+            let mut step = self.decoder.step(self.file.window());
+            if step == Step::NeedMore {
+                if let Some(refused) = self.decoder.refused() {
+                    return Err(Failed::Refused(refused));
+                }
+                let offset = self.decoder.offset();
+                let Some((at, look)) = place.filter(|&(at, _)| at == offset) else {
+                    // Fragments read by an earlier call and bytes read now may not belong together:
+                    // a writer that failed in the middle of a record may have truncated the file
+                    // and written another record.
+                    is_mixed |= place.is_none() && self.decoder.has_parts();
+                    let look = self.file.look()?;
+                    if look.file_len < self.position {
+                        return Ok(Some(self.truncated(look)));
+                    }
+                    if look.file_len < offset {
+                        // Only what had not been reported is gone.
+                        self.forget();
+                        (place, is_mixed) = (None, false);
+                        continue;
+                    }
+                    self.file.read(offset, look.file_len)?;
+                    (place, is_confirmed) = (Some((offset, look)), false);
+                    continue;
+                };
+                // Everything from `at` on has been read since this call began.
+                match self.judge(at, look.file_len, is_confirmed)? {
+                    AtFault::Wait(reason) => return Ok(Some(self.not_yet(reason, look))),
+                    AtFault::ReadAgain => {
+                        is_confirmed = true;
+                        self.file.read(at, look.file_len)?;
+                        continue;
+                    }
+                    AtFault::Final => {
+                        self.judged.condemned = Some(at);
+                        step = self.step_over();
+                    }
+                }
+            }
+            match step {
+                Step::NeedMore | Step::End(_) => {
+                    if matches!(self.mode, Mode::RestOfBlock(_)) {
+                        return Ok(None);
+                    }
+                }
+                _ if is_mixed => {
+                    // Read again from the beginning of the record, all at once.
+                    self.restart();
+                    is_mixed = false;
+                }
+                Step::Record(span) => {
+                    self.position = span.end_offset;
+                    self.has_reported = true;
+                    self.judged.suspect = None;
+                    return Ok(Some(Reported::Record(span)));
+                }
+                Step::Skipped(region) => return Ok(Some(Reported::Skipped(self.skip(region)))),
+            }
+        }
+    }
+
+    /// Puts back the record that the last poll returned, which begins at the file offset
+    /// `record_offset`: the next poll returns it again. For a caller that cannot allocate room for
+    /// its bytes.
+    #[doc(hidden)]
+    pub fn put_back(&mut self, record_offset: u64) {
+        self.position = record_offset;
+        self.restart();
+    }
+
+    /// Checks whether the contents show the format of the log yet.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Foreign`] if a signature shows that it is not a log. A file without one may be a
+    /// log whose first record is not complete yet. [`Error::Unsupported`] if its dialect does not
+    /// have the number or compression that the options give.
+    fn identify(&mut self) -> Result<(), Error> {
+        let mut head = vec![0; DETECT_LEN];
+        let len = self.file.read_at(0, &mut head).map_err(|source| Error::Io {
+            path: Some(self.file.path.clone()),
+            source,
+        })?;
+        if ends_in_first_fragment(&head[..len]) {
+            return Ok(());
+        }
+        // Only a complete fragment decides, and for that the block need not be complete.
+        let is_last = self.options.dialect.is_none();
+        match identify(self.options.named(), Some(&self.file.path), &head[..len], 0, is_last) {
+            Detection::Log(format) => {
+                unsupported(self.options.named().check_in(format.dialect), Some(&self.file.path))?;
+                self.is_identified = true;
+                if self.format != format {
+                    self.format = format;
+                    self.restart();
+                }
+            }
+            Detection::Foreign(foreign) if foreign.has_signature() => {
+                return Err(Error::Foreign {
+                    path: Some(self.file.path.clone()),
+                    foreign,
+                });
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Lets the decoder skip what it waits at, at the beginning of the window: the rest of the
+    /// block, or a fragment of unknown type.
+    fn step_over(&mut self) -> Step {
+        let at = self.decoder.offset();
+        // The block need not be complete. Its rest will be skipped whatever is written there, as
+        // every reader of the whole file does; but it can be reported only once it is written.
+        // Zeros in its place do not affect the bytes before them.
+        let dialect = self.decoder.dialect();
+        // A file header before the first block is judged together with it.
+        let left = if at == 0 {
+            dialect.first_block_end()
+        } else {
+            dialect.block_left(at)
+        };
+        let (window, there) = self.file.whole_block(at, left);
+        self.decoder.set_growth(Growth::SkipFaults);
+        let step = self.decoder.step(window);
+        self.decoder.set_growth(Growth::WaitAtFaults);
+
+        let (end, block_end) = (at + there as u64, self.decoder.offset());
+        if block_end <= end {
+            return step;
+        }
+        let mut rest = Rest {
+            block_end,
+            region: None,
+        };
+        let Step::Skipped(region) = step else {
+            self.mode = Mode::RestOfBlock(rest);
+            return step;
+        };
+        let part = |begin: u64, end: u64| SkippedRegion {
+            begin,
+            end,
+            leveldb_len: region.leveldb_len.map(|_| end - begin),
+            ..region
+        };
+        rest.region = Some(part(end, block_end));
+        self.mode = Mode::RestOfBlock(rest);
+        Step::Skipped(part(region.begin, end))
+    }
+
+    /// Waits for the end of a damaged block, to report it and continue after it. `None`: there is
+    /// nothing to report.
+    fn rest_of_block(&mut self, rest: Rest) -> Result<Option<Reported>, Failed> {
+        let look = self.file.look()?;
+        if look.file_len < self.position {
+            return Ok(Some(self.truncated(look)));
+        }
+        if look.file_len < rest.block_end {
+            return Ok(Some(self.not_yet(WaitReason::Damaged, look)));
+        }
+        self.mode = Mode::Records;
+        let Some(region) = rest.region else {
+            return Ok(None);
+        };
+        // The damage itself has been reported, perhaps as an error. The rest is not a second one.
+        let region = self.skip(region);
+        Ok(Some(Reported::Other(Poll::Skipped(region))))
+    }
+
+    fn skip(&mut self, region: SkippedRegion) -> SkippedRegion {
+        self.position = region.end;
+        self.has_reported = true;
+        self.judged.suspect = None;
+        let is_damage = region.reason.severity() == Severity::Corruption;
+        if is_damage && self.options.on_corruption == OnCorruption::Stop {
+            let end = End::Stopped { offset: region.begin };
+            self.mode = Mode::Ended(Poll::End(end));
+        }
+        if region.reason == Reason::EndTrailer {
+            let end = End::Clean { offset: region.end };
+            self.mode = Mode::Ended(Poll::End(end));
+        }
+        region
+    }
+
+    fn not_yet(&self, reason: WaitReason, look: Look) -> Reported {
+        let (offset, file_len) = (self.position, look.file_len);
+        Reported::Other(if look.is_rotated && reason != WaitReason::Suspect {
+            Poll::Rotated { offset, file_len }
+        } else {
+            Poll::NotYet(NotYet {
+                offset,
+                file_len,
+                reason,
+            })
+        })
+    }
+
+    fn truncated(&mut self, look: Look) -> Reported {
+        let last = Poll::Truncated {
+            offset: self.position,
+            file_len: look.file_len,
+        };
+        self.mode = Mode::Ended(last);
+        Reported::Other(last)
+    }
+
+    /// Moves the decoder back to the offset after the last reported event.
+    fn restart(&mut self) {
+        if self.has_reported {
+            self.decoder.seek(self.position);
+        } else {
+            self.decoder = self.options.decoder(self.format);
+        }
+        if matches!(self.mode, Mode::RestOfBlock(_)) {
+            self.mode = Mode::Records;
+        }
+        self.file.len = 0;
+    }
+
+    /// Moves back, and discards what was learned about the bytes there.
+    fn forget(&mut self) {
+        self.restart();
+        self.judged = Judged::default();
+    }
+}

@@ -1,0 +1,169 @@
+//! How to treat bytes that are not a valid fragment, as long as the file is written.
+
+use std::io;
+use std::time::Instant;
+
+use super::Follower;
+use super::poll::WaitReason;
+use crate::detect::ends_in_first_fragment;
+use crate::dialect::{Dialect, Role};
+use crate::format::{BLOCK_LEN, HEADER_LEN, Header};
+use crate::fragment::{Found, find};
+
+/// The most blocks after zeros that one poll probes, so that no poll takes long: those of 8 MiB.
+const PROBES_MAX: usize = 256;
+
+/// How to treat bytes that are not a valid fragment.
+pub(super) enum AtFault {
+    Wait(WaitReason),
+    /// They must be read again before they are reported.
+    ReadAgain,
+    /// They never will be one.
+    Final,
+}
+
+/// What is known about the bytes that have not been reported.
+#[derive(Debug, Default)]
+pub(super) struct Judged {
+    /// The beginning of the last block that is known to begin with a valid fragment. All before it
+    /// has been written.
+    passed: u64,
+    /// The next block to probe for that.
+    probe: u64,
+    pub(super) suspect: Option<Suspect>,
+    /// The offset of bytes that are not a valid fragment and never will be.
+    pub(super) condemned: Option<u64>,
+}
+
+/// Bytes that look damaged, since when, and how often they were read again.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Suspect {
+    offset: u64,
+    since: Instant,
+    polls: u32,
+}
+
+impl Follower {
+    /// How to treat the window, which begins at `at` with bytes that are not a valid fragment. The
+    /// file had `file_len` bytes when it was read.
+    pub(super) fn judge(&mut self, at: u64, file_len: u64, is_confirmed: bool) -> io::Result<AtFault> {
+        if self.judged.condemned == Some(at) {
+            return Ok(AtFault::Final);
+        }
+        let format = self.decoder.format();
+        let left = format.dialect.block_left(at);
+        let block_end = at + left as u64;
+        let bytes = self.file.window().at(at, left);
+        if find(&format, bytes, left, false, true) == Found::Stale {
+            // This log will be written over the older one.
+            return Ok(AtFault::Wait(WaitReason::Idle));
+        }
+        if self.is_passed(block_end, file_len)? {
+            // Of a write concurrent with the read, the end may be visible and the beginning not.
+            return Ok(if is_confirmed {
+                AtFault::Final
+            } else {
+                AtFault::ReadAgain
+            });
+        }
+        let bytes = self.file.window().at(at, left);
+        let mut reason = reason_to_wait(&format.dialect, bytes, left, self.decoder.has_parts());
+        let is_undetected = self.options.dialect.is_none() && !self.is_identified && !self.has_reported;
+        let is_incomplete_in =
+            |dialect: &Dialect| reason_to_wait(dialect, bytes, left, false) == WaitReason::Incomplete;
+        let is_begun =
+            ends_in_first_fragment(bytes) || [Dialect::ROCKSDB, Dialect::PEBBLE].iter().any(is_incomplete_in);
+        if is_undetected && is_begun {
+            // The first fragment determines the dialect. Its header may be a longer one that is
+            // only partly written.
+            reason = WaitReason::Incomplete;
+        }
+        if reason == WaitReason::Suspect && format.log_number.is_some() {
+            // It may be the middle of an older log. Only fragments of this one after it show that
+            // it is not.
+            reason = WaitReason::Idle;
+        }
+        if reason != WaitReason::Suspect {
+            self.judged.suspect = None;
+            return Ok(AtFault::Wait(reason));
+        }
+        let suspect = match self.judged.suspect {
+            Some(suspect) if suspect.offset == at => Suspect {
+                polls: suspect.polls.saturating_add(1),
+                ..suspect
+            },
+            _ => Suspect {
+                offset: at,
+                since: Instant::now(),
+                polls: 0,
+            },
+        };
+        self.judged.suspect = Some(suspect);
+        let is_spent = suspect.polls >= self.options.retry_polls && suspect.since.elapsed() >= self.options.retry_time;
+        Ok(if is_spent {
+            AtFault::Final
+        } else {
+            AtFault::Wait(reason)
+        })
+    }
+
+    /// Whether a block from `block_end` on begins with a valid fragment.
+    fn is_passed(&mut self, block_end: u64, file_len: u64) -> io::Result<bool> {
+        let mut block = vec![0; BLOCK_LEN];
+        // The next block is probed at each poll: there the writer continues. A hole of several
+        // blocks is left by a crash, and what follows it has been there since, so each of the other
+        // blocks is probed only once.
+        let mut probe = block_end;
+        for _ in 0..PROBES_MAX {
+            if self.judged.passed >= block_end {
+                return Ok(true);
+            }
+            if probe >= file_len {
+                break;
+            }
+            // Most are zeros, and reading a gigabyte of them would fill the page cache.
+            let mut len = self.file.read_at(probe, &mut block[..HEADER_LEN])?;
+            let format = self.decoder.format();
+            if matches!(format.dialect.meaning(block[HEADER_LEN - 1]).role, Role::Fragment(_)) {
+                len = self.file.read_at(probe, &mut block)?;
+            }
+            // A log with a number has fragments of one form: those of another one are left over
+            // from an older log.
+            let is_own = |form| format.log_number.is_none() || self.decoder.form().is_none_or(|own| own == form);
+            if let Found::Fragment { form, .. } = find(&format, &block[..len], BLOCK_LEN, false, true)
+                && is_own(form)
+            {
+                self.judged.passed = probe;
+            }
+            self.judged.probe = self.judged.probe.max(probe + BLOCK_LEN as u64);
+            probe = self.judged.probe;
+        }
+        Ok(self.judged.passed >= block_end)
+    }
+}
+
+/// Why to wait at `bytes`, the part written so far of the last `left` bytes of a block, which is
+/// not a valid fragment.
+///
+/// Zeros at the end of `bytes` may be unwritten space, as in a preallocated file. Writes become
+/// visible in order, so a fragment is complete if its last byte, or any byte after it, is not zero.
+fn reason_to_wait(dialect: &Dialect, bytes: &[u8], left: usize, has_parts: bool) -> WaitReason {
+    let written_len = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+    match bytes.split_first_chunk().map(|(header, _)| Header::decode(header)) {
+        _ if has_parts && written_len == 0 => WaitReason::Incomplete,
+        _ if left < HEADER_LEN || bytes.is_empty() => WaitReason::Idle,
+        _ if written_len == 0 => WaitReason::Zeros,
+        // A type is not zero, so the last byte of a header shows that it is complete.
+        _ if written_len < HEADER_LEN => WaitReason::Incomplete,
+        Some(Header { kind: 0, len: 0, .. }) => WaitReason::Zeros,
+        Some(header) => {
+            let len = dialect.meaning(header.kind).form.header_len() + usize::from(header.len);
+            if len > left || len <= written_len {
+                WaitReason::Suspect
+            } else {
+                WaitReason::Incomplete
+            }
+        }
+        None => WaitReason::Incomplete,
+    }
+}

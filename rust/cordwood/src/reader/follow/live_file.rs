@@ -1,0 +1,157 @@
+//! A growing file, and what has been read of it.
+
+use std::fs::{self, File, Metadata};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use crate::decode::Window;
+use crate::format::BLOCK_LEN;
+
+/// Bytes requested per read when there is a backlog. See `source::WINDOW_LEN`.
+const WINDOW_LEN: usize = 1 << 20;
+
+/// The smallest read: a block, and the file header that may precede the first block.
+const READ_LEN_MIN: usize = BLOCK_LEN + 16;
+
+/// The state of the file on disk.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Look {
+    pub(super) file_len: u64,
+    /// The path names another file, or none.
+    pub(super) is_rotated: bool,
+}
+
+/// A growing file, and what has been read of it.
+#[derive(Debug)]
+pub(super) struct LiveFile {
+    pub(super) path: PathBuf,
+    /// The absolute path, so that a change of the working directory does not matter.
+    absolute: PathBuf,
+    file: File,
+    id: FileId,
+    /// The bytes from the file offset `offset` on; the first `len` are those of the file.
+    buffer: Vec<u8>,
+    offset: u64,
+    pub(super) len: usize,
+    /// Bytes that the last read requested.
+    read_len: usize,
+}
+
+impl LiveFile {
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        // Opening a pipe waits for its writer, so the path is checked first.
+        let metadata = fs::metadata(path)?;
+        if metadata.is_dir() {
+            return Err(io::ErrorKind::IsADirectory.into());
+        }
+        if !metadata.is_file() {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "only a regular file can be followed",
+            ));
+        }
+        let file = File::open(path)?;
+        Ok(LiveFile {
+            absolute: std::path::absolute(path)?,
+            path: path.to_owned(),
+            id: file_id(&file.metadata()?),
+            file,
+            buffer: Vec::new(),
+            offset: 0,
+            len: 0,
+            read_len: 0,
+        })
+    }
+
+    pub(super) fn look(&self) -> io::Result<Look> {
+        let (metadata, is_rotated) = match fs::metadata(&self.absolute) {
+            Ok(metadata) if file_id(&metadata) == self.id => (metadata, false),
+            Ok(_) => (self.file.metadata()?, true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => (self.file.metadata()?, true),
+            Err(error) => return Err(error),
+        };
+        Ok(Look {
+            file_len: metadata.len(),
+            is_rotated,
+        })
+    }
+
+    pub(super) fn window(&self) -> Window<'_> {
+        Window {
+            offset: self.offset,
+            bytes: &self.buffer[..self.len],
+            is_last: false,
+        }
+    }
+
+    /// Reads the file from `offset` on, as far as it goes, at least to the end of the block. What
+    /// was read before is discarded: where the decoder found no valid fragment, it may be stale.
+    pub(super) fn read(&mut self, offset: u64, file_len: u64) -> io::Result<()> {
+        // Reads are long only while all of their bytes are used: after the end of what is written
+        // there may be a gigabyte of zeros.
+        let used = usize::try_from(offset.saturating_sub(self.offset)).unwrap_or(usize::MAX);
+        let was_of_use = self.len == self.read_len && used.saturating_add(BLOCK_LEN) > self.len;
+        let wanted = if was_of_use { self.read_len * 2 } else { READ_LEN_MIN };
+        self.read_len = wanted.clamp(READ_LEN_MIN, WINDOW_LEN);
+        let mut buffer = std::mem::take(&mut self.buffer);
+        buffer.resize(buffer.len().max(self.read_len), 0);
+        (self.offset, self.len) = (offset, 0);
+        let filled = if offset < file_len {
+            self.read_at(offset, &mut buffer[..self.read_len])
+        } else {
+            Ok(0)
+        };
+        self.buffer = buffer;
+        self.len = filled?;
+        Ok(())
+    }
+
+    /// Fills `buffer` from the file offset `offset` on, as far as the file goes.
+    pub(super) fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        self.file.seek(SeekFrom::Start(offset))?;
+        let mut filled = 0;
+        while filled < buffer.len() {
+            match self.file.read(&mut buffer[filled..]) {
+                Ok(0) => break,
+                Ok(len) => filled += len,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(filled)
+    }
+
+    /// The last `left` bytes of the block, from `at` on, where the last read began, with zeros for
+    /// what is not written yet; and how many bytes are.
+    pub(super) fn whole_block(&mut self, at: u64, left: usize) -> (Window<'_>, usize) {
+        debug_assert_eq!(at, self.offset);
+        let there = self.len.min(left);
+        self.buffer[there..left].fill(0);
+        let window = Window {
+            offset: at,
+            bytes: &self.buffer[..left],
+            is_last: false,
+        };
+        (window, there)
+    }
+}
+
+/// Identifies the file even if another one takes its name. No other file gets the number while this
+/// one is open.
+#[cfg(unix)]
+type FileId = (u64, u64);
+
+#[cfg(unix)]
+fn file_id(metadata: &Metadata) -> FileId {
+    use std::os::unix::fs::MetadataExt;
+    (metadata.dev(), metadata.ino())
+}
+
+/// The standard library provides no file number here; the creation time comes closest.
+#[cfg(not(unix))]
+type FileId = Option<std::time::SystemTime>;
+
+#[cfg(not(unix))]
+fn file_id(metadata: &Metadata) -> FileId {
+    metadata.created().ok()
+}

@@ -1,0 +1,15 @@
+//! A file that is still being written: records as they arrive.
+//!
+//! `docs/format/following.md` has the rules and the reasons for them. The
+//! [`Decoder`](crate::codec::Decoder) decides what is a record and what is damage; this module
+//! decides only when its answer is final.
+
+mod follower;
+mod judge;
+mod live_file;
+mod options;
+mod poll;
+
+pub use follower::Follower;
+pub use options::FollowOptions;
+pub use poll::{NotYet, Poll, WaitReason};

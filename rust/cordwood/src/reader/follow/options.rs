@@ -1,0 +1,113 @@
+//! How to follow.
+
+use std::time::Duration;
+
+use crate::decode::{Decoder, Growth, OnCorruption, ReadOptions, format_options};
+use crate::dialect::{Compression, Dialect, LogFormat};
+
+/// How to follow.
+///
+/// ```
+/// use std::time::Duration;
+/// use cordwood_log::{FollowOptions, OnCorruption};
+/// let options = FollowOptions::default()
+///     .with_start(50_034)
+///     .with_on_corruption(OnCorruption::Skip)
+///     .with_poll_interval(Duration::from_millis(5));
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FollowOptions {
+    /// Return only what begins at this file offset or after it: the
+    /// [`Follower::offset`](super::Follower::offset) of an earlier follower, to resume. Default: 0.
+    pub start: u64,
+    /// What to do with damage. Default: [`OnCorruption::Fail`]. [`OnCorruption::Salvage`] is here
+    /// the same as
+    /// [`OnCorruption::Skip`]: the rest of a block that is still being written cannot be judged.
+    pub on_corruption: OnCorruption,
+    /// How long [`Follower::wait`](super::Follower::wait) sleeps between polls. Default: 50 ms.
+    pub poll_interval: Duration,
+    /// What looks damaged and has no valid record after it is read again this many times before it
+    /// is reported. Default: 3.
+    pub retry_polls: u32,
+    /// And for at least this long. Default: 100 ms.
+    pub retry_time: Duration,
+    /// Refuse a record with more bytes than this. It bounds the memory of a follower. Default: 1
+    /// GiB.
+    pub record_len_max: u64,
+    /// The dialect of the log. Default: `None`: it is detected as soon as there is a file header or
+    /// a complete fragment, and is [`Dialect::LEVELDB`] until then.
+    pub dialect: Option<Dialect>,
+    /// The number of the log, as [`ReadOptions::log_number`]. Default: `None`.
+    pub log_number: Option<u32>,
+    /// How each record is compressed, as [`ReadOptions::compression`]. Default: `None`.
+    pub compression: Option<Compression>,
+}
+
+impl Default for FollowOptions {
+    fn default() -> Self {
+        FollowOptions {
+            start: 0,
+            on_corruption: OnCorruption::Fail,
+            poll_interval: Duration::from_millis(50),
+            retry_polls: 3,
+            retry_time: Duration::from_millis(100),
+            record_len_max: ReadOptions::default().record_len_max,
+            dialect: None,
+            log_number: None,
+            compression: None,
+        }
+    }
+}
+
+format_options!(FollowOptions);
+
+impl FollowOptions {
+    /// Sets [`start`](Self::start), in bytes.
+    #[must_use]
+    pub fn with_start(mut self, start: u64) -> Self {
+        self.start = start;
+        self
+    }
+
+    /// Sets [`on_corruption`](Self::on_corruption).
+    #[must_use]
+    pub fn with_on_corruption(mut self, on_corruption: OnCorruption) -> Self {
+        self.on_corruption = on_corruption;
+        self
+    }
+
+    /// Sets [`poll_interval`](Self::poll_interval).
+    #[must_use]
+    pub fn with_poll_interval(mut self, poll_interval: Duration) -> Self {
+        self.poll_interval = poll_interval;
+        self
+    }
+
+    /// Sets [`retry_polls`](Self::retry_polls) and [`retry_time`](Self::retry_time).
+    #[must_use]
+    pub fn with_retry(mut self, polls: u32, time: Duration) -> Self {
+        self.retry_polls = polls;
+        self.retry_time = time;
+        self
+    }
+
+    /// Sets [`record_len_max`](Self::record_len_max), in bytes.
+    #[must_use]
+    pub fn with_record_len_max(mut self, record_len_max: u64) -> Self {
+        self.record_len_max = record_len_max;
+        self
+    }
+
+    pub(super) fn decoder(&self, format: LogFormat) -> Decoder {
+        // The follower itself ends at damage, since it also decides when damage is reported.
+        let options = ReadOptions::default()
+            .with_format(format)
+            .with_on_corruption(OnCorruption::Skip)
+            .with_range(self.start..)
+            .with_record_len_max(self.record_len_max);
+        let mut decoder = Decoder::unchecked(&options);
+        decoder.set_growth(Growth::WaitAtFaults);
+        decoder
+    }
+}

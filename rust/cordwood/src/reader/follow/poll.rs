@@ -1,0 +1,88 @@
+//! The results of a follower.
+
+use crate::damage::SkippedRegion;
+use crate::decode::End;
+use crate::reader::Record;
+
+/// Why there is no record yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum WaitReason {
+    /// Everything in the file has been returned.
+    Idle,
+    /// A record has begun and is not complete: it is being written, or its writer was killed.
+    Incomplete,
+    /// Zeros: the space that a writer has preallocated, or a hole that is still to be filled.
+    Zeros,
+    /// The next bytes look damaged. They are read again before that is reported, since they may be
+    /// a partly visible write.
+    Suspect,
+    /// The rest of a block whose damage has been reported. Reading continues at the next block.
+    Damaged,
+}
+
+impl WaitReason {
+    /// A stable name, such as `"incomplete"`: the same in Python.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            WaitReason::Idle => "idle",
+            WaitReason::Incomplete => "incomplete",
+            WaitReason::Zeros => "zeros",
+            WaitReason::Suspect => "suspect",
+            WaitReason::Damaged => "damaged",
+        }
+    }
+}
+
+/// There is no record yet: where, and why. It distinguishes an idle writer from a stuck one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct NotYet {
+    /// The file offset after the last reported event:
+    /// [`Follower::offset`](super::Follower::offset).
+    pub offset: u64,
+    /// The length of the file, in bytes.
+    pub file_len: u64,
+    /// What the follower is waiting for.
+    pub reason: WaitReason,
+}
+
+impl NotYet {
+    /// Bytes of the file that have not been reported yet. With [`WaitReason::Zeros`] they are
+    /// zeros, and may stay zeros.
+    pub const fn pending_len(&self) -> u64 {
+        self.file_len.saturating_sub(self.offset)
+    }
+}
+
+/// The results of a [`Follower`](super::Follower).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Poll<'a> {
+    /// A record.
+    Record(Record<'a>),
+    /// Bytes that are not returned and never will be: damage, if the severity is
+    /// [`Severity::Corruption`](crate::damage::Severity::Corruption).
+    Skipped(SkippedRegion),
+    /// Nothing to report yet. Poll again later.
+    NotYet(NotYet),
+    /// The file is shorter than the part already reported. The offset has lost its meaning, so
+    /// every further result is the same.
+    Truncated {
+        /// The file offset after the last reported event.
+        offset: u64,
+        /// The length of the file, in bytes.
+        file_len: u64,
+    },
+    /// The path names another file now, or none, and everything in the old one has been reported.
+    /// If the old one grows, following continues with it.
+    Rotated {
+        /// The file offset after the last reported event, in the old file.
+        offset: u64,
+        /// The length of the old file, in bytes.
+        file_len: u64,
+    },
+    /// At damage, under [`OnCorruption::Stop`](crate::OnCorruption::Stop), or after the trailer of
+    /// a closed log. Every further result is the same.
+    End(End),
+}

@@ -1,0 +1,93 @@
+//! Which log is read: its format, detected once from what has been read of the file anyway.
+
+use super::{Reader, Source, source};
+use crate::decode::Decoder;
+use crate::detect::{Detection, identify, of_rest};
+use crate::dialect::{Dialect, LogFormat};
+use crate::error::{Error, unsupported};
+
+impl<S: Source> Reader<S> {
+    /// The format of the log: its dialect, with the log number and the compression as far as they
+    /// are known. What was not given is detected from the contents; see
+    /// [`detect`](crate::verbs::detect).
+    ///
+    /// ```
+    /// use cordwood_log::{Dialect, ReadOptions, Reader};
+    /// let file = b":W&B\xe1\xbe\x00\x4a\x04\xca\xea\x03\x00\x01foo";
+    /// let mut reader = Reader::from_slice(file, ReadOptions::default());
+    /// assert_eq!(reader.format()?.dialect, Dialect::WANDB);
+    /// assert_eq!(reader.next_record()?.unwrap().data, b"foo");
+    /// # Ok::<(), cordwood_log::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// * [`Error::Io`] if the source cannot be read; a further call tries again.
+    /// * [`Error::Foreign`] if it is not a log.
+    /// * [`Error::Unsupported`] if its dialect does not have the number or compression that the
+    ///   options give.
+    pub fn format(&mut self) -> Result<LogFormat, Error> {
+        while !self.is_detected()? {
+            self.fill()?;
+        }
+        Ok(self.decoder.format())
+    }
+
+    /// The format of the log, as far as its bytes show it; `None` if they show none and the file is
+    /// read as LevelDB's.
+    ///
+    /// # Errors
+    ///
+    /// As [`format`](Self::format).
+    pub fn detect(&mut self) -> Result<Option<LogFormat>, Error> {
+        let format = self.format()?;
+        Ok((!self.is_unclear).then_some(format))
+    }
+
+    /// Detects the format of the log, if it is not known. `false`: more of the file is needed.
+    pub(super) fn is_detected(&mut self) -> Result<bool, Error> {
+        let Some(options) = &self.undetected else {
+            return Ok(true);
+        };
+        let window = self.source.window();
+        let path = self.path.as_deref();
+        let named = options.named();
+        unsupported(named.check(), path)?;
+        let no_log = |foreign| Error::Foreign {
+            path: self.path.clone(),
+            foreign,
+        };
+        let detected = match identify(named, path, window.bytes, window.offset, window.is_last) {
+            Detection::NeedMore => return Ok(false),
+            Detection::Foreign(foreign) => return Err(no_log(foreign)),
+            Detection::Longer(weak) => {
+                let read_at = |offset, buffer: &mut [u8]| self.source.read_aside(offset, buffer);
+                let foreign = self.source.file_len().map(|file_len| of_rest(weak, file_len, read_at));
+                let foreign = foreign.unwrap_or(Ok(None)).map_err(|source| Error::Io {
+                    path: self.path.clone(),
+                    source,
+                })?;
+                if let Some(foreign) = foreign {
+                    return Err(no_log(foreign));
+                }
+                None
+            }
+            Detection::Log(format) => Some(format),
+            Detection::Unclear => None,
+        };
+        let format = detected.unwrap_or(Dialect::LEVELDB.into());
+        unsupported(named.check_in(format.dialect), path)?;
+        let mut decoder = Decoder::unchecked(&options.clone().with_format(format));
+        decoder.set_keeps_data(self.decoder.keeps_data());
+        if window.offset > decoder.offset() {
+            return Err(Error::Io {
+                path: self.path.clone(),
+                source: source::begins_after(window.offset, decoder.offset()),
+            });
+        }
+        self.decoder = decoder;
+        self.is_unclear = detected.is_none();
+        self.undetected = None;
+        Ok(true)
+    }
+}

@@ -1,0 +1,515 @@
+//! The reader: a loop around the decoder.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use super::{Event, FileReader, Record, SeekSource, SliceSource, Source, StreamSource, refusal};
+use crate::damage::{BitFlip, locate_bit_flip};
+use crate::damage::{Reason, Severity, SkippedRegion};
+use crate::decode::{Decoder, End, OnCorruption, ReadOptions, RecordSpan, Refused, Step, Stored};
+use crate::dialect::{Dialect, Form, LogFormat};
+use crate::error::{Error, unsupported};
+use crate::wal_metadata::LogInfo;
+
+/// Reads records.
+///
+/// * [`from_slice`](Reader::from_slice) for bytes in memory, a memory map among them; records of
+///   one fragment are not copied.
+/// * [`open`](Reader::open) for a file.
+/// * [`new`](Reader::new) for anything that implements [`Read`].
+///
+/// [`next_record`](Reader::next_record) returns the records, [`next_event`](Reader::next_event)
+/// also the regions between them, both without copying the bytes; [`records`](Reader::records) is
+/// an iterator of records that own their bytes. Nothing here writes to what it reads.
+///
+/// ```
+/// use cordwood_log::{End, Event, OnCorruption, ReadOptions, Reader};
+/// use cordwood_log::damage::Reason;
+///
+/// let mut file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo".to_vec();
+/// file[9] ^= 1;
+/// let options = ReadOptions::default().with_on_corruption(OnCorruption::Skip);
+/// let mut reader = Reader::from_slice(&file, options);
+/// let Some(Event::Skipped(region)) = reader.next_event()? else { panic!() };
+/// assert_eq!((region.begin, region.end), (0, 10));
+/// assert!(matches!(region.reason, Reason::ChecksumMismatch { .. }));
+/// assert_eq!(reader.next_event()?, None);
+/// assert_eq!(reader.end(), Some(End::Clean { offset: 10 }));
+/// # Ok::<(), cordwood_log::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Reader<S> {
+    pub(super) source: S,
+    pub(super) decoder: Decoder,
+    /// The options, as long as the format of the log is not known.
+    pub(super) undetected: Option<ReadOptions>,
+    /// Detection ran, and nothing showed the dialect.
+    pub(super) is_unclear: bool,
+    fails: bool,
+    range_end: Option<u64>,
+    end: Option<End>,
+    pub(super) path: Option<PathBuf>,
+}
+
+impl<'a> Reader<SliceSource<'a>> {
+    /// Reads bytes in memory. `file[0]` is file offset 0, whatever the range in `options`.
+    pub fn from_slice(file: &'a [u8], options: ReadOptions) -> Self {
+        Reader::with_source(SliceSource::new(file), options)
+    }
+}
+
+impl<R: Read> Reader<StreamSource<R>> {
+    /// Reads from `read`, which must be at file offset 0, about 1 MiB at a time. If the range
+    /// begins later, what comes before is read and discarded. A short read is not the end of the
+    /// file; only a read of no bytes is.
+    pub fn new(read: R, options: ReadOptions) -> Self {
+        Reader::with_source(StreamSource::new(read, 0), options)
+    }
+}
+
+impl Reader<StreamSource<FileReader>> {
+    /// Opens and reads a file.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] with the path, if it cannot be opened; [`Error::Unsupported`] if the given
+    /// dialect does not have the given number or compression.
+    pub fn open(path: impl AsRef<Path>, options: ReadOptions) -> Result<Self, Error> {
+        let path = path.as_ref();
+        unsupported(options.named().check(), Some(path))?;
+        let at_path = |source| Error::Io {
+            path: Some(path.to_owned()),
+            source,
+        };
+        let begin = |dialect: Dialect| dialect.block_begin(options.start);
+        let is_known = !options.must_look();
+        let named = options.dialect.filter(|_| is_known);
+        let source = StreamSource::open(path, named.map_or(0, begin)).map_err(at_path)?;
+        let mut reader = Reader::with_source(source, options.clone());
+        reader.path = Some(path.to_owned());
+        if !is_known && options.start > 0 {
+            // Detection needs only the beginning of the file, so the bytes up to the range are not
+            // read.
+            let begin = begin(reader.format()?.dialect);
+            if let Some(len) = reader.source.file_len() {
+                reader.source.seek(begin.min(len)).map_err(at_path)?;
+            }
+        }
+        Ok(reader)
+    }
+
+    /// A reader of another range of the same open file, even if its path names another file by now.
+    /// `options` must name the dialect.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] if the length of the file cannot be read.
+    pub fn another(&self, options: ReadOptions) -> Result<Self, Error> {
+        let begin = options.dialect.map_or(0, |dialect| dialect.block_begin(options.start));
+        let source = StreamSource::with_file(self.source.get_ref().clone(), begin);
+        let source = source.map_err(|source| Error::Io {
+            path: self.path.clone(),
+            source,
+        })?;
+        Ok(Reader::with_source(source, options).with_path(self.path.clone()))
+    }
+}
+
+impl<S: SeekSource> Reader<S> {
+    /// Moves to `offset`, which must be where a record begins or ends. See [`Decoder::seek`].
+    ///
+    /// ```
+    /// use cordwood_log::{ReadOptions, Reader};
+    /// let file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo".repeat(3);
+    /// let mut reader = Reader::from_slice(&file, ReadOptions::default());
+    /// reader.seek(20)?;
+    /// assert_eq!(reader.next_record()?.unwrap().offset, 20);
+    /// # Ok::<(), cordwood_log::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The reader then stays where it was:
+    ///
+    /// * [`Error::Io`] if the source cannot be read or cannot seek there.
+    /// * [`Error::Foreign`] if it is not a log.
+    pub fn seek(&mut self, offset: u64) -> Result<(), Error> {
+        self.format()?;
+        let moved = self.source.seek(offset);
+        moved.map_err(|source| Error::Io {
+            path: self.path.clone(),
+            source,
+        })?;
+        self.seek_decoder(offset);
+        Ok(())
+    }
+}
+
+impl<R: Read> Reader<StreamSource<R>> {
+    /// The same reader with its source mapped by `change`, which must provide the same bytes.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn map_source<T: Read>(
+        self,
+        change: impl FnOnce(StreamSource<R>) -> StreamSource<T>,
+    ) -> Reader<StreamSource<T>> {
+        let Reader {
+            source,
+            decoder,
+            fails,
+            range_end,
+            end,
+            path,
+            undetected,
+            is_unclear,
+        } = self;
+        Reader {
+            source: change(source),
+            decoder,
+            fails,
+            range_end,
+            end,
+            path,
+            undetected,
+            is_unclear,
+        }
+    }
+}
+
+impl<S: Source> Reader<S> {
+    /// Reads a source of your own.
+    pub fn with_source(source: S, options: ReadOptions) -> Self {
+        Reader {
+            source,
+            // Errors in the options are reported once the format of the log is known.
+            decoder: Decoder::unchecked(&options),
+            fails: options.on_corruption == OnCorruption::Fail,
+            range_end: options.end,
+            end: None,
+            path: None,
+            is_unclear: false,
+            undetected: options.must_look().then_some(options),
+        }
+    }
+
+    /// The source that is read. That of [`open`](Self::open) and [`new`](Self::new) is a
+    /// [`StreamSource`], which has a `get_ref` too.
+    pub fn get_ref(&self) -> &S {
+        &self.source
+    }
+
+    /// Gives back the source. It may have read further than the records that were returned.
+    ///
+    /// ```
+    /// use cordwood_log::{ReadOptions, Reader};
+    /// let mut reader = Reader::new(&b"\xdd\x5f\xb3\x7a\x03\x00\x01foo"[..], ReadOptions::default());
+    /// assert_eq!(reader.next_record()?.unwrap().data, b"foo");
+    /// let rest: &[u8] = reader.into_inner().into_inner();
+    /// assert!(rest.is_empty());
+    /// # Ok::<(), cordwood_log::Error>(())
+    /// ```
+    pub fn into_inner(self) -> S {
+        self.source
+    }
+
+    /// The path of the file, if known.
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    /// Sets the path of the source: errors name it, and the log number is taken from it if none was
+    /// given.
+    #[must_use]
+    pub fn with_path(mut self, path: Option<PathBuf>) -> Self {
+        self.path = path;
+        self
+    }
+
+    /// What the engine's metadata records, as far as they have been read, say about the log.
+    pub fn info(&self) -> &LogInfo {
+        self.decoder.info()
+    }
+
+    fn seek_decoder(&mut self, offset: u64) {
+        if let Some(options) = &mut self.undetected {
+            options.start = offset;
+        }
+        self.decoder.seek(offset);
+        self.end = None;
+    }
+
+    /// How reading ended; `None` while there may be more events.
+    pub fn end(&self) -> Option<End> {
+        self.end
+    }
+
+    /// The next event, or `None` at the end.
+    ///
+    /// # Errors
+    ///
+    /// * [`Error::Io`] if the source cannot be read, or, of the kind
+    ///   [`OutOfMemory`](std::io::ErrorKind::OutOfMemory), if there is not enough memory for a
+    ///   record; a further call tries again.
+    /// * [`Error::OverBudget`] if the next record of a compressed log decompresses to too much; a
+    ///   further call returns the same error.
+    /// * [`Error::Corruption`] in place of an event that is damage, under [`OnCorruption::Fail`]; a
+    ///   further call continues after it.
+    pub fn next_event(&mut self) -> Result<Option<Event<'_>>, Error> {
+        match self.step()? {
+            Step::Record(span) => Ok(Some(Event::Record(self.record(span)))),
+            Step::Skipped(region) => Ok(Some(Event::Skipped(region))),
+            Step::NeedMore | Step::End(_) => Ok(None),
+        }
+    }
+
+    /// The next record, or `None` at the end. Regions before it are skipped;
+    /// [`next_event`](Self::next_event) reports them.
+    ///
+    /// # Errors
+    ///
+    /// As [`next_event`](Self::next_event).
+    #[inline]
+    pub fn next_record(&mut self) -> Result<Option<Record<'_>>, Error> {
+        match self.decoder.next_of_run() {
+            Some(span) => Ok(Some(self.record(span))),
+            None => self.look_for_record(),
+        }
+    }
+
+    // As `look`.
+    #[inline(never)]
+    fn look_for_record(&mut self) -> Result<Option<Record<'_>>, Error> {
+        loop {
+            match self.step()? {
+                Step::Record(span) => return Ok(Some(self.record(span))),
+                Step::Skipped(_) => {}
+                Step::NeedMore | Step::End(_) => return Ok(None),
+            }
+        }
+    }
+
+    #[inline]
+    fn record(&self, span: RecordSpan) -> Record<'_> {
+        let data = self.decoder.data(self.source.window(), span);
+        Record {
+            offset: span.offset,
+            end_offset: span.end_offset,
+            data,
+            is_salvaged: span.is_salvaged,
+        }
+    }
+
+    /// The next step that is not [`Step::NeedMore`].
+    #[inline]
+    pub(crate) fn step(&mut self) -> Result<Step, Error> {
+        match self.next_found() {
+            Some(span) => Ok(Step::Record(span)),
+            None => self.look(),
+        }
+    }
+
+    // Inlined, it would make `step` too large to be inlined into the loops over short records.
+    #[inline(never)]
+    fn look(&mut self) -> Result<Step, Error> {
+        loop {
+            match self.step_buffered()? {
+                Step::NeedMore => self.fill()?,
+                step => return Ok(step),
+            }
+        }
+    }
+
+    /// The next record, if it has already been found: the reader finds many at a time. `None` says
+    /// nothing about what follows.
+    ///
+    /// Takes a few nanoseconds. [`data`](Self::data) has the bytes.
+    #[doc(hidden)]
+    #[inline]
+    pub fn next_found(&mut self) -> Option<RecordSpan> {
+        self.decoder.next_of_run()
+    }
+
+    /// What [`next_event`](Self::next_event) does, without I/O and with positions instead of bytes:
+    /// for a caller that does its own waiting. On [`Step::NeedMore`], call [`fill`](Self::fill).
+    ///
+    /// # Errors
+    ///
+    /// As [`next_event`](Self::next_event), except those of the source.
+    #[doc(hidden)]
+    pub fn step_buffered(&mut self) -> Result<Step, Error> {
+        if self.undetected.is_some() && !self.is_detected()? {
+            return Ok(Step::NeedMore);
+        }
+        match self.decoder.step(self.source.window()) {
+            Step::Skipped(region) if self.fails && region.reason.severity() == Severity::Corruption => {
+                Err(Error::Corruption {
+                    path: self.path.clone(),
+                    region,
+                })
+            }
+            Step::End(end) if self.end.is_none() => {
+                self.end = Some(end);
+                Ok(self.not_read(end).map_or(Step::End(end), Step::Skipped))
+            }
+            Step::NeedMore => match self.decoder.refused() {
+                Some(refused) => Err(refusal(refused, self.path.clone())),
+                None => Ok(Step::NeedMore),
+            },
+            step => Ok(step),
+        }
+    }
+
+    /// Puts back a record, which must be the one that the last step returned: the next step returns
+    /// it again. For a caller that cannot allocate room for its bytes.
+    ///
+    /// ```
+    /// use cordwood_log::{ReadOptions, Reader};
+    /// use cordwood_log::codec::Step;
+    /// let mut reader = Reader::from_slice(b"\xdd\x5f\xb3\x7a\x03\x00\x01foo", ReadOptions::default());
+    /// let Step::Record(span) = reader.step_buffered()? else { panic!() };
+    /// reader.put_back(span);
+    /// assert_eq!(reader.next_record()?.unwrap().data, b"foo");
+    /// # Ok::<(), cordwood_log::Error>(())
+    /// ```
+    #[doc(hidden)]
+    #[cold]
+    pub fn put_back(&mut self, span: RecordSpan) {
+        self.decoder.put_back(span);
+    }
+
+    /// Whether a record that was returned since the last event of another kind, and begins at this
+    /// file offset, begins after damage in its block: see [`RecordSpan::is_salvaged`].
+    #[doc(hidden)]
+    pub fn is_salvaged(&self, record_offset: u64) -> bool {
+        self.decoder.salvaged().contains(&record_offset)
+    }
+
+    /// There is not enough memory for the bytes of a record.
+    #[cold]
+    pub(super) fn out_of_memory(&self) -> Error {
+        refusal(Refused::OutOfMemory, self.path.clone())
+    }
+
+    /// Reads on from the source.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`]; a further call tries again.
+    #[doc(hidden)]
+    pub fn fill(&mut self) -> Result<(), Error> {
+        let from = if self.undetected.is_some() {
+            // Detection needs the whole beginning in one window.
+            self.source.window().offset
+        } else {
+            self.decoder.offset()
+        };
+        let filled = self.source.fill(from);
+        filled.map_err(|source| Error::Io {
+            path: self.path.clone(),
+            source,
+        })
+    }
+
+    /// The bytes of a record that [`step_buffered`](Self::step_buffered) returned since the last
+    /// [`fill`](Self::fill); of one that is not in the [window](RecordSpan::data_at) only until the
+    /// next step.
+    #[doc(hidden)]
+    #[inline]
+    pub fn data(&self, span: RecordSpan) -> &[u8] {
+        self.decoder.data(self.source.window(), span)
+    }
+
+    /// Runs `work`, which does not access the bytes of records, without keeping them: a fragmented
+    /// record takes no memory, however long it is.
+    pub(crate) fn without_data<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
+        self.decoder.set_keeps_data(false);
+        let done = work(self);
+        self.decoder.set_keeps_data(true);
+        done
+    }
+
+    /// The length of [`data`](Self::data).
+    #[inline]
+    pub(crate) fn data_len(&self, span: RecordSpan) -> u64 {
+        self.decoder.data_len(span)
+    }
+
+    /// The file offset of the next byte to be read. At the end: the offset of the end.
+    pub(crate) fn offset(&self) -> u64 {
+        self.decoder.offset()
+    }
+
+    /// The space that the last returned record takes in the file.
+    pub(crate) fn stored(&self, span: RecordSpan) -> Stored {
+        self.decoder.stored(span)
+    }
+
+    /// The form of the last header of the record that was returned last.
+    pub(crate) fn record_form(&self, span: RecordSpan) -> Form {
+        self.decoder.record_form(span)
+    }
+
+    /// The format of the log, as far as it is known.
+    pub(crate) fn known_format(&self) -> LogFormat {
+        self.decoder.format()
+    }
+
+    /// The bytes of `region`, which must be the one that was returned last, as far as they are in
+    /// memory: at least those of its last block.
+    pub(crate) fn bytes(&self, region: SkippedRegion) -> &[u8] {
+        let len = usize::try_from(region.len()).unwrap_or(usize::MAX);
+        self.source.window().at(region.begin, len)
+    }
+
+    /// The length of the whole file in bytes, if the source knows it or has come to its end.
+    pub fn file_len(&self) -> Option<u64> {
+        let window = self.source.window();
+        let seen = window.is_last.then(|| window.end_offset());
+        self.source.file_len().or(seen)
+    }
+
+    /// The one flipped bit that explains `region`, which must be the one that was returned or
+    /// raised last.
+    ///
+    /// `None` if its reason is not one that a flipped bit can have, or if not exactly one bit
+    /// explains it: see [`locate_bit_flip`](crate::damage::locate_bit_flip).
+    ///
+    /// ```
+    /// use cordwood_log::{Error, ReadOptions, Reader};
+    /// let mut file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo".to_vec();
+    /// file[7] ^= 0x80;
+    /// let mut reader = Reader::from_slice(&file, ReadOptions::default());
+    /// let Err(Error::Corruption { region, .. }) = reader.next_record() else { panic!() };
+    /// let flip = reader.bit_flip(region).unwrap();
+    /// assert_eq!((flip.offset, flip.bit), (7, 7));
+    /// ```
+    pub fn bit_flip(&self, region: SkippedRegion) -> Option<BitFlip> {
+        let can_be = matches!(
+            region.reason,
+            Reason::ChecksumMismatch { .. } | Reason::BadLength { .. } | Reason::ZeroHeader
+        );
+        // The whole block is in memory: the damage could not be determined without it.
+        let dialect = self.decoder.dialect();
+        let rest = self.source.window().at(region.begin, dialect.block_left(region.begin));
+        if can_be {
+            locate_bit_flip(rest, region.begin, *dialect)
+        } else {
+            None
+        }
+    }
+
+    /// What is left of the range after the damage that stopped the reader, where the length of the
+    /// file is known.
+    fn not_read(&self, end: End) -> Option<SkippedRegion> {
+        let (End::Stopped { .. }, Some(file_len)) = (end, self.source.file_len()) else {
+            return None;
+        };
+        let (begin, end) = (self.decoder.offset(), self.range_end.unwrap_or(u64::MAX).min(file_len));
+        (begin < end).then_some(SkippedRegion {
+            begin,
+            end,
+            reason: Reason::NotRead,
+            leveldb_len: None,
+        })
+    }
+}

@@ -1,0 +1,180 @@
+//! The fragment or gap at one position of a log.
+
+use super::fragments::Fragment;
+use crate::damage::Reason;
+use crate::damage::resync;
+use crate::dialect::Dialect;
+use crate::format::{FragmentKind, HEADER_LEN, Header};
+
+/// The reader's classification of a region.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Region {
+    pub(super) begin: u64,
+    pub(super) end: u64,
+    pub(super) kind: RegionKind,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) enum RegionKind {
+    Record {
+        is_salvaged: bool,
+    },
+    Skipped(Reason),
+    /// Between two events: the end of a block, too short for a header.
+    Trailer,
+}
+
+/// A position in a region, and the bytes there.
+pub(super) struct Place<'a> {
+    pub(super) dialect: Dialect,
+    pub(super) region: Region,
+    pub(super) offset: u64,
+    /// Bytes to the end of the block.
+    pub(super) left: usize,
+    /// To the end of the block, or of the file if that comes first.
+    pub(super) rest: &'a [u8],
+    /// The part of it inside the region.
+    pub(super) bytes: &'a [u8],
+}
+
+impl Place<'_> {
+    /// The fragment or gap here, and whether every byte of the block was tried to find its end.
+    pub(super) fn look(&self, may_scan: bool) -> (Fragment, bool) {
+        let prefix_len = self.dialect.prefix.len();
+        if self.offset < prefix_len as u64 {
+            return (self.bare(FragmentKind::FileHeader, prefix_len), false);
+        }
+        if self.reason() == Some(Reason::EndTrailer) {
+            let header = self.header(FragmentKind::EndTrailer);
+            return (
+                header.unwrap_or_else(|| self.bare(FragmentKind::Rest, usize::MAX)),
+                false,
+            );
+        }
+        if self.left >= HEADER_LEN
+            && let Some(fragment) = self.valid()
+        {
+            return (fragment, false);
+        }
+        let is_zero = self.bytes.iter().all(|&byte| byte == 0);
+        let is_trailer =
+            self.left < HEADER_LEN || (is_zero && self.left <= self.dialect.trailer_len_max() && !self.is_fault());
+        if is_trailer {
+            return (self.bare(FragmentKind::Trailer, usize::MAX), false);
+        }
+        if is_zero {
+            return (self.bare(FragmentKind::Zeros, usize::MAX), false);
+        }
+        let (len, has_scanned) = self.damaged_len(may_scan);
+        // Only where the reader has looked for a header: elsewhere these are ordinary bytes.
+        let header = (self.offset == self.region.begin && self.is_fault())
+            .then(|| self.damaged(len))
+            .flatten();
+        let found = header.unwrap_or_else(|| self.bare(FragmentKind::Rest, len));
+        (found, has_scanned)
+    }
+
+    fn reason(&self) -> Option<Reason> {
+        match self.region.kind {
+            RegionKind::Skipped(reason) => Some(reason),
+            RegionKind::Record { .. } | RegionKind::Trailer => None,
+        }
+    }
+
+    /// Whether no valid fragment was found at the beginning of the region.
+    fn is_fault(&self) -> bool {
+        matches!(
+            self.reason(),
+            Some(
+                Reason::BadLength { .. }
+                    | Reason::ChecksumMismatch { .. }
+                    | Reason::ZeroHeader
+                    | Reason::ZeroFill
+                    | Reason::TornTail
+            )
+        )
+    }
+
+    /// A gap without a header, of at most `len` bytes.
+    fn bare(&self, kind: FragmentKind, len: usize) -> Fragment {
+        Fragment {
+            offset: self.offset,
+            end_offset: self.offset + self.bytes.len().min(len) as u64,
+            block: self.dialect.block_of(self.offset),
+            kind,
+            type_byte: None,
+            payload_len: None,
+            stored_crc: None,
+            computed_crc: None,
+            log_number: None,
+            synced_offset: None,
+            reason: self.reason(),
+            record_offset: None,
+            is_salvaged: false,
+        }
+    }
+
+    /// The header here, if it is complete, spanning the rest of the region in this block.
+    fn header(&self, kind: FragmentKind) -> Option<Fragment> {
+        let header = Header::decode(self.bytes.first_chunk()?);
+        Some(Fragment {
+            type_byte: Some(header.kind),
+            payload_len: Some(header.len),
+            ..self.bare(kind, usize::MAX)
+        })
+    }
+
+    /// The fragment with a valid checksum here, if it is inside the region.
+    fn valid(&self) -> Option<Fragment> {
+        let valid = self.dialect.valid(self.bytes, true)?;
+        let header = Header::decode(self.bytes.first_chunk()?);
+        if header.kind == 0 && header.len == 0 {
+            // Whatever its checksum, it stands for zeros.
+            return None;
+        }
+        let crc = self.dialect.checksum.load(header.masked_crc);
+        let (record_offset, is_salvaged) = match self.region.kind {
+            RegionKind::Record { is_salvaged } => (Some(self.region.begin), is_salvaged),
+            _ => (None, false),
+        };
+        Some(Fragment {
+            end_offset: self.offset + valid.end as u64,
+            stored_crc: Some(crc),
+            computed_crc: Some(crc),
+            log_number: Dialect::log_number_at(self.bytes, valid.form),
+            synced_offset: Dialect::synced_offset_at(self.bytes, valid.form),
+            record_offset,
+            is_salvaged,
+            ..self.header(self.dialect.kind_of(header.kind))?
+        })
+    }
+
+    /// The damaged header here, and the `len` bytes lost with it.
+    fn damaged(&self, len: usize) -> Option<Fragment> {
+        let header = Header::decode(self.bytes.first_chunk()?);
+        let form = self.dialect.meaning(header.kind).form;
+        let covered = self
+            .rest
+            .get(HEADER_LEN - 1..form.header_len() + usize::from(header.len));
+        let checksum = self.dialect.checksum;
+        Some(Fragment {
+            end_offset: self.offset + self.bytes.len().min(len) as u64,
+            stored_crc: Some(checksum.load(header.masked_crc)),
+            computed_crc: covered.map(|covered| checksum.crc(covered)),
+            log_number: Dialect::log_number_at(self.rest, form),
+            synced_offset: Dialect::synced_offset_at(self.rest, form),
+            ..self.header(self.dialect.kind_of(header.kind))?
+        })
+    }
+
+    /// How many bytes here are not a fragment, and whether every byte of the block was tried to
+    /// determine that.
+    fn damaged_len(&self, may_scan: bool) -> (usize, bool) {
+        let goes_on = self.bytes.len() < self.rest.len();
+        if goes_on || self.reason() == Some(Reason::TornTail) {
+            return (self.bytes.len(), false);
+        }
+        let resume = resync::resume(&self.dialect, self.rest, self.left, may_scan);
+        (resume.len, resume.has_scanned)
+    }
+}

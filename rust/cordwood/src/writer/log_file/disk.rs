@@ -1,0 +1,129 @@
+//! From the buffer to the file, and from there to the disk.
+
+use std::io;
+use std::sync::PoisonError;
+use std::time::Instant;
+
+use super::state::{Failure, Mark, State};
+use super::{LogFile, MutexGuard};
+use crate::error::Error;
+use crate::writer::BUFFER_LEN;
+use crate::writer::storage::{Storage, copy_of, write_all};
+use crate::writer::unsynced;
+
+impl LogFile {
+    /// [`write_out`](Self::write_out), and if that fails, removes what was appended since `before`
+    /// and is not in the file.
+    pub(super) fn write_out_since(&self, state: &mut State, before: Mark) -> Result<(), Error> {
+        self.write_out(state).inspect_err(|_| state.take_back(before))
+    }
+
+    /// Writes the buffer to the file, in one write unless the system accepts only parts.
+    pub(super) fn write_out(&self, state: &mut State) -> Result<(), Error> {
+        self.preallocate(state);
+        let Some(storage) = &state.storage else {
+            return Err(self.refusal(state));
+        };
+        if let Err(source) = write_all(&**storage, &state.buffer, state.written) {
+            return Err(self.undo_write(state, source));
+        }
+        state.written = state.encoder.offset();
+        state.buffer.clear();
+        // One huge record must not hold its memory for the life of the writer.
+        state.buffer.shrink_to(2 * BUFFER_LEN);
+        Ok(())
+    }
+
+    /// Truncates the file to the end of the last record that was written completely. The buffer is
+    /// kept.
+    #[cold]
+    fn undo_write(&self, state: &mut State, source: io::Error) -> Error {
+        let undone = state.storage.as_ref().map(|storage| storage.set_len(state.written));
+        match undone.unwrap_or(Ok(())) {
+            Ok(()) => state.allocated = state.allocated.map(|_| state.written),
+            // The end of the file is unknown now: whatever is written may follow a partial record.
+            Err(_) => {
+                state.failure = Some(Failure {
+                    what: "write",
+                    source: copy_of(&source),
+                });
+            }
+        }
+        self.failed(state, source)
+    }
+
+    fn preallocate(&self, state: &mut State) {
+        let end = state.encoder.offset();
+        if let Some(allocated) = state.allocated
+            && let Some(storage) = &state.storage
+            && end > allocated
+            && let Some(new_end) = end.checked_next_multiple_of(self.options.preallocate_len)
+        {
+            let result = storage.allocate(state.written, new_end - state.written);
+            // A failed request is not repeated.
+            state.allocated = result.is_ok().then_some(new_end);
+        }
+    }
+
+    /// Waits until everything written so far is on the disk. One of the waiting threads syncs for
+    /// all of them, without holding the lock.
+    pub(super) fn wait_until_durable<'a>(&'a self, mut state: MutexGuard<'a, State>) -> Result<(), Error> {
+        let Some(storage) = state.storage.clone() else {
+            return Err(self.refusal(&state));
+        };
+        let target = state.written;
+        state.waiting += 1;
+        let durable = loop {
+            if state.durable >= target && state.is_name_durable {
+                break Ok(());
+            }
+            if let Some(failure) = &state.failure {
+                break Err(self.failed(&state, copy_of(&failure.source)));
+            }
+            state = if state.is_syncing {
+                self.sync_ended.wait(state).unwrap_or_else(PoisonError::into_inner)
+            } else {
+                self.lead_sync(state, &*storage)
+            };
+        };
+        // Dropped under the lock, so that `close` never sees a handle held by a thread that has
+        // stopped waiting.
+        drop(storage);
+        state.waiting -= 1;
+        if state.waiting == 0 {
+            self.sync_ended.notify_all();
+        }
+        durable
+    }
+
+    fn lead_sync<'a>(&'a self, mut state: MutexGuard<'a, State>, storage: &dyn Storage) -> MutexGuard<'a, State> {
+        state.is_syncing = true;
+        let end = state.written;
+        state.sync_end = end;
+        state.sync_begun = Instant::now();
+        let syncs_name = !state.is_name_durable;
+        drop(state);
+
+        let mut result = storage.sync_data();
+        if syncs_name {
+            result = result.and_then(|()| storage.sync_folder());
+        }
+
+        let mut state = self.lock();
+        state.is_syncing = false;
+        match result {
+            Ok(()) => {
+                state.durable = end;
+                state.is_name_durable = true;
+                // What an earlier failed sync left unwritten was rewritten when the log was opened.
+                unsynced::forget(storage.identity());
+            }
+            Err(source) => {
+                unsynced::remember(storage.identity(), state.durable);
+                state.failure = Some(Failure { what: "sync", source });
+            }
+        }
+        self.sync_ended.notify_all();
+        state
+    }
+}

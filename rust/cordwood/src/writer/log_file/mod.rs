@@ -1,0 +1,19 @@
+//! A log file on disk that several threads can append to, and that keeps its guarantees when a
+//! write, a sync or the machine fails.
+//!
+//! `docs/format/writing.md` has the rules.
+
+mod disk;
+mod handle;
+mod open;
+mod state;
+
+#[cfg(not(loom))]
+use std::sync::{Condvar, Mutex, MutexGuard};
+
+// `tests/loom.rs` explores all interleavings of the threads.
+#[cfg(loom)]
+use loom::sync::{Condvar, Mutex, MutexGuard};
+
+pub use handle::LogFile;
+pub use state::LogStatus;

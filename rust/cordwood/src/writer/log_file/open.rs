@@ -1,0 +1,204 @@
+//! How a log file is opened: created, or read to be appended to.
+
+use std::fs::OpenOptions;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::state::State;
+use super::{Condvar, LogFile, Mutex};
+use crate::dialect::LogFormat;
+use crate::encode::Encoder;
+use crate::error::{Error, unsupported};
+use crate::writer::options::LogFileOptions;
+use crate::writer::recover::{Recovered, cut, recover};
+use crate::writer::storage::{DiskFile, Storage};
+use crate::writer::unsynced;
+
+/// Refuses what the dialect does not have, or this build cannot write.
+fn check(format: LogFormat, path: Option<&Path>) -> Result<(), Error> {
+    let checked = format.check_to_write();
+    unsupported(checked.map_err(|what| (format.dialect, what)), path)
+}
+
+/// Refuses what the dialect does not have, and logs that are never appended to.
+fn check_appended_to(format: LogFormat, path: Option<&Path>) -> Result<(), Error> {
+    let checked = format.check();
+    unsupported(checked.map_err(|what| (format.dialect, what)), path)?;
+    if format.is_appended_to() {
+        return Ok(());
+    }
+    Err(Error::NeverAppended {
+        path: path.map(Path::to_owned),
+        format: Box::new(format),
+    })
+}
+
+impl LogFile {
+    /// Creates a new log, replacing any existing file.
+    ///
+    /// # Errors
+    ///
+    /// * [`Error::Io`] if the file cannot be opened or emptied.
+    /// * [`Error::Locked`] if another writer has it open; it stays as it is.
+    /// * [`Error::Unsupported`] if logs in the dialect have no number or are not compressed, or
+    ///   this build cannot compress; nothing is changed.
+    pub fn create(path: impl AsRef<Path>, options: LogFileOptions) -> Result<Self, Error> {
+        // Not truncated by opening: another writer may have it open.
+        Self::create_with(
+            path.as_ref(),
+            OpenOptions::new().write(true).create(true).truncate(false),
+            options,
+        )
+    }
+
+    /// Creates a new log.
+    ///
+    /// # Errors
+    ///
+    /// * [`Error::Io`] if the file already exists ([`io::ErrorKind::AlreadyExists`]), or cannot be
+    ///   created.
+    /// * [`Error::Unsupported`] as [`create`](Self::create).
+    pub fn create_new(path: impl AsRef<Path>, options: LogFileOptions) -> Result<Self, Error> {
+        Self::create_with(path.as_ref(), OpenOptions::new().write(true).create_new(true), options)
+    }
+
+    fn create_with(path: &Path, open: &OpenOptions, options: LogFileOptions) -> Result<Self, Error> {
+        check(options.format(), Some(path))?;
+        let file = DiskFile::open(path, open)?;
+        let mut log = Self::create_checked(Box::new(file), options).map_err(|source| Error::Io {
+            path: Some(path.to_owned()),
+            source,
+        })?;
+        log.path = Some(path.to_owned());
+        Ok(log)
+    }
+
+    /// Opens a log to append to it; creates a new one if there is none.
+    ///
+    /// The file is read, from its beginning or the [checkpoint](LogFileOptions::checkpoint) on. If
+    /// it does not end with a complete record, [`on_torn_tail`](LogFileOptions::on_torn_tail)
+    /// decides what happens; [`discarded_tail`](Self::discarded_tail) reports what did.
+    ///
+    /// # Errors
+    ///
+    /// * [`Error::Io`] if the file cannot be opened, read or truncated, is not a regular file, or
+    ///   no record begins at the checkpoint ([`io::ErrorKind::InvalidInput`]).
+    /// * [`Error::Locked`] if another writer has it open.
+    /// * [`Error::WrongDialect`] if the fragments of the file are not in the dialect that the
+    ///   options give.
+    /// * [`Error::NeverAppended`] for a log with a log number, or with compression: RocksDB and
+    ///   Pebble create a new log instead.
+    /// * [`Error::Unsupported`] as [`create`](Self::create).
+    /// * [`Error::Foreign`] if the file is not a log.
+    /// * [`Error::TornTail`] if it ends in an incomplete record or in zeros, and the options refuse
+    ///   that.
+    /// * [`Error::Corruption`] if it is damaged, unless the options pad it.
+    ///
+    /// ```
+    /// use cordwood_log::{Error, LogFile, LogFileOptions};
+    /// use cordwood_log::OnTornTail;
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("example.log");
+    /// let log = LogFile::create(&path, LogFileOptions::default())?;
+    /// log.append(b"one")?;
+    /// log.append(b"two")?;
+    /// log.close()?;
+    /// drop(log);
+    /// std::fs::OpenOptions::new().write(true).open(&path)?.set_len(19)?; // as a crash may leave it
+    ///
+    /// let refused = LogFile::append_to(&path, LogFileOptions::default());
+    /// assert!(matches!(refused, Err(Error::TornTail { region, .. }) if region.begin == 10));
+    /// let log = LogFile::append_to(&path, LogFileOptions::default().with_on_torn_tail(OnTornTail::Truncate))?;
+    /// assert_eq!(log.discarded_tail().map(|region| (region.begin, region.end)), Some((10, 19)));
+    /// assert_eq!(log.append(b"two again")?, 10);
+    /// # log.close()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn append_to(path: impl AsRef<Path>, options: LogFileOptions) -> Result<Self, Error> {
+        Self::append_to_unless(path, options, &|| Ok(()))
+    }
+
+    /// [`append_to`](Self::append_to), interruptible: `interrupted` is called repeatedly while the
+    /// file is read, and an error from it ends the call as an [`Error::Io`].
+    #[doc(hidden)]
+    pub fn append_to_unless(
+        path: impl AsRef<Path>,
+        options: LogFileOptions,
+        interrupted: &dyn Fn() -> io::Result<()>,
+    ) -> Result<Self, Error> {
+        let path = path.as_ref();
+        // Before the file is opened, which would create it.
+        check_appended_to(options.format(), Some(path))?;
+        let mut open = OpenOptions::new();
+        let file = DiskFile::open(path, open.read(true).write(true).create(true).truncate(false))?;
+        if !file.is_regular() {
+            let text = "only a regular file can be read and then appended to";
+            return Err(Error::Io {
+                path: Some(path.to_owned()),
+                source: io::Error::new(io::ErrorKind::InvalidInput, text),
+            });
+        }
+        let recovered = recover(&file, &options, Some(path), interrupted)?;
+        let mut log = Self::new(Box::new(file), options, recovered);
+        log.path = Some(path.to_owned());
+        Ok(log)
+    }
+
+    /// [`create`](Self::create), for tests.
+    #[doc(hidden)]
+    pub fn create_in(storage: Box<dyn Storage>, options: LogFileOptions) -> io::Result<Self> {
+        check(options.format(), None)?;
+        Self::create_checked(storage, options)
+    }
+
+    fn create_checked(storage: Box<dyn Storage>, options: LogFileOptions) -> io::Result<Self> {
+        if storage.file_len()? > 0 {
+            cut(&*storage, 0, 0)?;
+        }
+        // A failed sync of the old contents does not matter for the new ones.
+        unsynced::forget(storage.identity());
+        let format = options.format();
+        Ok(Self::new(storage, options, Recovered::empty(format)))
+    }
+
+    /// [`append_to`](Self::append_to), for tests.
+    #[doc(hidden)]
+    pub fn append_in(storage: Box<dyn Storage>, options: LogFileOptions) -> Result<Self, Error> {
+        check_appended_to(options.format(), None)?;
+        let recovered = recover(&*storage, &options, None, &|| Ok(()))?;
+        Ok(Self::new(storage, options, recovered))
+    }
+
+    fn new(storage: Box<dyn Storage>, options: LogFileOptions, recovered: Recovered) -> Self {
+        let Recovered { format, file_len, tail } = recovered;
+        let process = storage.process();
+        let state = State {
+            storage: Some(Arc::from(storage)),
+            encoder: Encoder::unchecked(file_len, format),
+            buffer: Vec::new(),
+            written: file_len,
+            // Whoever wrote the existing contents may not have synced them successfully.
+            durable: 0,
+            is_name_durable: false,
+            is_syncing: false,
+            waiting: 0,
+            sync_end: file_len,
+            sync_begun: Instant::now(),
+            allocated: (options.preallocate_len > 0).then_some(file_len),
+            failure: None,
+            is_closed: false,
+        };
+        LogFile {
+            options,
+            path: None,
+            format,
+            discarded_tail: tail,
+            owner: process.number(),
+            process,
+            state: Mutex::new(state),
+            sync_ended: Condvar::new(),
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! What the lock of a log file guards.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::MutexGuard;
+use crate::encode::{Encoder, NotEncoded};
+use crate::writer::BUFFER_LEN;
+use crate::writer::storage::Storage;
+
+#[derive(Debug)]
+pub(super) struct State {
+    /// `None` once closed. Threads that wait for a sync also hold it.
+    pub(super) storage: Option<Arc<dyn Storage>>,
+    pub(super) encoder: Encoder,
+    /// Records not yet written to the file.
+    pub(super) buffer: Vec<u8>,
+    /// The length of the file: all records before this offset are completely in it.
+    pub(super) written: u64,
+    /// Everything before this offset is on the disk.
+    pub(super) durable: u64,
+    /// Whether the name of the file is on the disk: without it the contents are lost.
+    pub(super) is_name_durable: bool,
+    /// A thread is syncing, without holding the lock.
+    pub(super) is_syncing: bool,
+    /// How many threads wait for a sync, including the one that syncs.
+    pub(super) waiting: usize,
+    /// The end offset of the last sync that has begun, and when it began.
+    pub(super) sync_end: u64,
+    pub(super) sync_begun: Instant,
+    /// Space has been preallocated up to here. `None`: preallocation has failed or is off.
+    pub(super) allocated: Option<u64>,
+    /// The permanent failure, if there was one.
+    pub(super) failure: Option<Failure>,
+    /// Closing has begun.
+    pub(super) is_closed: bool,
+}
+
+/// The state of a [`LogFile`](super::LogFile) at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LogStatus {
+    /// [`LogFile::offset`](super::LogFile::offset).
+    pub offset: u64,
+    /// [`LogFile::durable_offset`](super::LogFile::durable_offset).
+    pub durable_offset: u64,
+    /// [`LogFile::has_failed`](super::LogFile::has_failed).
+    pub has_failed: bool,
+    /// [`LogFile::is_closed`](super::LogFile::is_closed).
+    pub is_closed: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Failure {
+    pub(super) what: &'static str,
+    pub(super) source: io::Error,
+}
+
+/// The end of the log, to roll back to.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Mark {
+    buffered_len: usize,
+    offset: u64,
+}
+
+impl State {
+    #[inline]
+    pub(super) fn encode(&mut self, record: &[u8]) -> u64 {
+        self.encoder.encode(record, &mut self.buffer)
+    }
+
+    pub(super) fn encode_all<R: AsRef<[u8]>>(
+        &mut self,
+        records: &mut impl Iterator<Item = R>,
+        record_len_max: u64,
+    ) -> Result<(u64, bool), NotEncoded> {
+        let State { encoder, buffer, .. } = self;
+        encoder.encode_all(records, buffer, BUFFER_LEN, record_len_max)
+    }
+
+    pub(super) fn status(&self) -> LogStatus {
+        LogStatus {
+            offset: self.encoder.offset(),
+            durable_offset: self.durable,
+            has_failed: self.failure.is_some(),
+            is_closed: self.is_closed,
+        }
+    }
+
+    #[inline]
+    pub(super) fn mark(&self) -> Mark {
+        Mark {
+            buffered_len: self.buffer.len(),
+            offset: self.encoder.offset(),
+        }
+    }
+
+    pub(super) fn take_back(&mut self, mark: Mark) {
+        let (len, offset) = if self.written > mark.offset {
+            // Everything before the mark has been written, and part of what followed it.
+            (0, self.written)
+        } else {
+            (mark.buffered_len, mark.offset)
+        };
+        self.buffer.truncate(len);
+        self.encoder = self.encoder.at(offset);
+    }
+}
+
+/// The state after a thread panicked while it held the lock: it may be inconsistent.
+#[cold]
+pub(super) fn after_panic(mut state: MutexGuard<'_, State>) -> MutexGuard<'_, State> {
+    state.failure.get_or_insert_with(|| Failure {
+        what: "append",
+        source: io::Error::other("it panicked"),
+    });
+    state
+}
