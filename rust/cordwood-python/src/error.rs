@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
 
-use crate::event::reason_object;
+use crate::enums::reason_object;
 
 mod classes {
     use pyo3::import_exception;

@@ -4,25 +4,38 @@
 //! written as a Python docstring. `tests/test_help.py` compares it with the stub,
 //! `python/cordwood/_native.pyi`.
 
-mod ahead;
-mod arguments;
-mod bytes;
+mod batch_pool;
+mod bit_flip;
+mod buffer;
 mod checksum;
-mod dialect;
+mod detect;
 mod entity;
+mod enums;
 mod error;
-mod event;
 mod exclusive;
 mod fast_call;
-mod follow;
+mod follower;
+mod follower_state;
+mod fragment;
 mod fragments;
+mod log;
+mod not_yet;
 mod operation;
+mod options;
+mod outcome;
+mod read_ahead;
 mod reader;
+mod reader_state;
+mod record;
 mod record_batch;
+mod report;
+mod skipped_region;
 mod source;
+mod stat;
 mod value;
 mod verbs;
 mod version_edit;
+mod watched;
 mod write_batch;
 mod writer;
 
@@ -34,25 +47,39 @@ mod native {
     use crate::writer::Writer;
 
     #[pymodule_export]
+    use crate::bit_flip::BitFlip;
+    #[pymodule_export]
     use crate::checksum::{crc32c, mask_crc, unmask_crc};
     #[pymodule_export]
-    use crate::dialect::detect;
+    use crate::detect::detect;
     #[pymodule_export]
     use crate::entity::decode_entity;
     #[pymodule_export]
-    use crate::event::{Outcome, Record, SkippedRegion};
+    use crate::follower::{Follower, FollowerRecords};
     #[pymodule_export]
-    use crate::follow::{Follower, FollowerRecords, NotYet};
+    use crate::fragment::Fragment;
     #[pymodule_export]
-    use crate::fragments::{Fragment, Fragments, Runs, fragments, runs};
+    use crate::fragments::{Fragments, Runs, fragments, runs};
+    #[pymodule_export]
+    use crate::not_yet::NotYet;
     #[pymodule_export]
     use crate::operation::Operation;
     #[pymodule_export]
+    use crate::outcome::Outcome;
+    #[pymodule_export]
     use crate::reader::Reader;
+    #[pymodule_export]
+    use crate::record::Record;
     #[pymodule_export]
     use crate::record_batch::RecordBatch;
     #[pymodule_export]
-    use crate::verbs::{BitFlip, Report, Stat, salvage, stat, verify};
+    use crate::report::Report;
+    #[pymodule_export]
+    use crate::skipped_region::SkippedRegion;
+    #[pymodule_export]
+    use crate::stat::Stat;
+    #[pymodule_export]
+    use crate::verbs::{salvage, stat, verify};
     #[pymodule_export]
     use crate::version_edit::VersionEdit;
     #[pymodule_export]

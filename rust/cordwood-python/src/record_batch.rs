@@ -1,14 +1,14 @@
 //! The class `RecordBatch`: many records in a few buffers.
 
-use std::num::NonZeroUsize;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use pyo3::exceptions::PyIndexError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyIterator, PyList, PyMemoryView, PySlice};
 
-use crate::bytes::{Column, Part, new_bytes};
+use crate::batch_pool::Pool;
+use crate::buffer::{Column, Part, new_bytes};
 use crate::value::not_pickled;
 
 /// Consecutive records in one buffer, and where each begins in another.
@@ -146,41 +146,5 @@ impl RecordBatch {
             records.len(),
             records.data().len()
         )
-    }
-}
-
-/// Memory of record batches that Python has released. New memory costs more than reading into it:
-/// the system zeroes each page first.
-pub(crate) struct Pool {
-    batches: Mutex<Vec<cordwood::read::RecordBatch>>,
-    count_max: usize,
-}
-
-impl Pool {
-    /// A record batch that a huge record has enlarged is not kept.
-    const CAPACITY_MAX: usize = 64 << 20;
-
-    /// One record batch is read while the next is filled; several threads fill more of them.
-    pub(crate) fn new(threads: NonZeroUsize) -> Self {
-        Pool {
-            batches: Mutex::default(),
-            count_max: match threads.get() {
-                1 => 2,
-                threads => 4 * threads,
-            },
-        }
-    }
-
-    pub(crate) fn take(&self) -> cordwood::read::RecordBatch {
-        let batch = self.batches.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        batch.unwrap_or_default()
-    }
-
-    fn put(&self, mut batch: cordwood::read::RecordBatch) {
-        batch.clear();
-        let mut batches = self.batches.lock().unwrap_or_else(PoisonError::into_inner);
-        if batches.len() < self.count_max && batch.capacity() <= Self::CAPACITY_MAX {
-            batches.push(batch);
-        }
     }
 }

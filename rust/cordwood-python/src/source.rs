@@ -7,13 +7,13 @@ use std::sync::Arc;
 use cordwood::read::{FileReader, StreamSource};
 use cordwood::{Dialect, ReadOptions};
 use pyo3::buffer::PyBuffer;
-use pyo3::exceptions::{PyBlockingIOError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyBlockingIOError, PyException, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyByteArray, PyBytes, PyMemoryView, PyString, PyType};
 
-use crate::bytes::{copy_from_buffer, new_bytes};
+use crate::buffer::{copy_from_buffer, new_bytes};
 use crate::error::{os_error, to_python};
 
 /// A file, a buffer or a Python object.
@@ -495,4 +495,10 @@ pub(crate) fn unsupported(py: Python<'_>, message: &str) -> PyErr {
         .import(py, "io", "UnsupportedOperation")
         .and_then(|class| class.call1((message,)));
     error.map_or_else(|error| error, PyErr::from_value)
+}
+
+/// Whether a source that is a Python object raised an exception that is not an error.
+pub(crate) fn is_interrupt(py: Python<'_>, error: &io::Error) -> bool {
+    let raised = error.get_ref().and_then(|error| error.downcast_ref::<PyErr>());
+    raised.is_some_and(|raised| !raised.is_instance_of::<PyException>(py))
 }

@@ -4,23 +4,24 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::MutexGuard;
-use std::time::Duration;
 
 use cordwood::format::BLOCK_LEN;
 use cordwood::write::{LogStatus, Process};
-use cordwood::{FlushPolicy, LogFile, LogFileOptions, LogFormat, OnTornTail, SyncPolicy};
+use cordwood::{LogFile, LogFileOptions, LogFormat, OnTornTail};
 use pyo3::exceptions::{PyResourceWarning, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::types::{PyByteArray, PyBytes, PyList, PyMemoryView, PyString};
 
-use crate::arguments::{name, number, optional_number, unknown_name};
-use crate::bytes::{KeptException, new_int};
-use crate::dialect::{compression_name, named};
+use crate::buffer::{KeptException, new_int};
 use crate::error::{closed, object_closed, opening_to_python, os_error, to_python};
-use crate::event::SkippedRegion;
 use crate::exclusive::Exclusive;
+use crate::options::{
+    MODE, compression_name, flush_name, flush_policy_of, mode_name, named, number, on_torn_tail_name, on_torn_tail_of,
+    optional_number, sync_name, sync_policy_of, unknown_name,
+};
+use crate::skipped_region::SkippedRegion;
 use crate::source::{ObjectOutput, bytes_of, path_of, refuse_text};
 use crate::value::not_pickled;
 
@@ -742,67 +743,6 @@ fn append_error(py: Python<'_>, error: io::Error) -> PyErr {
 /// getting it back may take long.
 fn status(py: Python<'_>, log: &LogFile) -> LogStatus {
     log.try_status().unwrap_or_else(|| py.detach(|| log.status()))
-}
-
-/// The policy that the three options define together.
-const MODE: &str = "mode must be 'r', 'w', 'x' or 'a' to open a log";
-const SYNC: &str = "sync must be 'never', 'close' or 'append'";
-const FLUSH: &str = "flush must be 'append' or 'close'";
-const ON_TORN_TAIL: &str = "on_torn_tail must be 'refuse', 'truncate' or 'pad'";
-
-fn mode_name<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<&'a str> {
-    name(value, MODE)
-}
-
-fn sync_name<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<&'a str> {
-    name(value, SYNC)
-}
-
-fn flush_name<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<Option<&'a str>> {
-    (!value.is_none()).then(|| name(value, FLUSH)).transpose()
-}
-
-fn on_torn_tail_name<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<&'a str> {
-    name(value, ON_TORN_TAIL)
-}
-
-fn sync_policy_of(sync: &str, sync_len: Option<u64>, sync_interval: Option<f64>) -> PyResult<SyncPolicy> {
-    let policy = match sync {
-        "never" => SyncPolicy::Never,
-        "close" => SyncPolicy::OnClose,
-        "append" => SyncPolicy::EveryAppend,
-        other => return Err(unknown_name(SYNC, other)),
-    };
-    match (policy, sync_len, sync_interval) {
-        (_, None, None) => Ok(policy),
-        (SyncPolicy::Never, Some(len), None) => Ok(SyncPolicy::EveryBytes(len)),
-        (SyncPolicy::Never, None, Some(seconds)) => match Duration::try_from_secs_f64(seconds) {
-            Ok(interval) => Ok(SyncPolicy::EveryInterval(interval)),
-            Err(_) => Err(PyValueError::new_err(format!(
-                "sync_interval must be a number of seconds, not {seconds}"
-            ))),
-        },
-        _ => Err(PyValueError::new_err(
-            "of sync, sync_len and sync_interval only one can be given",
-        )),
-    }
-}
-
-fn flush_policy_of(name: &str) -> PyResult<FlushPolicy> {
-    match name {
-        "append" => Ok(FlushPolicy::EveryAppend),
-        "close" => Ok(FlushPolicy::OnClose),
-        other => Err(unknown_name(FLUSH, other)),
-    }
-}
-
-fn on_torn_tail_of(name: &str) -> PyResult<OnTornTail> {
-    match name {
-        "refuse" => Ok(OnTornTail::Refuse),
-        "truncate" => Ok(OnTornTail::Truncate),
-        "pad" => Ok(OnTornTail::PadToBlock),
-        other => Err(unknown_name(ON_TORN_TAIL, other)),
-    }
 }
 
 /// Records that `extend` appends at once, with the interpreter released.

@@ -10,8 +10,8 @@ use cordwood::format::BLOCK_LEN;
 use cordwood::{Dialect, ReadOptions, verbs};
 use pyo3::prelude::*;
 
-use crate::arguments::range_of;
-use crate::record_batch::Pool;
+use crate::batch_pool::Pool;
+use crate::options::range_of;
 use crate::source::{Input, SourceReader, source_at};
 
 /// Bytes of the file that one thread reads at a time: enough to be worth a thread, and few enough

@@ -10,7 +10,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
-use crate::event::Record;
+use crate::record::Record;
 use crate::record_batch::RecordBatch;
 
 /// Copies bytes of `source` from `position` on to `target`, as many as there are and fit, and
