@@ -1,7 +1,7 @@
 //! The memory of record batches, which is used again.
 
 use std::num::NonZeroUsize;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Memory of record batches that Python has released. New memory costs more than reading into it:
 /// the system zeroes each page first.
@@ -30,11 +30,33 @@ impl Pool {
         batch.unwrap_or_default()
     }
 
-    pub(crate) fn put(&self, mut batch: cordwood::read::RecordBatch) {
+    fn put(&self, mut batch: cordwood::read::RecordBatch) {
         batch.clear();
         let mut batches = self.batches.lock().unwrap_or_else(PoisonError::into_inner);
         if batches.len() < self.count_max && batch.capacity() <= Self::CAPACITY_MAX {
             batches.push(batch);
         }
+    }
+}
+
+/// A record batch whose memory goes back to the pool when nothing refers to it any more.
+pub(crate) struct PooledBatch {
+    records: cordwood::read::RecordBatch,
+    pool: Arc<Pool>,
+}
+
+impl PooledBatch {
+    pub(crate) fn new(records: cordwood::read::RecordBatch, pool: Arc<Pool>) -> Self {
+        PooledBatch { records, pool }
+    }
+
+    pub(crate) fn records(&self) -> &cordwood::read::RecordBatch {
+        &self.records
+    }
+}
+
+impl Drop for PooledBatch {
+    fn drop(&mut self) {
+        self.pool.put(std::mem::take(&mut self.records));
     }
 }

@@ -2,9 +2,8 @@
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::PyType;
 
+use crate::enums::FRAGMENT_PART;
 use crate::value::{NewArgs, new_args, static_name};
 
 /// The one bit that explains damage: flipped back, it makes the fragment's checksum valid.
@@ -72,8 +71,7 @@ impl BitFlip {
     /// The part of the fragment to which the byte belongs.
     #[getter]
     fn part<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        static PART: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-        PART.import(py, "cordwood.types", "FragmentPart")?.call1((self.part,))
+        FRAGMENT_PART.member(py, self.part)
     }
 
     fn __repr__(&self) -> String {

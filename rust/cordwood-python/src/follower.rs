@@ -16,7 +16,7 @@ use crate::exclusive::Exclusive;
 use crate::follower_state::{OnRotation, Open, State, Taken, on_rotation_name, on_rotation_of};
 use crate::log::{Logged, log_left, log_skipped, log_summary};
 use crate::not_yet::NotYet;
-use crate::options::{compression_name, named, number, on_corruption_name, on_corruption_of, seconds};
+use crate::options::{compression_name, format_options, number, on_corruption_name, on_corruption_of, seconds};
 use crate::outcome::Outcome;
 use crate::record::Record;
 use crate::skipped_region::Listed;
@@ -136,7 +136,7 @@ impl Follower {
             .with_poll_interval(seconds("poll_interval", poll_interval)?)
             .with_retry(retry_polls, seconds("retry_time", retry_time)?)
             .with_record_len_max(record_len_max);
-        (options.dialect, options.log_number, options.compression) = named(dialect, log_number, compression)?;
+        (options.dialect, options.log_number, options.compression) = format_options(dialect, log_number, compression)?;
         let on_rotation = on_rotation_of(on_rotation)?;
         let timeout = timeout.map(|timeout| seconds("timeout", timeout)).transpose()?;
         Self::open(py, path, options, on_rotation, timeout)
@@ -239,19 +239,19 @@ impl Follower {
     /// Adjacent regions are one, if the reason with all its details is the same.
     #[getter]
     fn skipped(&self, py: Python<'_>) -> PyResult<Py<PyTuple>> {
-        let (regions, changes) = match self.with_told(py, |skipped| skipped.shown(py))? {
+        let (regions, changes) = match self.with_skipped(py, |skipped| skipped.shown(py))? {
             Ok(tuple) => return Ok(tuple),
             Err(new) => new,
         };
         let tuple = PyTuple::new(py, regions)?.unbind();
-        self.with_told(py, |skipped| skipped.keep(tuple.clone_ref(py), changes))?;
+        self.with_skipped(py, |skipped| skipped.keep(tuple.clone_ref(py), changes))?;
         Ok(tuple)
     }
 
     /// Bytes in all regions that were not returned so far, listed or not.
     #[getter]
     fn skipped_len(&self, py: Python<'_>) -> PyResult<u64> {
-        self.with_told(py, |skipped| skipped.len())
+        self.with_skipped(py, |skipped| skipped.len())
     }
 
     /// `"stopped"` where damage ended the log under the policy `"stop"`; else `"unfinished"`.
@@ -389,7 +389,7 @@ impl Follower {
     }
 
     /// Calls `use_it` with what has been skipped, also for a closed follower.
-    fn with_told<T>(&self, py: Python<'_>, use_it: impl FnOnce(&mut Listed) -> T) -> PyResult<T> {
+    fn with_skipped<T>(&self, py: Python<'_>, use_it: impl FnOnce(&mut Listed) -> T) -> PyResult<T> {
         Ok(match &mut *self.state.lock(py)? {
             State::Open(open) => use_it(&mut open.skipped),
             State::Closed { skipped, .. } => use_it(skipped),
@@ -401,8 +401,8 @@ impl Follower {
         loop {
             match self.with_state(py, |state| state.take(py))? {
                 Taken::Record(record) => return Ok(Ok(record)),
-                Taken::Skipped { region, is_told } => {
-                    if is_told {
+                Taken::Skipped { region, is_logged } => {
+                    if is_logged {
                         log_skipped(py, region, Some(&self.path))?;
                     }
                     py.check_signals()?;

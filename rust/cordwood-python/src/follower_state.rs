@@ -48,7 +48,7 @@ pub(crate) enum Taken {
     Record(Record),
     Skipped {
         region: cordwood::damage::SkippedRegion,
-        is_told: bool,
+        is_logged: bool,
     },
     /// Nothing, and how long to wait.
     Nothing(Duration),
@@ -118,8 +118,8 @@ impl Open {
                 // Under the policy `"raise"`, damage has been raised: this is what a writer put
                 // after it in the same block.
                 let raises = self.options.on_corruption == OnCorruption::Fail;
-                let is_told = region.reason.severity() == Severity::Corruption && !raises && self.logged.add(region);
-                Taken::Skipped { region, is_told }
+                let is_logged = region.reason.severity() == Severity::Corruption && !raises && self.logged.add(region);
+                Taken::Skipped { region, is_logged }
             }
             Ok(Poll::NotYet(not_yet)) => {
                 self.waiting = Some(NotYet::from(not_yet));

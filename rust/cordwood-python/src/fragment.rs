@@ -5,10 +5,8 @@ use cordwood::format::BLOCK_LEN;
 use cordwood::verbs;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::PyType;
 
-use crate::enums::{reason_object, severity_object};
+use crate::enums::{FRAGMENT_KIND, REASON, SEVERITY};
 use crate::skipped_region::reason_named;
 use crate::value::{NewArgs, new_args, static_name};
 
@@ -184,8 +182,7 @@ impl Fragment {
     /// What it is: `"full"`, `"first"`, `"trailer"`, ...
     #[getter]
     fn kind<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        static KIND: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-        KIND.import(py, "cordwood.types", "FragmentKind")?.call1((self.kind,))
+        FRAGMENT_KIND.member(py, self.kind)
     }
 
     /// The type byte; `None` if there is no header.
@@ -229,13 +226,13 @@ impl Fragment {
     /// `None` if they were, and for trailers.
     #[getter]
     fn reason<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        self.reason.map(|(name, _)| reason_object(py, name)).transpose()
+        self.reason.map(|(name, _)| REASON.member(py, name)).transpose()
     }
 
     /// The severity of that; `None` if there is no reason.
     #[getter]
     fn severity<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let severity = self.reason.map(|(_, severity)| severity_object(py, severity));
+        let severity = self.reason.map(|(_, severity)| SEVERITY.member(py, severity.as_str()));
         severity.transpose()
     }
 

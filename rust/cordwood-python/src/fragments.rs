@@ -13,7 +13,7 @@ use pyo3::pyclass::{PyTraverseError, PyVisit};
 use crate::error::to_python;
 use crate::exclusive::Exclusive;
 use crate::fragment::Fragment;
-use crate::options::named;
+use crate::options::format_options;
 use crate::source::{self, Input, InputSource, Opened, Referent, open, source_at, unsupported};
 
 /// Fragments found per step, with the interpreter released.
@@ -214,7 +214,7 @@ impl Batches {
         compression: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let mut options = ReadOptions::default().with_on_corruption(OnCorruption::Salvage);
-        (options.dialect, options.log_number, options.compression) = named(dialect, log_number, compression)?;
+        (options.dialect, options.log_number, options.compression) = format_options(dialect, log_number, compression)?;
         let Opened {
             source: ahead,
             path,

@@ -4,46 +4,60 @@
 //! written as a Python docstring. `tests/test_help.py` compares it with the stub,
 //! `python/cordwood/_native.pyi`.
 
+// Reading.
 mod batch_pool;
-mod bit_flip;
-mod buffer;
-mod checksum;
 mod detect;
-mod entity;
-mod enums;
-mod error;
-mod exclusive;
-mod fast_call;
 mod follower;
 mod follower_state;
-mod fragment;
-mod fragments;
-mod log;
 mod not_yet;
-mod operation;
-mod options;
 mod outcome;
 mod read_ahead;
 mod reader;
 mod reader_state;
 mod record;
 mod record_batch;
-mod report;
 mod skipped_region;
-mod source;
-mod stat;
-mod value;
-mod verbs;
-mod version_edit;
-mod watched;
-mod write_batch;
+
+// Writing.
 mod writer;
+
+// Taking a whole log apart, and what is found.
+mod bit_flip;
+mod fragment;
+mod fragments;
+mod report;
+mod stat;
+mod verbs;
+mod watched;
+
+// What engines keep in records.
+mod entity;
+mod operation;
+mod version_edit;
+mod write_batch;
+
+// Checksums.
+mod checksum;
+
+// What the classes share: arguments, results and errors.
+mod enums;
+mod error;
+mod log;
+mod options;
+mod source;
+mod value;
+
+// Python's memory, calls and threads. All `unsafe` is in `buffer` and `fast_call`.
+mod buffer;
+mod exclusive;
+mod fast_call;
 
 use pyo3::prelude::*;
 
 #[pymodule(name = "_native")]
 mod native {
     use super::*;
+    use crate::fast_call::class_with_append;
     use crate::writer::Writer;
 
     #[pymodule_export]
@@ -94,6 +108,6 @@ mod native {
         // when the method is assigned.
         let writer = module.py().get_type::<Writer>();
         writer.setattr("__del__", writer.getattr("__del__")?)?;
-        module.add("Writer", crate::fast_call::writer_class(module.py()))
+        module.add("Writer", class_with_append::<Writer>(module.py()))
     }
 }

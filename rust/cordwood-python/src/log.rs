@@ -22,11 +22,11 @@ impl Logged {
     /// Counts a region of damage, and returns whether to log it.
     pub(crate) fn add(&mut self, region: cordwood::damage::SkippedRegion) -> bool {
         self.count += 1;
-        let is_told = self.count <= Self::COUNT_MAX;
-        if !is_told {
+        let is_logged = self.count <= Self::COUNT_MAX;
+        if !is_logged {
             self.len += region.len();
         }
-        is_told
+        is_logged
     }
 
     /// Counts a region that is not logged. `false`: it is to be logged, and is not counted.

@@ -1,9 +1,8 @@
 //! The class `NotYet`.
 
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::PyType;
 
+use crate::enums::WAIT_REASON;
 use crate::value::{NewArgs, new_args, static_name};
 
 /// There is no record yet: where, and why. The value of `Follower.waiting`.
@@ -60,8 +59,7 @@ impl NotYet {
     /// What the follower is waiting for.
     #[getter]
     fn reason<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        static REASON: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-        REASON.import(py, "cordwood.types", "WaitReason")?.call1((self.reason,))
+        WAIT_REASON.member(py, self.reason)
     }
 
     /// The file offset after what has been returned or skipped.

@@ -77,7 +77,7 @@ fn by_name(name: &str) -> PyResult<cordwood::Dialect> {
 
 /// The values of the options `dialect`, `log_number` and `compression`. The dialect is `None` for
 /// `"auto"`, too.
-pub(crate) fn named(
+pub(crate) fn format_options(
     dialect: Option<&Bound<'_, PyAny>>,
     log_number: Option<u32>,
     compression: Option<&Bound<'_, PyAny>>,

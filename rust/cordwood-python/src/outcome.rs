@@ -1,9 +1,8 @@
 //! The class `Outcome`.
 
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::PyType;
 
+use crate::enums::OUTCOME_KIND;
 use crate::value::{NewArgs, new_args, static_name};
 
 /// How reading a log ended, or that it has not: the `outcome` of a reader, follower or report.
@@ -65,8 +64,7 @@ impl Outcome {
     /// `"clean"`, `"torn_tail"`, `"stopped"` or `"unfinished"`.
     #[getter]
     fn kind<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        static KIND: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-        KIND.import(py, "cordwood.types", "OutcomeKind")?.call1((self.kind,))
+        OUTCOME_KIND.member(py, self.kind)
     }
 
     /// Where, as a file offset, in bytes.

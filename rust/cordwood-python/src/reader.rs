@@ -14,10 +14,11 @@ use crate::batch_pool::Pool;
 use crate::buffer::{new_bytes, new_list};
 use crate::error::{closed, to_python};
 use crate::exclusive::Exclusive;
-use crate::fast_call::reader_iterator_class;
+use crate::fast_call::{self, FastClass, FastNext, class_with_next};
 use crate::log::{Logged, log_skipped, log_summary};
 use crate::options::{
-    compression_name, named, number, on_corruption_name, on_corruption_of, optional_number, range_of, threads_of,
+    compression_name, format_options, number, on_corruption_name, on_corruption_of, optional_number, range_of,
+    threads_of,
 };
 use crate::outcome::Outcome;
 use crate::read_ahead::Ahead;
@@ -138,7 +139,7 @@ impl Reader {
             .with_range(range_of(start, end))
             .with_verify_checksums(verify_checksums)
             .with_record_len_max(record_len_max);
-        (options.dialect, options.log_number, options.compression) = named(dialect, log_number, compression)?;
+        (options.dialect, options.log_number, options.compression) = format_options(dialect, log_number, compression)?;
         let OpenedReader {
             reader,
             options,
@@ -166,7 +167,7 @@ impl Reader {
     fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         slf.get().with_state(py, |_| Ok(()))?;
-        reader_iterator_class(py).call1((slf,))
+        class_with_next::<ReaderIterator>(py).call1((slf,))
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<PyBytes>>> {
@@ -330,19 +331,19 @@ impl Reader {
     /// It, `skipped_len` and `outcome` can still be read when the reader is closed.
     #[getter]
     fn skipped(&self, py: Python<'_>) -> PyResult<Py<PyTuple>> {
-        let (regions, changes) = match self.with_told(py, |skipped| skipped.shown(py))? {
+        let (regions, changes) = match self.with_skipped(py, |skipped| skipped.shown(py))? {
             Ok(tuple) => return Ok(tuple),
             Err(new) => new,
         };
         let tuple = PyTuple::new(py, regions)?.unbind();
-        self.with_told(py, |skipped| skipped.keep(tuple.clone_ref(py), changes))?;
+        self.with_skipped(py, |skipped| skipped.keep(tuple.clone_ref(py), changes))?;
         Ok(tuple)
     }
 
     /// Bytes in all regions that were not returned so far, listed or not.
     #[getter]
     fn skipped_len(&self, py: Python<'_>) -> PyResult<u64> {
-        self.with_told(py, |skipped| skipped.len())
+        self.with_skipped(py, |skipped| skipped.len())
     }
 
     /// How reading ended; `"unfinished"` while it has not.
@@ -490,7 +491,7 @@ impl Reader {
     }
 
     /// Calls `use_it` with what has been reported, also for a closed reader.
-    fn with_told<T>(&self, py: Python<'_>, use_it: impl FnOnce(&mut Listed) -> T) -> PyResult<T> {
+    fn with_skipped<T>(&self, py: Python<'_>, use_it: impl FnOnce(&mut Listed) -> T) -> PyResult<T> {
         Ok(match &mut *self.state.lock(py)? {
             State::Open(Open { skipped, .. }) | State::Closed { skipped, .. } => use_it(skipped),
         })
@@ -498,7 +499,7 @@ impl Reader {
 
     /// The next record, if it has already been found and no other thread uses the reader.
     #[inline]
-    pub(crate) fn next_found(&self, py: Python<'_>) -> Option<Py<PyBytes>> {
+    fn next_found(&self, py: Python<'_>) -> Option<Py<PyBytes>> {
         match &mut *self.state.try_lock()? {
             State::Open(state) => {
                 let span = state.next_found()?;
@@ -565,7 +566,7 @@ impl Reader {
     /// other threads may use the reader again.
     fn find<T>(&self, py: Python<'_>, mut find_it: impl FnMut(&mut Open) -> Result<T, Next>) -> PyResult<Option<T>> {
         loop {
-            let mut is_told = false;
+            let mut is_logged = false;
             let mut summary = None;
             let found = self.with_state(py, |state| {
                 let _owner = self.state.may_run_python();
@@ -576,7 +577,7 @@ impl Reader {
                 match found {
                     // Damage that is reported nowhere else.
                     Err(Next::Skipped(region)) if region.reason.severity() == Severity::Corruption => {
-                        is_told = state.logged.add(region);
+                        is_logged = state.logged.add(region);
                     }
                     Err(Next::End) => summary = state.logged.summary(),
                     _ => {}
@@ -585,7 +586,7 @@ impl Reader {
             })?;
             match found {
                 Ok(found) => return Ok(Some(found)),
-                Err(Next::Skipped(region)) if is_told => log_skipped(py, region, self.path.as_deref())?,
+                Err(Next::Skipped(region)) if is_logged => log_skipped(py, region, self.path.as_deref())?,
                 Err(Next::Skipped(_)) => {}
                 Err(Next::Raised(error)) => return Err(error),
                 Err(Next::Failed(error)) => return Err(to_python(py, error, self.path.as_deref())),
@@ -599,10 +600,12 @@ impl Reader {
 
     /// Records with at least `len_max` bytes together, or many short ones; fewer before the end or
     /// before something to log or raise; `None` at the end.
-    fn pack(&self, py: Python<'_>, batches: &BatchState) -> PyResult<Option<RecordBatch>> {
-        let mut pack = batches.pool.take();
-        let found = self.find(py, |state| state.fill_for(py, &mut pack, batches).map_or(Ok(()), Err))?;
-        Ok(found.map(|()| RecordBatch::new(pack, Arc::clone(&batches.pool))))
+    fn record_batch(&self, py: Python<'_>, batches: &BatchState) -> PyResult<Option<RecordBatch>> {
+        let mut batch = batches.pool.take();
+        let found = self.find(py, |state| {
+            state.fill_with_threads(py, &mut batch, batches).map_or(Ok(()), Err)
+        })?;
+        Ok(found.map(|()| RecordBatch::new(batch, Arc::clone(&batches.pool))))
     }
 
     /// Records with at most `len_max` bytes together, or one longer one, and at most [`COUNT_MAX`];
@@ -661,7 +664,7 @@ impl Reader {
         let error = match interrupt {
             // Made without the lock: a new list may start the garbage collector, which may run
             // Python code.
-            None => match new_list(py, records) {
+            None => match new_list(py, records, |record| record.data) {
                 Some(list) => return Ok(Some(list)),
                 None => PyErr::fetch(py),
             },
@@ -687,10 +690,15 @@ pub(crate) struct ReaderIterator {
     reader: Py<Reader>,
 }
 
-impl ReaderIterator {
+impl FastNext for ReaderIterator {
+    fn fast_class() -> &'static FastClass<fast_call::Next> {
+        static CLASS: FastClass<fast_call::Next> = FastClass::new();
+        &CLASS
+    }
+
     #[inline]
-    pub(crate) fn reader(&self) -> &Reader {
-        self.reader.get()
+    fn next_now(&self, py: Python<'_>) -> Option<Py<PyBytes>> {
+        self.reader.get().next_found(py)
     }
 }
 
@@ -711,7 +719,7 @@ impl ReaderIterator {
 
     #[inline]
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<PyBytes>>> {
-        self.reader().__next__(py)
+        self.reader.get().__next__(py)
     }
 }
 
@@ -786,6 +794,6 @@ impl RecordBatches {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<RecordBatch>> {
-        self.reader.get().pack(py, &self.state)
+        self.reader.get().record_batch(py, &self.state)
     }
 }

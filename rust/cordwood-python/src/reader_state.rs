@@ -81,18 +81,18 @@ pub(crate) type Made = VecDeque<Record>;
 
 /// The same for a record batch.
 pub(crate) struct Held {
-    pack: cordwood::read::RecordBatch,
+    batch: cordwood::read::RecordBatch,
     /// The number of the next one.
     index: usize,
 }
 
 impl Held {
     fn next(&self) -> Option<(&[u8], u64, u64)> {
-        let offset = *self.pack.record_offsets().get(self.index)?;
+        let offset = *self.batch.record_offsets().get(self.index)?;
         Some((
-            self.pack.get(self.index)?,
+            self.batch.get(self.index)?,
             offset,
-            self.pack.record_end_offset(self.index)?,
+            self.batch.record_end_offset(self.index)?,
         ))
     }
 }
@@ -147,7 +147,7 @@ impl Open {
         if let Some(&offset) = records.record_offsets().first() {
             self.position = offset;
             self.met = Some(Next::Held(Held {
-                pack: records,
+                batch: records,
                 index: 0,
             }));
         }
@@ -216,14 +216,14 @@ impl Open {
     }
 
     /// [`fill`](Self::fill) for `record_batches`, with prefetched records where possible.
-    pub(crate) fn fill_for(
+    pub(crate) fn fill_with_threads(
         &mut self,
         py: Python<'_>,
-        pack: &mut cordwood::read::RecordBatch,
+        batch: &mut cordwood::read::RecordBatch,
         batches: &BatchState,
     ) -> Option<Next> {
         if batches.threads == NonZeroUsize::MIN {
-            return self.fill(py, pack, batches.target_len);
+            return self.fill(py, batch, batches.target_len);
         }
         let mut ahead = batches.ahead.lock().unwrap_or_else(PoisonError::into_inner);
         if self.options.dialect.is_none() {
@@ -255,7 +255,7 @@ impl Open {
             Ok(Some(Found::RecordBatch(found))) => {
                 self.position = found.end_offset();
                 self.met = Some(Next::Elsewhere);
-                *pack = found;
+                *batch = found;
                 None
             }
             Ok(Some(Found::Skipped(region))) => {
@@ -266,14 +266,14 @@ impl Open {
                 self.met = Some(Next::Elsewhere);
                 Some(Next::Failed(error))
             }
-            Ok(None) => self.fill(py, pack, batches.target_len),
+            Ok(None) => self.fill(py, batch, batches.target_len),
             Err(error) => Some(Next::Raised(error)),
         }
     }
 
-    /// Adds the next records to `pack`, with the interpreter released, until it holds `len_max`
+    /// Adds the next records to `batch`, with the interpreter released, until it holds `len_max`
     /// bytes or something else comes, which is returned if there is no record before it.
-    fn fill(&mut self, py: Python<'_>, pack: &mut cordwood::read::RecordBatch, len_max: usize) -> Option<Next> {
+    fn fill(&mut self, py: Python<'_>, batch: &mut cordwood::read::RecordBatch, len_max: usize) -> Option<Next> {
         let stopped_by = loop {
             match self.met.take() {
                 // What `batches` has left over.
@@ -281,36 +281,36 @@ impl Open {
                 Some(Next::Made(mut records, then)) => {
                     while let Some(record) = records.front() {
                         let data = record.data.as_bytes(py);
-                        if pack.is_full(len_max) || pack.push(data, record.offset, record.end_offset).is_err() {
+                        if batch.is_full(len_max) || batch.push(data, record.offset, record.end_offset).is_err() {
                             break;
                         }
                         records.pop_front();
                     }
                     let is_stopped = !records.is_empty();
                     self.met = Self::left(records, then);
-                    if is_stopped && pack.is_empty() {
+                    if is_stopped && batch.is_empty() {
                         return Some(Next::Raised(PyMemoryError::new_err(())));
                     }
-                    if is_stopped || pack.is_full(len_max) {
-                        self.position = pack.end_offset();
+                    if is_stopped || batch.is_full(len_max) {
+                        self.position = batch.end_offset();
                         return None;
                     }
                 }
                 Some(Next::Held(mut held)) => {
                     while let Some((record, offset, end_offset)) = held.next() {
-                        if pack.is_full(len_max) || pack.push(record, offset, end_offset).is_err() {
+                        if batch.is_full(len_max) || batch.push(record, offset, end_offset).is_err() {
                             break;
                         }
                         held.index += 1;
                     }
                     if held.next().is_some() {
                         self.met = Some(Next::Held(held));
-                        if pack.is_empty() {
+                        if batch.is_empty() {
                             return Some(Next::Raised(PyMemoryError::new_err(())));
                         }
                     }
-                    if self.met.is_some() || pack.is_full(len_max) {
-                        self.position = pack.end_offset();
+                    if self.met.is_some() || batch.is_full(len_max) {
+                        self.position = batch.end_offset();
                         return None;
                     }
                 }
@@ -325,7 +325,7 @@ impl Open {
             if self.end.is_some() {
                 break Next::End;
             }
-            let step = py.detach(|| match self.reader.record_batch_buffered(pack, len_max) {
+            let step = py.detach(|| match self.reader.record_batch_buffered(batch, len_max) {
                 Ok(Step::NeedMore) => self.reader.fill().map(|()| Step::NeedMore),
                 step => step,
             });
@@ -347,15 +347,15 @@ impl Open {
                 Err(error) => break Next::Failed(error),
             }
         };
-        if pack.is_empty() {
+        if batch.is_empty() {
             return Some(stopped_by);
         }
         if is_interrupt(py, &stopped_by) {
-            self.hold(std::mem::take(pack));
+            self.hold(std::mem::take(batch));
             return Some(stopped_by);
         }
         if !matches!(stopped_by, Next::End) {
-            self.position = pack.end_offset();
+            self.position = batch.end_offset();
         }
         self.met = Some(stopped_by);
         None

@@ -7,7 +7,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyIterator, PyList, PyMemoryView, PySlice};
 
-use crate::batch_pool::Pool;
+use crate::batch_pool::{Pool, PooledBatch};
 use crate::buffer::{Column, Part, new_bytes};
 use crate::value::not_pickled;
 
@@ -30,21 +30,22 @@ use crate::value::not_pickled;
 /// (b'onetwo', [0, 3, 6], [0, 10], b'two')
 #[pyclass(frozen, weakref, module = "cordwood")]
 pub(crate) struct RecordBatch {
-    records: cordwood::read::RecordBatch,
-    pool: Arc<Pool>,
+    batch: Arc<PooledBatch>,
 }
 
 impl RecordBatch {
     pub(crate) fn new(records: cordwood::read::RecordBatch, pool: Arc<Pool>) -> Self {
-        RecordBatch { records, pool }
+        RecordBatch {
+            batch: Arc::new(PooledBatch::new(records, pool)),
+        }
     }
 
-    pub(crate) fn records(&self) -> &cordwood::read::RecordBatch {
-        &self.records
+    fn records(&self) -> &cordwood::read::RecordBatch {
+        self.batch.records()
     }
 
     fn record<'py>(&self, py: Python<'py>, index: isize) -> PyResult<Bound<'py, PyBytes>> {
-        let record = usize::try_from(index).ok().and_then(|index| self.records.get(index));
+        let record = usize::try_from(index).ok().and_then(|index| self.records().get(index));
         let Some(record) = record else {
             return Err(PyIndexError::new_err(
                 "there is no record with this number in the batch",
@@ -60,14 +61,8 @@ impl RecordBatch {
     }
 
     fn column<'py>(slf: &Bound<'py, Self>, part: Part) -> PyResult<Bound<'py, PyMemoryView>> {
-        let batch = slf.clone().unbind();
+        let batch = Arc::clone(&slf.get().batch);
         PyMemoryView::from(Bound::new(slf.py(), Column { batch, part })?.as_any())
-    }
-}
-
-impl Drop for RecordBatch {
-    fn drop(&mut self) {
-        self.pool.put(std::mem::take(&mut self.records));
     }
 }
 
@@ -98,18 +93,18 @@ impl RecordBatch {
     /// The file offset after the last record.
     #[getter]
     fn end_offset(&self) -> u64 {
-        self.records.end_offset()
+        self.records().end_offset()
     }
 
     fn __len__(&self) -> usize {
-        self.records.len()
+        self.records().len()
     }
 
     /// One record, or a list of those that a slice names.
     fn __getitem__<'py>(&self, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = index.py();
         if let Ok(slice) = index.cast::<PySlice>() {
-            let range = slice.indices(self.records.len() as isize)?;
+            let range = slice.indices(self.records().len() as isize)?;
             // For a slice of this length, no index goes past the ends.
             return self.list(
                 py,
@@ -119,7 +114,7 @@ impl RecordBatch {
         let index: isize = index.extract()?;
         // From the end, if it is below 0.
         let from_start = if index < 0 {
-            index + self.records.len() as isize
+            index + self.records().len() as isize
         } else {
             index
         };
@@ -129,7 +124,7 @@ impl RecordBatch {
     fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
         // All at once: a step over a list is cheaper in Python than one over an object of this
         // module.
-        self.list(py, 0..self.records.len() as isize)?.try_iter()
+        self.list(py, 0..self.records().len() as isize)?.try_iter()
     }
 
     fn __reduce__(&self) -> PyResult<()> {
@@ -140,7 +135,7 @@ impl RecordBatch {
     }
 
     fn __repr__(&self) -> String {
-        let records = &self.records;
+        let records = self.records();
         format!(
             "<cordwood.RecordBatch: {} records, {} bytes>",
             records.len(),

@@ -10,7 +10,7 @@ use cordwood::verbs;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::enums::{reason_object, severity_object};
+use crate::enums::{REASON, SEVERITY};
 use crate::options::{compression_name, format_of};
 use crate::outcome::Outcome;
 use crate::skipped_region::{SkippedRegion, listed, reason_named};
@@ -224,7 +224,7 @@ impl Report {
         for severity in [Severity::Info, Severity::TornTail, Severity::Corruption] {
             let len = self.len_of(severity);
             if len > 0 {
-                lens.set_item(severity_object(py, severity)?, len)?;
+                lens.set_item(SEVERITY.member(py, severity.as_str())?, len)?;
             }
         }
         Ok(lens)
@@ -235,7 +235,7 @@ impl Report {
     fn len_by_reason<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let lens = PyDict::new(py);
         for (name, (_, len)) in &self.lens {
-            lens.set_item(reason_object(py, name)?, len)?;
+            lens.set_item(REASON.member(py, name)?, len)?;
         }
         Ok(lens)
     }

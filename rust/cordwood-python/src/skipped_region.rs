@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::bit_flip::BitFlip;
-use crate::enums::{reason_object, severity_object};
+use crate::enums::{REASON, SEVERITY};
 use crate::value::{NewArgs, new_args};
 
 /// A region of a file that was not returned as a record: the bytes `[offset, end_offset)`, and why.
@@ -145,13 +145,13 @@ impl SkippedRegion {
     /// Why these bytes were not returned.
     #[getter]
     fn reason<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        reason_object(py, self.reason.as_str())
+        REASON.member(py, self.reason.as_str())
     }
 
     /// The severity of that: `"info"`, `"torn_tail"` or `"corruption"`.
     #[getter]
     fn severity<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        severity_object(py, self.reason.severity())
+        SEVERITY.member(py, self.reason.severity().as_str())
     }
 
     /// The CRC-32C that the file states, if the reason is `checksum_mismatch`; else `None`.

@@ -11,7 +11,9 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
 use crate::error::{os_error, to_python};
-use crate::options::{named, number, optional_number, range_of, report_policy_name, report_policy_of, threads_of};
+use crate::options::{
+    format_options, number, optional_number, range_of, report_policy_name, report_policy_of, threads_of,
+};
 use crate::report::Report;
 use crate::source::{Opened, OpenedReader, open, open_reader, path_of, source_at};
 use crate::stat::Stat;
@@ -79,7 +81,7 @@ pub(crate) fn verify(
         .with_range(range_of(start, end))
         .with_verify_checksums(verify_checksums)
         .with_record_len_max(record_len_max);
-    (options.dialect, options.log_number, options.compression) = named(dialect, log_number, compression)?;
+    (options.dialect, options.log_number, options.compression) = format_options(dialect, log_number, compression)?;
     let watch = Watch::new(progress);
     let (readers, path) = readers(source, options, threads, &watch)?;
     let report = watch.run(py, readers.len(), || verbs::verify_ranges(readers))?;
@@ -184,7 +186,7 @@ pub(crate) fn salvage(
         )));
     };
     let mut options = ReadOptions::default().with_record_len_max(record_len_max);
-    (options.dialect, options.log_number, options.compression) = named(dialect, log_number, compression)?;
+    (options.dialect, options.log_number, options.compression) = format_options(dialect, log_number, compression)?;
     let Opened { source, path, .. } = open(source, 0)?;
     let watch = Watch::new(progress);
     let source = watched(source, &watch);
@@ -252,7 +254,7 @@ pub(crate) fn stat(
         .with_on_corruption(report_policy_of(on_corruption)?)
         .with_verify_checksums(verify_checksums)
         .with_record_len_max(record_len_max);
-    (options.dialect, options.log_number, options.compression) = named(dialect, log_number, compression)?;
+    (options.dialect, options.log_number, options.compression) = format_options(dialect, log_number, compression)?;
     let watch = Watch::new(progress);
     let (readers, path) = readers(source, options, threads, &watch)?;
     let stat = watch.run(py, readers.len(), || verbs::stat_ranges(readers))?;

@@ -17,9 +17,10 @@ use pyo3::types::{PyByteArray, PyBytes, PyList, PyMemoryView, PyString};
 use crate::buffer::{KeptException, new_int};
 use crate::error::{closed, object_closed, opening_to_python, os_error, to_python};
 use crate::exclusive::Exclusive;
+use crate::fast_call::{FastAppend, FastClass, Method};
 use crate::options::{
-    MODE, compression_name, flush_name, flush_policy_of, mode_name, named, number, on_torn_tail_name, on_torn_tail_of,
-    optional_number, sync_name, sync_policy_of, unknown_name,
+    MODE, compression_name, flush_name, flush_policy_of, format_options, mode_name, number, on_torn_tail_name,
+    on_torn_tail_of, optional_number, sync_name, sync_policy_of, unknown_name,
 };
 use crate::skipped_region::SkippedRegion;
 use crate::source::{ObjectOutput, bytes_of, path_of, refuse_text};
@@ -203,7 +204,7 @@ impl Writer {
         if !matches!(mode, "x" | "w" | "a") {
             return Err(unknown_name(MODE, mode));
         }
-        let (dialect, log_number, compression) = named(dialect, log_number, compression)?;
+        let (dialect, log_number, compression) = format_options(dialect, log_number, compression)?;
         let options = LogFileOptions::default()
             .with_sync(sync_policy_of(sync, sync_len, sync_interval)?)
             .with_on_torn_tail(on_torn_tail_of(on_torn_tail)?)
@@ -251,7 +252,7 @@ impl Writer {
     /// ...     writer.append(b"one"), writer.append(b"two", sync=True)
     /// (0, 10)
     #[pyo3(signature = (record, /, *, sync = false))]
-    pub(crate) fn append<'py>(&self, record: &Bound<'py, PyAny>, sync: bool) -> PyResult<Bound<'py, PyAny>> {
+    fn append<'py>(&self, record: &Bound<'py, PyAny>, sync: bool) -> PyResult<Bound<'py, PyAny>> {
         let py = record.py();
         let offset = match record.cast::<PyBytes>() {
             Ok(bytes) => self.append_bytes(py, bytes.as_bytes(), sync)?,
@@ -611,16 +612,6 @@ impl Writer {
         }
     }
 
-    /// Appends a record to a file if that needs no waiting. Otherwise, and if it cannot be appended
-    /// at all, it appends nothing and returns `None`.
-    #[inline]
-    pub(crate) fn append_now(&self, record: &[u8]) -> Option<u64> {
-        match &self.sink {
-            Sink::File(log) => log.try_append(record).ok().flatten(),
-            Sink::Object(_) => None,
-        }
-    }
-
     fn append_bytes(&self, py: Python<'_>, record: &[u8], sync: bool) -> PyResult<u64> {
         match if sync { None } else { self.append_now(record) } {
             Some(offset) => Ok(offset),
@@ -771,6 +762,27 @@ impl<'py> Batch<'py> {
             self.records.push(bytes);
         }
         Ok(false)
+    }
+}
+
+impl FastAppend for Writer {
+    fn fast_class() -> &'static FastClass<Method> {
+        static CLASS: FastClass<Method> = FastClass::new();
+        &CLASS
+    }
+
+    /// Appends a record to a file if that needs no waiting. Otherwise, and if it cannot be appended
+    /// at all, it appends nothing and returns `None`.
+    #[inline]
+    fn append_now(&self, record: &[u8]) -> Option<u64> {
+        match &self.sink {
+            Sink::File(log) => log.try_append(record).ok().flatten(),
+            Sink::Object(_) => None,
+        }
+    }
+
+    fn append<'py>(&self, record: &Bound<'py, PyAny>, sync: bool) -> PyResult<Bound<'py, PyAny>> {
+        self.append(record, sync)
     }
 }
 
