@@ -15,8 +15,8 @@ import reference
 
 import cordwood
 from cordwood.cli import main
-from cordwood.cli._columns import Columns, TooManyColumnsError
-from cordwood.cli._tables import open_table
+from cordwood.cli.convert.schema import Columns, TooManyColumnsError
+from cordwood.cli.convert.writers import open_table
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
