@@ -50,6 +50,11 @@ def log_options(options: argparse.Namespace) -> dict[str, Any]:
     return {"dialect": options.dialect, "log_number": options.log_number}
 
 
+def reading_options(options: argparse.Namespace) -> dict[str, Any]:
+    """The same and `--record-len-max`, as options of what reads records."""
+    return {**log_options(options), "record_len_max": options.record_len_max}
+
+
 def add_reading_arguments(parser: argparse.ArgumentParser) -> None:
     """How a log is read."""
     add_dialect_argument(parser, "how the log is laid out; detected from its content if not given")
@@ -58,6 +63,19 @@ def add_reading_arguments(parser: argparse.ArgumentParser) -> None:
         "--start", type=parse_len, default=0, metavar="OFFSET", help="only what begins at this file offset or after it"
     )
     parser.add_argument("--end", type=parse_len, metavar="OFFSET", help="only what begins before this file offset")
+    add_record_len_max_argument(parser)
+
+
+def add_record_len_max_argument(parser: argparse.ArgumentParser) -> None:
+    """`--record-len-max`, for verbs that read records."""
+    parser.add_argument(
+        "--record-len-max",
+        type=parse_len,
+        default=1 << 30,
+        metavar="LENGTH",
+        help="leave out a longer record; a value above the default also raises the limit of what the records of a "
+        "compressed log may have together (default: 1GiB)",
+    )
 
 
 def add_on_corruption_argument(parser: argparse.ArgumentParser) -> None:

@@ -105,7 +105,14 @@ def report_other_log(name: str, own: int | None, number: int | None, options: ar
 
 
 def salvageable_count(
-    name: str, count: int, *, policy: str, log: cordwood.LogFormat, start: int = 0, end: int | None = None
+    name: str,
+    count: int,
+    *,
+    policy: str,
+    log: cordwood.LogFormat,
+    record_len_max: int,
+    start: int = 0,
+    end: int | None = None,
 ) -> int | None:
     """How many more records than `count` the policy "salvage" reads from a log that is damaged.
 
@@ -116,13 +123,19 @@ def salvageable_count(
     if name == "-" or not os.path.isfile(name):  # noqa: PTH113 - pathlib is slow to import
         return None
     report = cordwood.verify(
-        name, threads=processor_count(), on_corruption="salvage", start=start, end=end, **log._asdict()
+        name,
+        threads=processor_count(),
+        on_corruption="salvage",
+        record_len_max=record_len_max,
+        start=start,
+        end=end,
+        **log._asdict(),
     )
     return max(0, report.record_count - count)
 
 
 def policy_note(policy: str, more: int | None) -> str:
-    """How damage was treated, and what the policy "salvage" would read besides: `more` is from `salvageable`."""
+    """How damage was treated, and what the policy "salvage" would read besides: `more` is from `salvageable_count`."""
     note = f"read with the policy {policy}"
     if more is None:
         return f"{note}; more records may be read: --on-corruption salvage"

@@ -15,7 +15,7 @@ import sys
 import cordwood
 from cordwood.cli._framing import framed
 from cordwood.cli._messages import Status, complain
-from cordwood.cli._options import add_reading_arguments, add_source_arguments, check_range, log_options
+from cordwood.cli._options import add_reading_arguments, add_source_arguments, check_range, reading_options
 from cordwood.cli._output import stdout
 from cordwood.cli._printing import JsonPrinter, add_output_arguments, check_output
 from cordwood.cli._progress import Progress
@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> Status:
         policy, start, end = options.on_corruption, options.start, options.end
         file_len = _file_len(name)
         reader = cordwood.Reader(
-            stdin_or_path(name), on_corruption=policy, start=start, end=end, **log_options(options)
+            stdin_or_path(name), on_corruption=policy, start=start, end=end, **reading_options(options)
         )
         status = Status.CLEAN
         position, count = start, 0
@@ -77,7 +77,9 @@ def run(options: argparse.Namespace) -> Status:
                 report_other_log(name, log.log_number, other_log(name, log), options)
             damage = report_skipped(name, reader.skipped)
             if damage == Status.DAMAGE:
-                more = salvageable_count(name, count, policy=policy, log=log, start=start, end=end)
+                more = salvageable_count(
+                    name, count, policy=policy, log=log, record_len_max=options.record_len_max, start=start, end=end
+                )
                 complain(f"{display_name(name)}: {policy_note(policy, more)}")
         return max(status, damage)
 

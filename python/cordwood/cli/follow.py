@@ -12,7 +12,13 @@ import time
 import cordwood
 from cordwood.cli._framing import framed
 from cordwood.cli._messages import Status, complain
-from cordwood.cli._options import add_dialect_argument, complete_file_names, log_options, parse_len
+from cordwood.cli._options import (
+    add_dialect_argument,
+    add_record_len_max_argument,
+    complete_file_names,
+    parse_len,
+    reading_options,
+)
 from cordwood.cli._output import stdout
 from cordwood.cli._printing import JsonPrinter, add_output_arguments, check_output
 
@@ -30,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--start", type=parse_len, default=0, metavar="OFFSET", help="only what begins at this file offset or after it"
     )
+    add_record_len_max_argument(parser)
     parser.add_argument(
         "--on-rotation",
         choices=["stop", "reopen"],
@@ -52,7 +59,7 @@ def run(options: argparse.Namespace) -> Status:
         timeout=options.timeout,
         # The error says why there is no more.
         on_rotation="raise" if options.on_rotation == "stop" else "reopen",
-        **log_options(options),
+        **reading_options(options),
     ) as follower:
         records = follower.records()
         while True:

@@ -16,7 +16,12 @@ import contextlib
 
 import cordwood
 from cordwood.cli._messages import Status, complain
-from cordwood.cli._options import add_dialect_argument, complete_file_names, log_options
+from cordwood.cli._options import (
+    add_dialect_argument,
+    add_record_len_max_argument,
+    complete_file_names,
+    reading_options,
+)
 from cordwood.cli._output import check_destination, replacement
 from cordwood.cli._progress import Progress
 from cordwood.cli._reports import other_log_text
@@ -46,6 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     complete_file_names(parser.add_argument("destination", metavar="DESTINATION", help="the new log"))
     parser.add_argument("--overwrite", action="store_true", help="replace the destination, once the log is complete")
     add_dialect_argument(parser, "how the log is laid out; detected from its content if not given")
+    add_record_len_max_argument(parser)
     parser.add_argument("--json", action="store_true", help="the report as one JSON object")
 
 
@@ -58,7 +64,7 @@ def run(options: argparse.Namespace) -> Status:
     place = replacement(options.destination) if options.overwrite else contextlib.nullcontext(options.destination)
     try:
         with place as destination, Progress(source) as progress:
-            report = cordwood.salvage(stdin_or_path(source), destination, progress=progress, **log_options(options))
+            report = cordwood.salvage(stdin_or_path(source), destination, progress=progress, **reading_options(options))
     except cordwood.OtherLogError as error:
         is_named = options.log_number is not None
         complain(other_log_text(source, error.log_number, error.other_log_number, is_named=is_named))

@@ -12,9 +12,10 @@ from cordwood.cli._messages import Status
 from cordwood.cli._options import (
     add_dialect_argument,
     add_on_corruption_argument,
+    add_record_len_max_argument,
     add_source_arguments,
     add_threads_argument,
-    log_options,
+    reading_options,
 )
 from cordwood.cli._output import print_json
 from cordwood.cli._progress import Progress
@@ -56,6 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_source_arguments(parser)
     add_dialect_argument(parser, "how the log is laid out; detected from its content if not given")
     add_on_corruption_argument(parser)
+    add_record_len_max_argument(parser)
     add_threads_argument(parser)
     parser.add_argument("--json", action="store_true", help="one JSON object for each log")
 
@@ -70,12 +72,18 @@ def run(options: argparse.Namespace) -> Status:
                 threads=options.threads,
                 on_corruption=options.on_corruption,
                 progress=progress,
-                **log_options(options),
+                **reading_options(options),
             )
         status = Status.DAMAGE if stat.damaged_len else Status.CLEAN
         more: int | None = 0
         if stat.damaged_len:
-            more = salvageable_count(name, stat.record_count, policy=options.on_corruption, log=format_of(stat))
+            more = salvageable_count(
+                name,
+                stat.record_count,
+                policy=options.on_corruption,
+                log=format_of(stat),
+                record_len_max=options.record_len_max,
+            )
         counts = {field: getattr(stat, field) for field in COUNTS}
         report_other_log(name, stat.log_number, stat.other_log_number, options)
         if options.json:

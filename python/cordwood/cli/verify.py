@@ -15,7 +15,7 @@ from cordwood.cli._options import (
     add_source_arguments,
     add_threads_argument,
     check_range,
-    log_options,
+    reading_options,
 )
 from cordwood.cli._output import print_json
 from cordwood.cli._progress import Progress
@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> Status:
                 start=options.start,
                 end=options.end,
                 progress=progress,
-                **log_options(options),
+                **reading_options(options),
             )
         more: int | None = 0
         if not report.ok:
@@ -67,6 +67,7 @@ def run(options: argparse.Namespace) -> Status:
                 report.record_count,
                 policy=options.on_corruption,
                 log=format_of(report),
+                record_len_max=options.record_len_max,
                 start=options.start,
                 end=options.end,
             )

@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 
 import cordwood
 from cordwood.cli._messages import Status, complain, quantity
-from cordwood.cli._options import add_reading_arguments, check_range, complete_file_names, log_options
+from cordwood.cli._options import add_reading_arguments, check_range, complete_file_names, reading_options
 from cordwood.cli._output import check_destination, new_file
 from cordwood.cli._payloads import other_payload
 from cordwood.cli._progress import Progress
@@ -172,6 +172,7 @@ def _report_damage(options: argparse.Namespace, batches: _Batches, skipped: Sequ
             batches.read.record_count,
             policy=policy,
             log=format_of(reader),
+            record_len_max=options.record_len_max,
             start=options.start,
             end=options.end,
         )
@@ -181,7 +182,7 @@ def _report_damage(options: argparse.Namespace, batches: _Batches, skipped: Sequ
 
 def _reader(options: argparse.Namespace, source: Any, end: int | None) -> cordwood.Reader:
     return cordwood.Reader(
-        source, on_corruption=options.on_corruption, start=options.start, end=end, **log_options(options)
+        source, on_corruption=options.on_corruption, start=options.start, end=end, **reading_options(options)
     )
 
 
