@@ -76,11 +76,17 @@ DESCRIPTIONS = {
     "write-batch": "a write batch, as in a write-ahead log of LevelDB, RocksDB or Pebble",
     "version-edit": "a version edit, as in a MANIFEST",
     "entity": "an entity of a Datastore or Firestore export",
+    "wandb": "a record of a run of Weights & Biases",
 }
 
 
-def other_payload(record: bytes, payload: str) -> str | None:
-    """What a record is that is not what `--as` says, and how to say it; `None` if it is nothing, or may be several."""
+def other_payload(record: bytes, payload: str, dialect: str | None) -> str | None:
+    """What a record is that is not what `--as` says, and how to say it; `None` if it is nothing, or may be several.
+
+    Files of Weights & Biases have a dialect of their own, which says so whatever the record may be decoded as.
+    """
+    if dialect and dialect.startswith("wandb"):
+        return None if payload.startswith("wandb") else f"{DESCRIPTIONS['wandb']}: --as wandb"
     from cordwood.payload.entity import decode
     from cordwood.payload.version_edit import VersionEdit
     from cordwood.payload.write_batch import WriteBatch

@@ -73,6 +73,7 @@ class JsonPrinter:
         self._out = stdout()
         self._name = name
         self._payload: str | None = options.payload
+        self._dialect = dialect
         self._encode = _decoder(options.payload, name, dialect) if options.payload else _encoder(options.encoding)
         self._error_count = 0
         self._reported_max = REPORTED_MAX
@@ -105,7 +106,11 @@ class JsonPrinter:
         if self._error_count > self._reported_max:
             return
         complain(f"{display_name(self._name)}: the record at offset {record.offset}: {error}")
-        if self._error_count == 1 and self._payload and (advice := other_payload(record.data, self._payload)):
+        if (
+            self._error_count == 1
+            and self._payload
+            and (advice := other_payload(record.data, self._payload, self._dialect))
+        ):
             complain(f"{display_name(self._name)}: the record at offset {record.offset} is {advice}")
             self._reported_max = 1
 

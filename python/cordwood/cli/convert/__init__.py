@@ -250,13 +250,17 @@ class _Batches:
         """Reports a log that is no run: its records may decode as those of a run without steps, to an empty table."""
         if not self._is_reporting or self._payload != "wandb-history" or self.reader.dialect.startswith("wandb"):
             return
-        if advice := other_payload(first.data, self._payload):
+        if advice := other_payload(first.data, self._payload, self.reader.dialect):
             complain(f"{self._name}: the record at offset {first.offset} is {advice}")
 
     def _leave_out(self, record: cordwood.Record, error: PayloadError) -> None:
         is_first = not self._left_out["record"]
         self._report("record", f"the record at offset {record.offset} is left out: {error}")
-        if is_first and self._is_reporting and (advice := other_payload(record.data, self._payload)):
+        if (
+            is_first
+            and self._is_reporting
+            and (advice := other_payload(record.data, self._payload, self.reader.dialect))
+        ):
             complain(f"{self._name}: the record at offset {record.offset} is {advice}")
             self._reported_max["record"] = 1
 
