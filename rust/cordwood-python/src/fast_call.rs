@@ -1,9 +1,9 @@
-//! Fast paths of the two functions that are called once per record: `__next__` of what
-//! `iter(reader)` returns, and `Writer.append`.
+//! Fast paths of the functions that are called once per record: `__next__` of `Reader`, of what
+//! `iter(reader)` returns and of what `iter(batch)` returns, and `Writer.append`.
 //!
 //! PyO3's functions parse the arguments, count the nested calls of the thread and pass the result
 //! through memory. For short records that is a considerable part of the time. So the module exports
-//! a final subclass of each of the two PyO3 classes, made with `PyType_FromSpecWithBases`, that
+//! a final subclass of each of these PyO3 classes, made with `PyType_FromSpecWithBases`, that
 //! adds one function. It handles calls that need no waiting and raise nothing, and calls the base's
 //! function for all others. Everything used is in the stable ABI.
 //!

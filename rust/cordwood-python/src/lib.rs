@@ -57,7 +57,8 @@ use pyo3::prelude::*;
 #[pymodule(name = "_native")]
 mod native {
     use super::*;
-    use crate::fast_call::class_with_append;
+    use crate::fast_call::{class_with_append, class_with_next};
+    use crate::reader::Reader;
     use crate::writer::Writer;
 
     #[pymodule_export]
@@ -80,8 +81,6 @@ mod native {
     use crate::operation::Operation;
     #[pymodule_export]
     use crate::outcome::Outcome;
-    #[pymodule_export]
-    use crate::reader::Reader;
     #[pymodule_export]
     use crate::record::Record;
     #[pymodule_export]
@@ -108,6 +107,7 @@ mod native {
         // when the method is assigned.
         let writer = module.py().get_type::<Writer>();
         writer.setattr("__del__", writer.getattr("__del__")?)?;
-        module.add("Writer", class_with_append::<Writer>(module.py()))
+        module.add("Writer", class_with_append::<Writer>(module.py()))?;
+        module.add("Reader", class_with_next::<Reader>(module.py()))
     }
 }

@@ -109,7 +109,8 @@ use crate::value::not_pickled;
 /// [0, 10]
 /// >>> reader.outcome
 /// Outcome(kind='clean', offset=20)
-#[pyclass(frozen, weakref, module = "cordwood")]
+// The module exports its final subclass, which has a fast path: see `fast_call.rs`.
+#[pyclass(frozen, weakref, subclass, module = "cordwood")]
 pub(crate) struct Reader {
     state: Exclusive<State>,
     path: Option<PathBuf>,
@@ -497,23 +498,6 @@ impl Reader {
         })
     }
 
-    /// The next record, if it has already been found and no other thread uses the reader.
-    #[inline]
-    fn next_found(&self, py: Python<'_>) -> Option<Py<PyBytes>> {
-        match &mut *self.state.try_lock()? {
-            State::Open(state) => {
-                let span = state.next_found()?;
-                let found = state.take(py, span);
-                if found.is_none() {
-                    // The method `__next__` tries again, and raises if necessary.
-                    drop(PyErr::fetch(py));
-                }
-                found
-            }
-            State::Closed { .. } => None,
-        }
-    }
-
     /// The next record, as returned by `make`. If that fails, the record comes again. `make` must
     /// not run Python code.
     #[inline]
@@ -680,6 +664,30 @@ impl Reader {
     }
 }
 
+impl FastNext for Reader {
+    fn fast_class() -> &'static FastClass<fast_call::Next> {
+        static CLASS: FastClass<fast_call::Next> = FastClass::new();
+        &CLASS
+    }
+
+    /// The next record, if it has already been found and no other thread uses the reader.
+    #[inline]
+    fn next_now(&self, py: Python<'_>) -> Option<Py<PyBytes>> {
+        match &mut *self.state.try_lock()? {
+            State::Open(state) => {
+                let span = state.next_found()?;
+                let found = state.take(py, span);
+                if found.is_none() {
+                    // The method `__next__` tries again, and raises if necessary.
+                    drop(PyErr::fetch(py));
+                }
+                found
+            }
+            State::Closed { .. } => None,
+        }
+    }
+}
+
 /// The most records in a batch, however short they are.
 const COUNT_MAX: usize = 1 << 16;
 
@@ -698,7 +706,7 @@ impl FastNext for ReaderIterator {
 
     #[inline]
     fn next_now(&self, py: Python<'_>) -> Option<Py<PyBytes>> {
-        self.reader.get().next_found(py)
+        self.reader.get().next_now(py)
     }
 }
 

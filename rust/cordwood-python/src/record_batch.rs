@@ -1,14 +1,16 @@
 //! The class `RecordBatch`: many records in a few buffers.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pyo3::exceptions::PyIndexError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyIterator, PyList, PyMemoryView, PySlice};
+use pyo3::types::{PyBytes, PyList, PyMemoryView, PySlice};
 
 use crate::batch_pool::{Pool, PooledBatch};
 use crate::buffer::{Column, Part, new_bytes};
+use crate::fast_call::{self, FastClass, FastNext, class_with_next};
 use crate::value::not_pickled;
 
 /// Consecutive records in one buffer, and where each begins in another.
@@ -121,10 +123,8 @@ impl RecordBatch {
         self.record(py, from_start).map(Bound::into_any)
     }
 
-    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
-        // All at once: a step over a list is cheaper in Python than one over an object of this
-        // module.
-        self.list(py, 0..self.records().len() as isize)?.try_iter()
+    fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        class_with_next::<RecordBatchIterator>(slf.py()).call1((slf,))
     }
 
     fn __reduce__(&self) -> PyResult<()> {
@@ -141,5 +141,69 @@ impl RecordBatch {
             records.len(),
             records.data().len()
         )
+    }
+}
+
+/// What `iter(batch)` returns: the records as `bytes`.
+// One at a time, so that the memory of each is used again for the next: a list of all of them would
+// be many times larger than the processor's cache. The module makes objects of its final subclass,
+// which has a fast path: see `fast_call.rs`.
+#[pyclass(frozen, weakref, subclass, module = "cordwood._native")]
+pub(crate) struct RecordBatchIterator {
+    batch: Arc<PooledBatch>,
+    /// The number of the next record, or more, after the last one.
+    index: AtomicUsize,
+}
+
+impl FastNext for RecordBatchIterator {
+    fn fast_class() -> &'static FastClass<fast_call::Next> {
+        static CLASS: FastClass<fast_call::Next> = FastClass::new();
+        &CLASS
+    }
+
+    #[inline]
+    fn next_now(&self, py: Python<'_>) -> Option<Py<PyBytes>> {
+        let next = self.next(py);
+        if next.is_none() && PyErr::occurred(py) {
+            // The method `__next__` tries again, and raises if necessary.
+            drop(PyErr::fetch(py));
+        }
+        next.map(Bound::unbind)
+    }
+}
+
+impl RecordBatchIterator {
+    /// The next record. `None` after the last one; or with an exception set, if there is not enough
+    /// memory: then the record comes again.
+    #[inline]
+    fn next<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
+        let index = self.index.fetch_add(1, Ordering::Relaxed);
+        let bytes = self.batch.records().get(index).and_then(|record| new_bytes(py, record));
+        if bytes.is_none() {
+            self.index.fetch_sub(1, Ordering::Relaxed);
+        }
+        bytes
+    }
+}
+
+#[pymethods]
+impl RecordBatchIterator {
+    #[new]
+    fn new(batch: &Bound<'_, RecordBatch>) -> Self {
+        RecordBatchIterator {
+            batch: Arc::clone(&batch.get().batch),
+            index: AtomicUsize::new(0),
+        }
+    }
+
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        match self.next(py) {
+            Some(record) => Ok(Some(record)),
+            None => PyErr::take(py).map_or(Ok(None), Err),
+        }
     }
 }
