@@ -6,6 +6,7 @@ use std::path::Path;
 use pyo3::PyTypeInfo;
 use pyo3::exceptions::{PyBlockingIOError, PyMemoryError, PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
 
 use crate::enums::{PAYLOAD_REASON, REASON};
@@ -290,4 +291,13 @@ fn with_path(message: String, path: Option<&Path>) -> String {
 fn without_path(message: &str, path: Option<&Path>) -> String {
     let begin = path.map(|path| format!("{}: ", path.display())).unwrap_or_default();
     message.strip_prefix(&begin).unwrap_or(message).to_owned()
+}
+
+/// An `io.UnsupportedOperation`.
+pub(crate) fn unsupported(py: Python<'_>, message: &str) -> PyErr {
+    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    let error = CLASS
+        .import(py, "io", "UnsupportedOperation")
+        .and_then(|class| class.call1((message,)));
+    error.map_or_else(|error| error, PyErr::from_value)
 }

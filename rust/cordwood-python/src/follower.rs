@@ -11,6 +11,7 @@ use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::types::{PyBytes, PyTuple};
 
+use crate::arguments::path_of;
 use crate::error::{closed, log_changed, os_error, to_python};
 use crate::exclusive::Exclusive;
 use crate::follower_state::{OnRotation, Open, State, Taken, on_rotation_name, on_rotation_of};
@@ -20,7 +21,6 @@ use crate::options::{compression_name, format_options, number, on_corruption_nam
 use crate::outcome::Outcome;
 use crate::record::Record;
 use crate::skipped_region::Listed;
-use crate::source::path_of;
 use crate::value::not_pickled;
 
 /// The longest sleep without a check for Ctrl-C.

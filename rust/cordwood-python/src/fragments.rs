@@ -10,11 +10,11 @@ use cordwood::{OnCorruption, ReadOptions, Reader, verbs};
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
 
-use crate::error::to_python;
+use crate::error::{to_python, unsupported};
 use crate::exclusive::Exclusive;
 use crate::fragment::Fragment;
 use crate::options::format_options;
-use crate::source::{self, Input, InputSource, Opened, Referent, open, source_at, unsupported};
+use crate::source::{self, Input, InputSource, Opened, Referent, open, source_at};
 
 /// Fragments found per step, with the interpreter released.
 const BATCH_MAX: usize = 512;

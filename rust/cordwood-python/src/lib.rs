@@ -17,8 +17,10 @@ mod reader_state;
 mod record;
 mod record_batch;
 mod skipped_region;
+mod source;
 
 // Writing.
+mod sink;
 mod writer;
 
 // Taking a whole log apart, and what is found.
@@ -40,11 +42,11 @@ mod write_batch;
 mod checksum;
 
 // What the classes share: arguments, results and errors.
+mod arguments;
 mod enums;
 mod error;
 mod log;
 mod options;
-mod source;
 mod value;
 
 // Python's memory, calls and threads. All `unsafe` is in `buffer` and `fast_call`.

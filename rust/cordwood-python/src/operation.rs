@@ -8,9 +8,9 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
+use crate::arguments::bytes_of;
 use crate::enums::OPERATION_KIND;
 use crate::error::payload_error;
-use crate::source::bytes_of;
 use crate::value::{NewArgs, short_repr};
 
 /// An operation of a `WriteBatch`.

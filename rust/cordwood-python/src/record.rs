@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::source::bytes_of;
+use crate::arguments::bytes_of;
 use crate::value::{NewArgs, new_args, short_repr};
 
 /// A record and where it is in the file: what `Reader.records` and `Follower.poll` return.

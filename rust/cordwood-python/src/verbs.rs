@@ -10,12 +10,13 @@ use cordwood::{ReadOptions, verbs};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
+use crate::arguments::path_of;
 use crate::error::{os_error, to_python};
 use crate::options::{
     format_options, number, optional_number, range_of, report_policy_name, report_policy_of, threads_of,
 };
 use crate::report::Report;
-use crate::source::{Opened, OpenedReader, open, open_reader, path_of, source_at};
+use crate::source::{Opened, OpenedReader, open, open_reader, source_at};
 use crate::stat::Stat;
 use crate::watched::{Watch, Watched, watched};
 

@@ -14,6 +14,7 @@ use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::types::{PyByteArray, PyBytes, PyList, PyMemoryView, PyString};
 
+use crate::arguments::{bytes_of, path_of, refuse_text};
 use crate::buffer::{KeptException, new_int};
 use crate::error::{closed, object_closed, opening_to_python, os_error, to_python};
 use crate::exclusive::Exclusive;
@@ -22,8 +23,8 @@ use crate::options::{
     MODE, compression_name, flush_name, flush_policy_of, format_options, mode_name, number, on_torn_tail_name,
     on_torn_tail_of, optional_number, sync_name, sync_policy_of, unknown_name,
 };
+use crate::sink::ObjectOutput;
 use crate::skipped_region::SkippedRegion;
-use crate::source::{ObjectOutput, bytes_of, path_of, refuse_text};
 use crate::value::not_pickled;
 
 /// With this many unwritten bytes, `append` releases the interpreter: the buffer is about to be

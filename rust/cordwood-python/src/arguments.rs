@@ -1,0 +1,72 @@
+//! Arguments that are paths or bytes.
+
+use std::path::PathBuf;
+
+use pyo3::buffer::PyBuffer;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyByteArray, PyBytes, PyMemoryView, PyString, PyType};
+
+/// A text file would return text instead of bytes.
+pub(crate) fn refuse_text(object: &Bound<'_, PyAny>) -> PyResult<()> {
+    static TEXT: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    if object.is_instance(TEXT.import(object.py(), "io", "TextIOBase")?)? {
+        return Err(PyTypeError::new_err(
+            "a text file was given; open it in binary mode ('rb' or 'wb')",
+        ));
+    }
+    Ok(())
+}
+
+/// `object` as a path, if it is `str` or `os.PathLike`.
+pub(crate) fn path_of(object: &Bound<'_, PyAny>) -> PyResult<Option<PathBuf>> {
+    let is_path = object.is_instance_of::<PyString>() || object.hasattr(intern!(object.py(), "__fspath__"))?;
+    if !is_path {
+        return Ok(None);
+    }
+    let path: PathBuf = object.extract()?;
+    if path.as_os_str().as_encoded_bytes().contains(&0) {
+        return Err(PyValueError::new_err("embedded null byte in the path"));
+    }
+    Ok(Some(path))
+}
+
+/// A view of any buffer as plain bytes, and its length.
+pub(crate) fn byte_view<'py>(view: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyAny>, u64)> {
+    let cast = view.call_method1(intern!(view.py(), "cast"), ("B",));
+    let view = cast.map_err(|_| PyTypeError::new_err("the buffer must be contiguous"))?;
+    let len = view.len()? as u64;
+    Ok((view, len))
+}
+
+/// A copy of the bytes of any buffer; `name` is the name of the argument.
+pub(crate) fn bytes_of(name: &str, object: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
+    if let Ok(bytes) = object.cast::<PyBytes>() {
+        return Ok(bytes.as_bytes().to_vec());
+    }
+    if let Ok(array) = object.cast::<PyByteArray>() {
+        return Ok(array.to_vec());
+    }
+    let Ok(view) = PyMemoryView::from(object) else {
+        return Err(not_bytes(name, object));
+    };
+    PyBuffer::get(&byte_view(&view)?.0)?.to_vec(object.py())
+}
+
+/// The exception for an argument that is not a buffer.
+#[cold]
+fn not_bytes(name: &str, object: &Bound<'_, PyAny>) -> PyErr {
+    if object.is_instance_of::<PyString>() {
+        return PyTypeError::new_err(format!(
+            "{name} must be bytes-like, not str: encode it first, for example text.encode()"
+        ));
+    }
+    match object.get_type().name() {
+        Ok(class) => PyTypeError::new_err(format!(
+            "{name} must be bytes-like, not {class}: pass bytes, bytearray or another buffer"
+        )),
+        Err(error) => error,
+    }
+}
