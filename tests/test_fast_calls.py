@@ -1,6 +1,6 @@
-"""The fast paths of `for record in reader` and `Writer.append` return what PyO3's own functions return.
+"""The fast paths of reading record by record and of `Writer.append` return what PyO3's own functions return.
 
-They are in the binding's `fast_call.rs`: functions of a final class, whose base has PyO3's functions.
+They are in the binding's `fast_call.rs`: functions of final classes, whose bases have PyO3's functions.
 """
 
 import gc
@@ -32,9 +32,14 @@ DAMAGE = [
 ]
 
 
+def first_batch(file=FILE):
+    return next(cordwood.Reader(file).record_batches())
+
+
 ITERATOR = type(iter(cordwood.Reader(b"")))
-CLASSES = [ITERATOR, cordwood.Writer]
-BASE_ITERATOR, BASE_WRITER = (final.__base__ for final in CLASSES)
+BATCH_ITERATOR = type(iter(first_batch()))
+CLASSES = [cordwood.Reader, ITERATOR, BATCH_ITERATOR, cordwood.Writer]
+BASE_READER, BASE_ITERATOR, BASE_BATCH_ITERATOR, BASE_WRITER = (final.__base__ for final in CLASSES)
 
 
 # The classes -----------------------------------------------------------------------------------
@@ -42,8 +47,9 @@ BASE_ITERATOR, BASE_WRITER = (final.__base__ for final in CLASSES)
 
 def test_the_fast_paths_are_there():
     """If the final classes cannot be made, their bases take their places, and all works more slowly."""
-    modules = ["cordwood._native", "cordwood"]
-    for final, name, module in zip(CLASSES, ("__next__", "append"), modules, strict=True):
+    names = ["__next__", "__next__", "__next__", "append"]
+    modules = ["cordwood", "cordwood._native", "cordwood._native", "cordwood"]
+    for final, name, module in zip(CLASSES, names, modules, strict=True):
         assert [vars(base).get("__module__") for base in final.__mro__] == [module, module, None]
         assert vars(final)[name] is not vars(final.__base__)[name]
         assert vars(final)[name].__objclass__ is final
@@ -51,7 +57,9 @@ def test_the_fast_paths_are_there():
 
 def test_objects_are_of_the_final_classes(tmp_path):
     with cordwood.open(FILE) as reader, cordwood.open(tmp_path / "some.log", "x") as writer:
+        assert type(reader) is cordwood.Reader
         assert type(iter(reader)) is type(ITERATOR(reader)) is ITERATOR
+        assert type(BATCH_ITERATOR(first_batch())) is BATCH_ITERATOR
         assert type(writer) is cordwood.Writer
     with cordwood.Writer(io.BytesIO()) as writer:
         assert type(writer) is cordwood.Writer
@@ -81,21 +89,29 @@ def test_nobody_can_derive_from_the_final_class(final):
         type("Derived", (final,), {})
 
 
+@pytest.mark.parametrize("final", [cordwood.Reader, cordwood.Writer])
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-def test_the_class_can_be_pickled(protocol):
-    assert pickle.loads(pickle.dumps(cordwood.Writer, protocol)) is cordwood.Writer  # noqa: S301 - our own
+def test_the_class_can_be_pickled(final, protocol):
+    assert pickle.loads(pickle.dumps(final, protocol)) is final  # noqa: S301 - our own
 
 
 @pytest.mark.parametrize("final", CLASSES)
 def test_objects_keep_their_class_and_release_it(final):
+    batch = first_batch()
+
     def make():
         reader = cordwood.Reader(FILE)
-        value = iter(reader) if final is ITERATOR else final(io.BytesIO())
+        makers = {
+            cordwood.Reader: lambda: reader,
+            ITERATOR: lambda: iter(reader),
+            BATCH_ITERATOR: lambda: iter(batch),
+            cordwood.Writer: lambda: cordwood.Writer(io.BytesIO()),
+        }
+        value = makers[final]()
         assert gc.is_tracked(value)
         assert final in gc.get_referents(value)
-        if final is ITERATOR:
-            assert reader in gc.get_referents(value)
-        else:
+        assert final is not ITERATOR or reader in gc.get_referents(value)
+        if final is cordwood.Writer:
             value.close()
 
     make()
@@ -128,10 +144,11 @@ def steps_of(step, iterate, reader):
 @pytest.mark.parametrize("on_corruption", ["raise", "skip", "salvage", "stop"])
 @pytest.mark.parametrize("file", DAMAGE)
 def test_next(file, on_corruption):
-    ways = [(next, iter), (ITERATOR.__next__, iter), (BASE_ITERATOR.__next__, iter), (next, lambda reader: reader)]
+    ways = [(next, iter), (ITERATOR.__next__, iter), (BASE_ITERATOR.__next__, iter)]
+    ways += [(step, lambda reader: reader) for step in (next, cordwood.Reader.__next__, BASE_READER.__next__)]
     fast, *others = (steps_of(*way, cordwood.open(file, on_corruption=on_corruption)) for way in ways)
     # Not in one line: pytest would take minutes to show how they differ.
-    is_same = others == [fast] * 3
+    is_same = others == [fast] * 5
     assert is_same
 
 
@@ -155,6 +172,22 @@ def test_next_of_a_reader_that_is_closed():
     for step in (next, iter):
         with pytest.raises(ValueError, match="the reader is closed"):
             step(reader)
+
+
+@pytest.mark.parametrize(
+    "step", [next, BATCH_ITERATOR.__next__, BASE_BATCH_ITERATOR.__next__], ids=["next", "final", "base"]
+)
+def test_next_of_a_batch(step):
+    batch = first_batch()
+    one, other = iter(batch), iter(batch)
+    # The records stay where they are as long as there is an iterator.
+    del batch
+    assert iter(one) is one
+    is_same = [(step(one), step(other)) for _ in RECORDS] == [(record, record) for record in RECORDS]
+    assert is_same
+    for _ in range(3):
+        with pytest.raises(StopIteration):
+            step(one)
 
 
 # Writing ---------------------------------------------------------------------------------------
@@ -231,10 +264,10 @@ def test_append_refuses_what_its_base_refuses(tmp_path):
         assert raised(writer.append, b"a", **keywords) == (cordwood.ClosedError, message)
 
 
-# What both rely on -----------------------------------------------------------------------------
+# What all rely on ------------------------------------------------------------------------------
 
 
-def test_neither_takes_what_is_not_its_own(tmp_path):
+def test_none_takes_what_is_not_its_own(tmp_path):
     """The fast paths look at the object's memory without asking what it is: Python has to make sure."""
     base_writer, base_iterator = BASE_WRITER(tmp_path / "base.log"), BASE_ITERATOR(cordwood.open(FILE))
     with cordwood.open(tmp_path / "some.log", "x") as writer, cordwood.open(FILE) as reader:
@@ -242,8 +275,12 @@ def test_neither_takes_what_is_not_its_own(tmp_path):
             with pytest.raises(TypeError):
                 cordwood.Writer.append(wrong, b"abc")
         for wrong in (object(), b"abc", writer, reader, base_iterator):
+            for final in (ITERATOR, BATCH_ITERATOR):
+                with pytest.raises(TypeError):
+                    final.__next__(wrong)
+        for wrong in (object(), b"abc", writer, base_iterator, BASE_READER(FILE)):
             with pytest.raises(TypeError):
-                ITERATOR.__next__(wrong)
+                cordwood.Reader.__next__(wrong)
         for wrong in (object(), b"abc", writer, base_iterator):
             with pytest.raises(TypeError):
                 ITERATOR(wrong)

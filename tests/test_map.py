@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cordwood.cli import _map_svg, _map_text
-from cordwood.cli._map_cells import Cells, Look, look_of, size
+from cordwood.cli.map import svg, terminal
+from cordwood.cli.map.cells import Category, Cells, category_of, size
 
 ROOT = Path(__file__).parents[1]
 SVG = "{http://www.w3.org/2000/svg}"
@@ -37,28 +37,28 @@ def parsed(document):
 
 
 def text(cells, *, columns=64, color=False, unicode=False):
-    return _map_text.draw(cells, title="log", dialect="leveldb", columns=columns, color=color, unicode=unicode)
+    return terminal.draw(cells, title="log", dialect="leveldb", columns=columns, color=color, unicode=unicode)
 
 
 @pytest.mark.parametrize(
-    ("fragment", "look"),
+    ("fragment", "category"),
     [
-        (WHOLE, Look.WHOLE),
-        (("wal_sync_full", None, None), Look.WHOLE),
-        (("recyclable_middle", None, None), Look.PART),
-        (("trailer", None, None), Look.OTHER),
-        (("file_header", "file_header", "info"), Look.OTHER),
-        (("full", "stale", "info"), Look.STALE),
-        (("zeros", "stale", "info"), Look.STALE),
-        (ZEROS, Look.ZEROS),
-        (TORN, Look.TORN),
-        (DAMAGE, Look.DAMAGE),
-        (("full", "lost_write", "corruption"), Look.DAMAGE),
-        (LOST, Look.LOST),
+        (WHOLE, Category.WHOLE),
+        (("wal_sync_full", None, None), Category.WHOLE),
+        (("recyclable_middle", None, None), Category.PART),
+        (("trailer", None, None), Category.OTHER),
+        (("file_header", "file_header", "info"), Category.OTHER),
+        (("full", "stale", "info"), Category.STALE),
+        (("zeros", "stale", "info"), Category.STALE),
+        (ZEROS, Category.ZEROS),
+        (TORN, Category.TORN),
+        (DAMAGE, Category.DAMAGE),
+        (("full", "lost_write", "corruption"), Category.DAMAGE),
+        (LOST, Category.LOST),
     ],
 )
-def test_what_a_fragment_looks_like(fragment, look):
-    assert look_of(*fragment) is look
+def test_what_a_fragment_is(fragment, category):
+    assert category_of(*fragment) is category
 
 
 @given(st.lists(st.tuples(st.integers(1, 50_000), st.sampled_from([WHOLE, PART, DAMAGE, LOST, TORN, ZEROS]))))
@@ -66,9 +66,9 @@ def test_no_byte_is_left_out_however_long_the_log(parts):
     cells = Cells.of(runs_of(*parts), cell_len=16, count_max=32)
     assert len(cells.sums) <= 32
     assert cells.file_len == sum(length for length, _ in parts)
-    for look in Look:
-        expected = sum(length for length, fragment in parts if look_of(*fragment) is look)
-        assert cells.totals[look] == expected == sum(sums[look] for sums in cells.sums)
+    for category in Category:
+        expected = sum(length for length, fragment in parts if category_of(*fragment) is category)
+        assert cells.totals[category] == expected == sum(sums[category] for sums in cells.sums)
     for index, sums in enumerate(cells.sums):
         assert sum(sums) == min(cells.cell_len, cells.file_len - index * cells.cell_len)
 
@@ -80,8 +80,8 @@ def test_one_byte_of_damage_is_seen(at, fragment):
     rows = [line for line in text(cells) if re.match(r" +[\d,]+ [#!x~]+", line)]
     assert "".join(rows).count(mark) == 2  # In its row, and after it.
     assert cells.regions[0].begin == at
-    boxes = list(_map_svg.boxes_of_cells(cells, 64))
-    root = parsed(_map_svg.draw(cells, boxes, title="log", dialect="leveldb", row_len=64 * cells.cell_len))
+    boxes = list(svg.boxes_of_cells(cells, 64))
+    root = parsed(svg.draw(cells, boxes, title="log", dialect="leveldb", row_len=64 * cells.cell_len))
     name = {DAMAGE: "damage", LOST: "lost", TORN: "torn"}[fragment]
     titled = [rect for rect in root.iter(f"{SVG}rect") if rect.find(f"{SVG}title") is not None]
     [shown] = [rect for rect in titled if rect.get("class") == name]
@@ -113,15 +113,15 @@ def test_colours_change_nothing_but_colours():
     ("width", "columns"), [(1, 8), (40, 16), (79, 32), (80, 64), (143, 64), (144, 128), (999, 256)]
 )
 def test_cells_in_a_row(width, columns):
-    assert _map_text.cells_per_row(width) == columns
+    assert terminal.cells_per_row(width) == columns
 
 
 def test_a_name_cannot_command_the_terminal_or_break_the_document():
     name = 'a\x1b[2J<b>&"\n.log'
     cells = Cells.of(runs_of((10, WHOLE)), cell_len=16, count_max=64)
-    lines = _map_text.draw(cells, title=name, dialect="leveldb", columns=64, color=False, unicode=True)
+    lines = terminal.draw(cells, title=name, dialect="leveldb", columns=64, color=False, unicode=True)
     assert lines[0] == 'a?[2J<b>&"?.log'
-    document = _map_svg.draw(cells, [], title=name, dialect="leveldb", row_len=1024)
+    document = svg.draw(cells, [], title=name, dialect="leveldb", row_len=1024)
     assert 'a?[2J<b>&"' in "".join(parsed(document).itertext())
 
 

@@ -15,8 +15,8 @@ import reference
 
 import cordwood
 from cordwood.cli import main
-from cordwood.cli._columns import Columns, TooManyColumnsError
-from cordwood.cli._tables import open_table
+from cordwood.cli.convert.schema import Columns, TooManyColumnsError
+from cordwood.cli.convert.writers import open_table
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -132,6 +132,18 @@ def test_a_log_without_records(tmp_path):
             table = read(form, io.BytesIO(convert("--as", payload, "--to", form, path)))
             assert table.num_rows == 0
             assert ",".join(table.column_names) == header.strip()
+
+
+@pytest.mark.parametrize("payload", ["entity", "write-batch", "version-edit"])
+@pytest.mark.parametrize("verb", ["convert", "cat"])
+def test_a_run_is_said_to_be_one(verb, payload, tmp_path, capsys):
+    path = tmp_path / "run-0.wandb"
+    # A number and a summary, as wandb writes them: fields 1 and 3. Some decode as another payload, too.
+    with cordwood.open(path, "x", dialect="wandb") as writer:
+        writer.extend([bytes.fromhex("08011a020a00"), bytes.fromhex("08021a020a00")])
+    assert main([verb, "--as", payload, str(path)]) == 3
+    advice = f"{path}: the record at offset 7 is a record of a run of Weights & Biases: --as wandb\n"
+    assert advice in capsys.readouterr().err
 
 
 def test_an_export_is_no_run_without_steps(tmp_path):

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import cordwood
-from cordwood.cli._common import Failure, Status, complain, escaped
+from cordwood.cli._messages import Failure, Status, complain, escaped
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite

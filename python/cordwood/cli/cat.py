@@ -13,26 +13,14 @@ import stat
 import sys
 
 import cordwood
-from cordwood.cli._common import (
-    Progress,
-    Status,
-    add_reading_arguments,
-    add_source_arguments,
-    check_range,
-    complain,
-    for_each_source,
-    log_of,
-    log_options,
-    opened,
-    other_log,
-    policy_note,
-    report_other_log,
-    report_skipped,
-    salvageable,
-    shown,
-    stdout,
-)
-from cordwood.cli._records import JsonPrinter, add_output_arguments, check_output, joined
+from cordwood.cli._framing import framed
+from cordwood.cli._messages import Status, complain
+from cordwood.cli._options import add_reading_arguments, add_source_arguments, check_range, reading_options
+from cordwood.cli._output import stdout
+from cordwood.cli._printing import JsonPrinter, add_output_arguments, check_output
+from cordwood.cli._progress import Progress
+from cordwood.cli._reports import format_of, other_log, policy_note, report_other_log, report_skipped, salvageable_count
+from cordwood.cli._sources import display_name, for_each_source, stdin_or_path
 
 EXAMPLES = """\
   cordwood cat app.log
@@ -57,11 +45,13 @@ def run(options: argparse.Namespace) -> Status:
     def cat(name: str) -> Status:
         policy, start, end = options.on_corruption, options.start, options.end
         file_len = _file_len(name)
-        reader = cordwood.Reader(opened(name), on_corruption=policy, start=start, end=end, **log_options(options))
+        reader = cordwood.Reader(
+            stdin_or_path(name), on_corruption=policy, start=start, end=end, **reading_options(options)
+        )
         status = Status.CLEAN
         position, count = start, 0
         with reader, Progress(name, prints_records=True) as progress:
-            log = log_of(reader)
+            log = format_of(reader)
             if options.json or options.payload:
                 print_record = JsonPrinter(options, name, log.dialect)
                 for record in reader.records():
@@ -76,7 +66,7 @@ def run(options: argparse.Namespace) -> Status:
             else:
                 out = sys.stdout.buffer if options.format == "raw" else stdout()
                 for batch in reader.batches():
-                    out.write(joined(batch, options.format))
+                    out.write(framed(batch, options.format))
                     progress(reader.tell() - position)
                     position = reader.tell()
                     count += len(batch)
@@ -87,8 +77,10 @@ def run(options: argparse.Namespace) -> Status:
                 report_other_log(name, log.log_number, other_log(name, log), options)
             damage = report_skipped(name, reader.skipped)
             if damage == Status.DAMAGE:
-                more = salvageable(name, count, policy=policy, log=log, start=start, end=end)
-                complain(f"{shown(name)}: {policy_note(policy, more)}")
+                more = salvageable_count(
+                    name, count, policy=policy, log=log, record_len_max=options.record_len_max, start=start, end=end
+                )
+                complain(f"{display_name(name)}: {policy_note(policy, more)}")
         return max(status, damage)
 
     return for_each_source(options.sources, cat)

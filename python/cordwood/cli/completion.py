@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 
-from cordwood.cli._common import Status, complain
+from cordwood.cli._messages import Status, complain
 
 EXAMPLES = """\
   cordwood completion bash > ~/.local/share/bash-completion/completions/cordwood

@@ -10,8 +10,17 @@ import sys
 import time
 
 import cordwood
-from cordwood.cli._common import Status, add_dialect_argument, complain, log_options, names_file, parse_len, stdout
-from cordwood.cli._records import JsonPrinter, add_output_arguments, check_output, joined
+from cordwood.cli._framing import framed
+from cordwood.cli._messages import Status, complain
+from cordwood.cli._options import (
+    add_dialect_argument,
+    add_record_len_max_argument,
+    complete_file_names,
+    parse_len,
+    reading_options,
+)
+from cordwood.cli._output import stdout
+from cordwood.cli._printing import JsonPrinter, add_output_arguments, check_output
 
 EXAMPLES = """\
   cordwood follow live.log
@@ -21,12 +30,13 @@ EXAMPLES = """\
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What `follow` takes."""
-    names_file(parser.add_argument("source", metavar="SOURCE", help="the log, a file"))
+    complete_file_names(parser.add_argument("source", metavar="SOURCE", help="the log, a file"))
     add_output_arguments(parser)
     add_dialect_argument(parser, "how the log is laid out; detected from its content if not given")
     parser.add_argument(
         "--start", type=parse_len, default=0, metavar="OFFSET", help="only what begins at this file offset or after it"
     )
+    add_record_len_max_argument(parser)
     parser.add_argument(
         "--on-rotation",
         choices=["stop", "reopen"],
@@ -49,7 +59,7 @@ def run(options: argparse.Namespace) -> Status:
         timeout=options.timeout,
         # The error says why there is no more.
         on_rotation="raise" if options.on_rotation == "stop" else "reopen",
-        **log_options(options),
+        **reading_options(options),
     ) as follower:
         records = follower.records()
         while True:
@@ -78,5 +88,5 @@ def run(options: argparse.Namespace) -> Status:
                 print_record(record)
                 status = max(status, print_record.status)
             else:
-                out.write(joined([record.data], options.format))
+                out.write(framed([record.data], options.format))
             sys.stdout.flush()

@@ -11,21 +11,12 @@ import argparse
 from itertools import chain, islice
 
 import cordwood
-from cordwood.cli._common import (
-    Status,
-    add_dialect_argument,
-    add_source_arguments,
-    complain,
-    counted,
-    for_each_source,
-    log_options,
-    policy_note,
-    print_json,
-    report_other_log,
-    shown,
-    source_of,
-)
-from cordwood.cli._twice import readable_twice
+from cordwood.cli._messages import Status, complain, quantity
+from cordwood.cli._options import add_dialect_argument, add_source_arguments, log_options
+from cordwood.cli._output import print_json
+from cordwood.cli._reopenable import reopenable
+from cordwood.cli._reports import policy_note, report_other_log
+from cordwood.cli._sources import display_name, for_each_source, source_name
 
 EXAMPLES = """\
   cordwood fragments 000003.log | less
@@ -47,13 +38,13 @@ def run(options: argparse.Namespace) -> Status:
 
     def list_fragments(name: str) -> Status:
         damaged_len = 0
-        with readable_twice(name) as source:
+        with reopenable(name) as source:
             fragments = cordwood.fragments(source.open(), **log_options(options))
             has_records = False
             # What cannot be read has no heading.
             first = list(islice(fragments, 1))
             if not options.json:
-                print(f"{shown(name)}:")
+                print(f"{display_name(name)}:")
                 print(HEADING)
             for fragment in chain(first, fragments):
                 has_records = has_records or fragment.record_offset is not None
@@ -68,7 +59,7 @@ def run(options: argparse.Namespace) -> Status:
                 report_other_log(name, own, first[0].log_number, options)
         if not damaged_len:
             return Status.CLEAN
-        complain(f"{shown(name)}: {counted(damaged_len, 'byte')} damaged; {policy_note('salvage', 0)}")
+        complain(f"{display_name(name)}: {quantity(damaged_len, 'byte')} damaged; {policy_note('salvage', 0)}")
         return Status.DAMAGE
 
     return for_each_source(options.sources, list_fragments)
@@ -91,7 +82,7 @@ def _crc(crc: int | None) -> str:
 def _print_fields(name: str, fragment: cordwood.Fragment) -> None:
     print_json(
         {
-            "source": source_of(name),
+            "source": source_name(name),
             "offset": fragment.offset,
             "end_offset": fragment.end_offset,
             "block": fragment.block,

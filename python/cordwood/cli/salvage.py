@@ -15,20 +15,17 @@ import argparse
 import contextlib
 
 import cordwood
-from cordwood.cli._common import (
-    Progress,
-    Status,
+from cordwood.cli._messages import Status, complain
+from cordwood.cli._options import (
     add_dialect_argument,
-    check_destination,
-    complain,
-    log_options,
-    names_file,
-    one_source,
-    opened,
-    other_log_text,
-    replacement,
-    shown,
+    add_record_len_max_argument,
+    complete_file_names,
+    reading_options,
 )
+from cordwood.cli._output import check_destination, replacement
+from cordwood.cli._progress import Progress
+from cordwood.cli._reports import other_log_text
+from cordwood.cli._sources import display_name, one_source, stdin_or_path
 from cordwood.cli.verify import print_report
 
 EXAMPLES = """\
@@ -46,14 +43,15 @@ NOT_KEPT = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What `salvage` takes."""
-    names_file(
+    complete_file_names(
         parser.add_argument(
             "source", metavar="SOURCE", help="the damaged log; a pattern that matches one file; - for stdin"
         )
     )
-    names_file(parser.add_argument("destination", metavar="DESTINATION", help="the new log"))
+    complete_file_names(parser.add_argument("destination", metavar="DESTINATION", help="the new log"))
     parser.add_argument("--overwrite", action="store_true", help="replace the destination, once the log is complete")
     add_dialect_argument(parser, "how the log is laid out; detected from its content if not given")
+    add_record_len_max_argument(parser)
     parser.add_argument("--json", action="store_true", help="the report as one JSON object")
 
 
@@ -66,12 +64,12 @@ def run(options: argparse.Namespace) -> Status:
     place = replacement(options.destination) if options.overwrite else contextlib.nullcontext(options.destination)
     try:
         with place as destination, Progress(source) as progress:
-            report = cordwood.salvage(opened(source), destination, progress=progress, **log_options(options))
+            report = cordwood.salvage(stdin_or_path(source), destination, progress=progress, **reading_options(options))
     except cordwood.OtherLogError as error:
         is_named = options.log_number is not None
         complain(other_log_text(source, error.log_number, error.other_log_number, is_named=is_named))
         return Status.FAILURE
     print_report(source, report, options, policy="salvage", more=0)
     for what in report.not_kept:
-        complain(f"{shown(source)}: {NOT_KEPT[what]}")
+        complain(f"{display_name(source)}: {NOT_KEPT[what]}")
     return Status.CLEAN if report.ok else Status.DAMAGE

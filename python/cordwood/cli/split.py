@@ -14,16 +14,10 @@ import os
 import stat
 
 import cordwood
-from cordwood.cli._common import (
-    Status,
-    add_dialect_argument,
-    add_source_arguments,
-    escaped,
-    for_each_source,
-    log_options,
-    parse_len,
-    print_json,
-)
+from cordwood.cli._messages import Status, escaped
+from cordwood.cli._options import add_dialect_argument, add_source_arguments, log_options, parse_len
+from cordwood.cli._output import print_json
+from cordwood.cli._sources import for_each_source
 
 EXAMPLES = """\
   cordwood split --len 64MiB big.log

@@ -8,26 +8,26 @@ from __future__ import annotations
 import argparse
 
 import cordwood
-from cordwood.cli._common import (
-    Progress,
-    Status,
+from cordwood.cli._messages import Status
+from cordwood.cli._options import (
     add_dialect_argument,
     add_on_corruption_argument,
+    add_record_len_max_argument,
     add_source_arguments,
     add_threads_argument,
-    for_each_source,
-    log_of,
-    log_options,
-    opened,
+    reading_options,
+)
+from cordwood.cli._output import print_json
+from cordwood.cli._progress import Progress
+from cordwood.cli._reports import (
+    format_of,
     outcome_fields,
     policy_note,
-    print_json,
     report_other_log,
-    salvageable,
-    shown,
-    source_of,
-    verdict,
+    salvageable_count,
+    state_of_log,
 )
+from cordwood.cli._sources import display_name, for_each_source, source_name, stdin_or_path
 
 EXAMPLES = """\
   cordwood stat 000003.log
@@ -57,6 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_source_arguments(parser)
     add_dialect_argument(parser, "how the log is laid out; detected from its content if not given")
     add_on_corruption_argument(parser)
+    add_record_len_max_argument(parser)
     add_threads_argument(parser)
     parser.add_argument("--json", action="store_true", help="one JSON object for each log")
 
@@ -67,25 +68,31 @@ def run(options: argparse.Namespace) -> Status:
     def count(name: str) -> Status:
         with Progress(name) as progress:
             stat = cordwood.stat(
-                opened(name),
+                stdin_or_path(name),
                 threads=options.threads,
                 on_corruption=options.on_corruption,
                 progress=progress,
-                **log_options(options),
+                **reading_options(options),
             )
         status = Status.DAMAGE if stat.damaged_len else Status.CLEAN
         more: int | None = 0
         if stat.damaged_len:
-            more = salvageable(name, stat.record_count, policy=options.on_corruption, log=log_of(stat))
+            more = salvageable_count(
+                name,
+                stat.record_count,
+                policy=options.on_corruption,
+                log=format_of(stat),
+                record_len_max=options.record_len_max,
+            )
         counts = {field: getattr(stat, field) for field in COUNTS}
         report_other_log(name, stat.log_number, stat.other_log_number, options)
         if options.json:
             numbers = {"log_number": stat.log_number, "other_log_number": stat.other_log_number}
             fields = {"dialect": stat.dialect, **numbers, **counts, "outcome": outcome_fields(stat.outcome)}
             policy = {"on_corruption": options.on_corruption, "more_with_salvage": more}
-            print_json({"source": source_of(name), **fields, **policy})
+            print_json({"source": source_name(name), **fields, **policy})
             return status
-        print(f"{shown(name)}: {verdict(stat.outcome, ok=not stat.damaged_len)}, {stat.dialect}")
+        print(f"{display_name(name)}: {state_of_log(stat.outcome, ok=not stat.damaged_len)}, {stat.dialect}")
         for field, value in counts.items():
             number = "-" if value is None else f"{value:,.1f}" if isinstance(value, float) else f"{value:,}"
             print(f"  {field:16}{number:>20}")

@@ -9,29 +9,27 @@ from __future__ import annotations
 import argparse
 
 import cordwood
-from cordwood.cli._common import (
-    Progress,
-    Status,
+from cordwood.cli._messages import Status, quantity
+from cordwood.cli._options import (
     add_reading_arguments,
     add_source_arguments,
     add_threads_argument,
     check_range,
-    counted,
-    described,
-    for_each_source,
-    log_of,
-    log_options,
-    opened,
+    reading_options,
+)
+from cordwood.cli._output import print_json
+from cordwood.cli._progress import Progress
+from cordwood.cli._reports import (
+    format_of,
     outcome_fields,
     policy_note,
-    print_json,
     region_fields,
+    region_text,
     report_other_log,
-    salvageable,
-    shown,
-    source_of,
-    verdict,
+    salvageable_count,
+    state_of_log,
 )
+from cordwood.cli._sources import display_name, for_each_source, source_name, stdin_or_path
 
 EXAMPLES = """\
   cordwood verify 000003.log
@@ -54,21 +52,22 @@ def run(options: argparse.Namespace) -> Status:
     def check(name: str) -> Status:
         with Progress(name) as progress:
             report = cordwood.verify(
-                opened(name),
+                stdin_or_path(name),
                 threads=options.threads,
                 on_corruption=options.on_corruption,
                 start=options.start,
                 end=options.end,
                 progress=progress,
-                **log_options(options),
+                **reading_options(options),
             )
         more: int | None = 0
         if not report.ok:
-            more = salvageable(
+            more = salvageable_count(
                 name,
                 report.record_count,
                 policy=options.on_corruption,
-                log=log_of(report),
+                log=format_of(report),
+                record_len_max=options.record_len_max,
                 start=options.start,
                 end=options.end,
             )
@@ -88,7 +87,7 @@ def print_report(
     if options.json:
         print_json(
             {
-                "source": source_of(name),
+                "source": source_name(name),
                 "dialect": report.dialect,
                 "log_number": report.log_number,
                 "other_log_number": report.other_log_number,
@@ -108,11 +107,11 @@ def print_report(
         )
         return
     # Not "DAMAGED, 1 record", which may be read as the damage.
-    records = ("" if report.ok else "read ") + counted(report.record_count, "record")
-    payload = counted(report.payload_len, "byte")
-    print(f"{shown(name)}: {verdict(report.outcome, ok=report.ok)}, {records}, {payload}")
+    records = ("" if report.ok else "read ") + quantity(report.record_count, "record")
+    payload = quantity(report.payload_len, "byte")
+    print(f"{display_name(name)}: {state_of_log(report.outcome, ok=report.ok)}, {records}, {payload}")
     for region in report.skipped:
         if region.severity != cordwood.Severity.INFO:
-            print(f"  {described(region)}")
+            print(f"  {region_text(region)}")
     if not report.ok:
         print(f"  {policy_note(policy, more)}")

@@ -14,8 +14,10 @@ import sys
 from typing import TYPE_CHECKING, cast
 
 import cordwood
-from cordwood.cli._common import Failure, Status, add_dialect_argument, complain, log_options, names_file, print_json
-from cordwood.cli._records import records_from
+from cordwood.cli._framing import records_from
+from cordwood.cli._messages import Failure, Status, complain
+from cordwood.cli._options import add_dialect_argument, complete_file_names, log_options
+from cordwood.cli._output import print_json
 
 if TYPE_CHECKING:
     from io import BufferedReader
@@ -29,7 +31,7 @@ EXAMPLES = """\
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What `write` takes."""
-    names_file(parser.add_argument("destination", metavar="DESTINATION", help="the log; - for stdout"))
+    complete_file_names(parser.add_argument("destination", metavar="DESTINATION", help="the log; - for stdout"))
     parser.add_argument(
         "--format",
         choices=("lines", "nul", "len"),

@@ -1,53 +1,72 @@
-//! The errors for invalid arguments: they name the valid values.
+//! Arguments that are paths or bytes.
 
-use std::ops;
+use std::path::PathBuf;
 
-use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
+use pyo3::buffer::PyBuffer;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyString;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyByteArray, PyBytes, PyMemoryView, PyString, PyType};
 
-/// A file offset, a length or a count.
-pub(crate) fn number<'py, N: for<'a> FromPyObject<'a, 'py, Error = PyErr>>(value: &Bound<'py, PyAny>) -> PyResult<N> {
-    value.extract().map_err(|error: PyErr| {
-        if !error.is_instance_of::<PyOverflowError>(value.py()) {
-            return error;
-        }
-        let wanted = if value.lt(0).unwrap_or(false) {
-            "0 or more"
-        } else {
-            "less than that"
-        };
-        PyValueError::new_err(format!("an offset, a length or a count must be {wanted}, not {value}"))
-    })
-}
-
-/// The same, or `None`.
-pub(crate) fn optional_number(value: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
-    if value.is_none() {
-        Ok(None)
-    } else {
-        number(value).map(Some)
+/// A text file would return text instead of bytes.
+pub(crate) fn refuse_text(object: &Bound<'_, PyAny>) -> PyResult<()> {
+    static TEXT: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    if object.is_instance(TEXT.import(object.py(), "io", "TextIOBase")?)? {
+        return Err(PyTypeError::new_err(
+            "a text file was given; open it in binary mode ('rb' or 'wb')",
+        ));
     }
+    Ok(())
 }
 
-/// The name of a value of an option; `rule` lists the valid ones: `"sync must be 'never' or
-/// 'close'"`.
-pub(crate) fn name<'a>(value: &'a Bound<'_, PyAny>, rule: &str) -> PyResult<&'a str> {
-    match value.cast::<PyString>() {
-        Ok(name) => name.to_str(),
-        Err(_) => Err(PyTypeError::new_err(format!("{rule}, not {}", value.repr()?))),
+/// `object` as a path, if it is `str` or `os.PathLike`.
+pub(crate) fn path_of(object: &Bound<'_, PyAny>) -> PyResult<Option<PathBuf>> {
+    let is_path = object.is_instance_of::<PyString>() || object.hasattr(intern!(object.py(), "__fspath__"))?;
+    if !is_path {
+        return Ok(None);
     }
+    let path: PathBuf = object.extract()?;
+    if path.as_os_str().as_encoded_bytes().contains(&0) {
+        return Err(PyValueError::new_err("embedded null byte in the path"));
+    }
+    Ok(Some(path))
 }
 
-/// The exception for a name that no value has.
-pub(crate) fn unknown_name(rule: &str, name: &str) -> PyErr {
-    PyValueError::new_err(format!("{rule}, not '{name}'"))
+/// A view of any buffer as plain bytes, and its length.
+pub(crate) fn byte_view<'py>(view: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyAny>, u64)> {
+    let cast = view.call_method1(intern!(view.py(), "cast"), ("B",));
+    let view = cast.map_err(|_| PyTypeError::new_err("the buffer must be contiguous"))?;
+    let len = view.len()? as u64;
+    Ok((view, len))
 }
 
-/// The range of the arguments `start` and `end`.
-pub(crate) fn range_of(start: u64, end: Option<u64>) -> (ops::Bound<u64>, ops::Bound<u64>) {
-    (
-        ops::Bound::Included(start),
-        end.map_or(ops::Bound::Unbounded, ops::Bound::Excluded),
-    )
+/// A copy of the bytes of any buffer; `name` is the name of the argument.
+pub(crate) fn bytes_of(name: &str, object: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
+    if let Ok(bytes) = object.cast::<PyBytes>() {
+        return Ok(bytes.as_bytes().to_vec());
+    }
+    if let Ok(array) = object.cast::<PyByteArray>() {
+        return Ok(array.to_vec());
+    }
+    let Ok(view) = PyMemoryView::from(object) else {
+        return Err(not_bytes(name, object));
+    };
+    PyBuffer::get(&byte_view(&view)?.0)?.to_vec(object.py())
+}
+
+/// The exception for an argument that is not a buffer.
+#[cold]
+fn not_bytes(name: &str, object: &Bound<'_, PyAny>) -> PyErr {
+    if object.is_instance_of::<PyString>() {
+        return PyTypeError::new_err(format!(
+            "{name} must be bytes-like, not str: encode it first, for example text.encode()"
+        ));
+    }
+    match object.get_type().name() {
+        Ok(class) => PyTypeError::new_err(format!(
+            "{name} must be bytes-like, not {class}: pass bytes, bytearray or another buffer"
+        )),
+        Err(error) => error,
+    }
 }

@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::source::bytes_of;
+use crate::arguments::bytes_of;
 
 /// Longer data is checksummed with the interpreter released; for less, releasing it costs more than
 /// the checksum.

@@ -6,8 +6,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyFrozenSet, PyList, PyTuple};
 
+use crate::arguments::bytes_of;
 use crate::error::payload_error;
-use crate::source::bytes_of;
 
 /// The entity in a record of a Datastore or Firestore export.
 ///

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
 
-use crate::event::reason_object;
+use crate::enums::{PAYLOAD_REASON, REASON};
 
 mod classes {
     use pyo3::import_exception;
@@ -146,13 +146,11 @@ pub(crate) fn log_changed(py: Python<'_>, is_rotated: bool, path: &Path, offset:
 
 /// The exception for a payload that cannot be decoded or encoded.
 pub(crate) fn payload_error(py: Python<'_>, error: cordwood_payload::PayloadError) -> PyErr {
-    static REASON: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     let raised = || {
         let attributes = PyDict::new(py);
         attributes.set_item("offset", error.offset)?;
         attributes.set_item("length", error.len)?;
-        let reason = REASON.import(py, "cordwood.types", "PayloadReason")?;
-        attributes.set_item("reason", reason.call1((error.reason.as_str(),))?)?;
+        attributes.set_item("reason", PAYLOAD_REASON.member(py, error.reason.as_str())?)?;
         classes::PayloadError::type_object(py).call((error.to_string(),), Some(&attributes))
     };
     raised().map_or_else(|error| error, PyErr::from_value)
@@ -175,7 +173,7 @@ fn record_too_large(py: Python<'_>, message: String, offset: u64, len: u64, path
         attributes.set_item("offset", offset)?;
         attributes.set_item("length", len)?;
         let reason = cordwood::damage::Reason::RecordTooLarge.as_str();
-        attributes.set_item("reason", reason_object(py, reason)?)?;
+        attributes.set_item("reason", REASON.member(py, reason)?)?;
         classes::RecordTooLargeError::type_object(py).call((with_path(message, path),), Some(&attributes))
     };
     error().map_or_else(|error| error, PyErr::from_value)
@@ -201,7 +199,7 @@ fn attributes<'py>(
     attributes.set_item("path", path.map(Path::as_os_str))?;
     attributes.set_item("offset", region.begin)?;
     attributes.set_item("length", region.len())?;
-    attributes.set_item("reason", reason_object(py, region.reason.as_str())?)?;
+    attributes.set_item("reason", REASON.member(py, region.reason.as_str())?)?;
     if let cordwood::damage::Reason::ChecksumMismatch { stored, computed } = region.reason {
         attributes.set_item("stored_crc", stored)?;
         attributes.set_item("computed_crc", computed)?;
@@ -293,4 +291,13 @@ fn with_path(message: String, path: Option<&Path>) -> String {
 fn without_path(message: &str, path: Option<&Path>) -> String {
     let begin = path.map(|path| format!("{}: ", path.display())).unwrap_or_default();
     message.strip_prefix(&begin).unwrap_or(message).to_owned()
+}
+
+/// An `io.UnsupportedOperation`.
+pub(crate) fn unsupported(py: Python<'_>, message: &str) -> PyErr {
+    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    let error = CLASS
+        .import(py, "io", "UnsupportedOperation")
+        .and_then(|class| class.call1((message,)));
+    error.map_or_else(|error| error, PyErr::from_value)
 }

@@ -1,9 +1,9 @@
-//! Fast paths of the two functions that are called once per record: `__next__` of what
-//! `iter(reader)` returns, and `Writer.append`.
+//! Fast paths of the functions that are called once per record: `__next__` of `Reader`, of what
+//! `iter(reader)` returns and of what `iter(batch)` returns, and `Writer.append`.
 //!
 //! PyO3's functions parse the arguments, count the nested calls of the thread and pass the result
 //! through memory. For short records that is a considerable part of the time. So the module exports
-//! a final subclass of each of the two PyO3 classes, made with `PyType_FromSpecWithBases`, that
+//! a final subclass of each of these PyO3 classes, made with `PyType_FromSpecWithBases`, that
 //! adds one function. It handles calls that need no waiting and raise nothing, and calls the base's
 //! function for all others. Everything used is in the stable ABI.
 //!
@@ -24,52 +24,85 @@ use std::sync::OnceLock;
 use pyo3::exceptions::PySystemError;
 use pyo3::panic::PanicException;
 use pyo3::prelude::*;
+use pyo3::pyclass::boolean_struct::True;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyString, PyType};
-use pyo3::{Borrowed, PyTypeInfo, ffi};
+use pyo3::{Borrowed, PyClass, PyTypeInfo, ffi};
 
-use crate::reader::ReaderIterator;
-use crate::writer::Writer;
+/// The final subclass of a class, and the function of the base, of type `F`, that its own one
+/// falls back on. Each class has one, which is a static.
+pub(crate) struct FastClass<F> {
+    class: PyOnceLock<Py<PyType>>,
+    base: OnceLock<F>,
+}
 
-/// `ReaderIterator.__next__` of the base.
-static BASE_NEXT: OnceLock<ffi::iternextfunc> = OnceLock::new();
+impl<F> FastClass<F> {
+    pub(crate) const fn new() -> Self {
+        FastClass {
+            class: PyOnceLock::new(),
+            base: OnceLock::new(),
+        }
+    }
+}
 
-/// `Writer.append` of the base: a method descriptor.
-static BASE_APPEND: OnceLock<Py<PyAny>> = OnceLock::new();
+/// `__next__` of a class.
+pub(crate) type Next = ffi::iternextfunc;
 
-/// The class of the objects that `iter(reader)` returns.
-pub(crate) fn reader_iterator_class(py: Python<'_>) -> &Bound<'_, PyType> {
-    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    class::<ReaderIterator>(py, &CLASS, |base| {
+/// A class of iterators of `bytes` with a fast `__next__`.
+pub(crate) trait FastNext: PyClass<Frozen = True> + Sync {
+    /// The one for this class.
+    fn fast_class() -> &'static FastClass<Next>;
+
+    /// What comes next, if that needs no waiting and raises nothing.
+    fn next_now(&self, py: Python<'_>) -> Option<Py<PyBytes>>;
+}
+
+/// A method of a class: a descriptor.
+pub(crate) type Method = Py<PyAny>;
+
+/// A class of writers with a fast `append`.
+pub(crate) trait FastAppend: PyClass<Frozen = True> + Sync {
+    /// The one for this class.
+    fn fast_class() -> &'static FastClass<Method>;
+
+    /// Appends a record, if that needs no waiting and raises nothing, and returns its offset.
+    fn append_now(&self, record: &[u8]) -> Option<u64>;
+
+    /// Appends a record: the method of the class.
+    fn append<'py>(&self, record: &Bound<'py, PyAny>, sync: bool) -> PyResult<Bound<'py, PyAny>>;
+}
+
+/// The final subclass of `T`, of which all objects are made.
+pub(crate) fn class_with_next<T: FastNext>(py: Python<'_>) -> &Bound<'_, PyType> {
+    class::<T, _>(py, T::fast_class(), |base| {
         // SAFETY: `PyType_GetSlot` returns null, or the function of this slot, which has this type.
         let next = unsafe {
             let slot = ffi::PyType_GetSlot(base.as_type_ptr(), ffi::Py_tp_iternext);
-            std::mem::transmute::<*mut c_void, Option<ffi::iternextfunc>>(slot)
+            std::mem::transmute::<*mut c_void, Option<Next>>(slot)
         };
         let next = next.ok_or_else(|| PySystemError::new_err("the class has no `__next__`"))?;
-        BASE_NEXT.get_or_init(|| next);
+        T::fast_class().base.get_or_init(|| next);
         Ok(ffi::PyType_Slot {
             slot: ffi::Py_tp_iternext,
-            pfunc: fast_next as *mut c_void,
+            pfunc: fast_next::<T> as *mut c_void,
         })
     })
 }
 
-/// The class `Writer` of the module.
-pub(crate) fn writer_class(py: Python<'_>) -> &Bound<'_, PyType> {
-    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    class::<Writer>(py, &CLASS, |base| {
+/// The final subclass of `T`, of which all objects are made.
+pub(crate) fn class_with_append<T: FastAppend>(py: Python<'_>) -> &Bound<'_, PyType> {
+    class::<T, _>(py, T::fast_class(), |base| {
         let append = base.getattr("append")?;
         let signature: String = append.getattr("__text_signature__")?.extract()?;
         let doc: Option<String> = append.getattr("__doc__")?.extract()?;
         let doc = CString::new(format!("append{signature}\n--\n\n{}", doc.unwrap_or_default()))?;
-        BASE_APPEND.get_or_init(|| append.unbind());
+        T::fast_class().base.get_or_init(|| append.unbind());
         // Python keeps pointers to both as long as the class lives, which is forever.
         let methods = Box::leak(Box::new([
             ffi::PyMethodDef {
                 ml_name: c"append".as_ptr(),
                 ml_meth: ffi::PyMethodDefPointer {
-                    PyCFunctionFastWithKeywords: fast_append,
+                    PyCFunctionFastWithKeywords: fast_append::<T>,
                 },
                 ml_flags: ffi::METH_FASTCALL | ffi::METH_KEYWORDS,
                 ml_doc: doc.into_raw(),
@@ -86,13 +119,14 @@ pub(crate) fn writer_class(py: Python<'_>) -> &Bound<'_, PyType> {
 /// The final subclass of `T` with the slot that `fast` makes, or `T` itself if it cannot be
 /// created: then everything works, but more slowly, and `tests/test_fast_calls.py` fails. It is
 /// created once per process, and stays the same if the module is imported again.
-fn class<'py, T: PyTypeInfo>(
+fn class<'py, T: PyTypeInfo, F>(
     py: Python<'py>,
-    class: &'static PyOnceLock<Py<PyType>>,
+    class: &'static FastClass<F>,
     fast: impl FnOnce(&Bound<'py, PyType>) -> PyResult<ffi::PyType_Slot>,
 ) -> &'py Bound<'py, PyType> {
     let base = py.get_type::<T>();
     class
+        .class
         .get_or_init(py, || {
             let class = fast(&base).and_then(|slot| final_class(&base, slot));
             class.unwrap_or(base).unbind()
@@ -163,18 +197,17 @@ fn final_class<'py>(base: &Bound<'py, PyType>, fast: ffi::PyType_Slot) -> PyResu
 ///
 /// Python calls it, attached, with an object of the final class: Python compares the class of the
 /// object first.
-unsafe extern "C" fn fast_next(iterator: *mut ffi::PyObject) -> *mut ffi::PyObject {
+unsafe extern "C" fn fast_next<T: FastNext>(iterator: *mut ffi::PyObject) -> *mut ffi::PyObject {
     let fast = || {
-        // SAFETY: As the caller promises; the object lives as long as the call, and is a
-        // `ReaderIterator`, whose subclass has the same layout.
-        let iterator =
-            unsafe { Borrowed::from_ptr(Python::assume_attached(), iterator).cast_unchecked::<ReaderIterator>() };
-        iterator.get().reader().next_found(iterator.py()).map(Py::into_ptr)
+        // SAFETY: As the caller promises; the object lives as long as the call, and is a `T`, whose
+        // subclass has the same layout.
+        let iterator = unsafe { Borrowed::from_ptr(Python::assume_attached(), iterator).cast_unchecked::<T>() };
+        iterator.get().next_now(iterator.py()).map(Py::into_ptr)
     };
     match catch_unwind(AssertUnwindSafe(fast)) {
         Ok(Some(bytes)) => bytes,
         // SAFETY: the same promises, passed on: the object is one of the base, too.
-        Ok(None) => unsafe { (BASE_NEXT.wait())(iterator) },
+        Ok(None) => unsafe { (T::fast_class().base.wait())(iterator) },
         Err(panic) => raised(panic),
     }
 }
@@ -184,7 +217,7 @@ unsafe extern "C" fn fast_next(iterator: *mut ffi::PyObject) -> *mut ffi::PyObje
 /// Python calls it, attached, with an object of the final class, which the method descriptor
 /// guarantees, with `arg_count` objects at `args` and, if there are keywords, as many more after
 /// them as the tuple `names` has.
-unsafe extern "C" fn fast_append(
+unsafe extern "C" fn fast_append<T: FastAppend>(
     writer: *mut ffi::PyObject,
     args: *const *mut ffi::PyObject,
     arg_count: ffi::Py_ssize_t,
@@ -194,12 +227,12 @@ unsafe extern "C" fn fast_append(
         if arg_count != 1 {
             return None;
         }
-        // SAFETY: As the caller promises; the objects live as long as the call, and the first is a
-        // `Writer`, whose subclass has the same layout.
+        // SAFETY: As the caller promises; the objects live as long as the call, and the first is a `T`,
+        // whose subclass has the same layout.
         let (writer, record) = unsafe {
             let py = Python::assume_attached();
             (
-                Borrowed::from_ptr(py, writer).cast_unchecked::<Writer>(),
+                Borrowed::from_ptr(py, writer).cast_unchecked::<T>(),
                 Borrowed::from_ptr(py, *args),
             )
         };
@@ -230,8 +263,11 @@ unsafe extern "C" fn fast_append(
     };
     match catch_unwind(AssertUnwindSafe(fast)) {
         Ok(Some(offset)) => offset,
-        // SAFETY: the same promises, passed on.
-        Ok(None) => unsafe { base_append(writer, args, arg_count, names) }.map_or(null_mut(), Bound::into_ptr),
+        Ok(None) => {
+            // SAFETY: the same promises, passed on.
+            let offset = unsafe { base_append(T::fast_class(), writer, args, arg_count, names) };
+            offset.map_or(null_mut(), Bound::into_ptr)
+        }
         Err(panic) => raised(panic),
     }
 }
@@ -267,6 +303,7 @@ unsafe fn sync_of(names: *mut ffi::PyObject, values: *const *mut ffi::PyObject) 
 /// That of [`fast_append`].
 #[cold]
 unsafe fn base_append<'py>(
+    class: &FastClass<Method>,
     writer: *mut ffi::PyObject,
     args: *const *mut ffi::PyObject,
     arg_count: ffi::Py_ssize_t,
@@ -294,7 +331,7 @@ unsafe fn base_append<'py>(
                 return None;
             }
         }
-        let append = BASE_APPEND.wait().as_ptr();
+        let append = class.base.wait().as_ptr();
         Bound::from_owned_ptr_or_opt(py, ffi::PyObject_Call(append, positional.as_ptr(), keywords.as_ptr()))
     }
 }

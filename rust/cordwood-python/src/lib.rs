@@ -4,55 +4,97 @@
 //! written as a Python docstring. `tests/test_help.py` compares it with the stub,
 //! `python/cordwood/_native.pyi`.
 
-mod ahead;
-mod arguments;
-mod bytes;
-mod checksum;
-mod dialect;
-mod entity;
-mod error;
-mod event;
-mod exclusive;
-mod fast_call;
-mod follow;
-mod fragments;
-mod operation;
+// Reading.
+mod batch_pool;
+mod detect;
+mod follower;
+mod follower_state;
+mod not_yet;
+mod outcome;
+mod read_ahead;
 mod reader;
+mod reader_state;
+mod record;
 mod record_batch;
+mod skipped_region;
 mod source;
-mod value;
+
+// Writing.
+mod sink;
+mod writer;
+
+// Taking a whole log apart, and what is found.
+mod bit_flip;
+mod fragment;
+mod fragments;
+mod report;
+mod stat;
 mod verbs;
+mod watched;
+
+// What engines keep in records.
+mod entity;
+mod operation;
 mod version_edit;
 mod write_batch;
-mod writer;
+
+// Checksums.
+mod checksum;
+
+// What the classes share: arguments, results and errors.
+mod arguments;
+mod enums;
+mod error;
+mod log;
+mod options;
+mod value;
+
+// Python's memory, calls and threads. All `unsafe` is in `buffer` and `fast_call`.
+mod buffer;
+mod exclusive;
+mod fast_call;
 
 use pyo3::prelude::*;
 
 #[pymodule(name = "_native")]
 mod native {
     use super::*;
+    use crate::fast_call::{class_with_append, class_with_next};
+    use crate::reader::Reader;
     use crate::writer::Writer;
 
     #[pymodule_export]
+    use crate::bit_flip::BitFlip;
+    #[pymodule_export]
     use crate::checksum::{crc32c, mask_crc, unmask_crc};
     #[pymodule_export]
-    use crate::dialect::detect;
+    use crate::detect::detect;
     #[pymodule_export]
     use crate::entity::decode_entity;
     #[pymodule_export]
-    use crate::event::{Outcome, Record, SkippedRegion};
+    use crate::follower::{Follower, FollowerRecords};
     #[pymodule_export]
-    use crate::follow::{Follower, FollowerRecords, NotYet};
+    use crate::fragment::Fragment;
     #[pymodule_export]
-    use crate::fragments::{Fragment, Fragments, Runs, fragments, runs};
+    use crate::fragments::{Fragments, Runs, fragments, runs};
+    #[pymodule_export]
+    use crate::not_yet::NotYet;
     #[pymodule_export]
     use crate::operation::Operation;
     #[pymodule_export]
-    use crate::reader::Reader;
+    use crate::outcome::Outcome;
+    #[pymodule_export]
+    use crate::record::Record;
     #[pymodule_export]
     use crate::record_batch::RecordBatch;
     #[pymodule_export]
-    use crate::verbs::{BitFlip, Report, Stat, salvage, stat, verify};
+    use crate::report::Report;
+    #[pymodule_export]
+    use crate::skipped_region::SkippedRegion;
+    #[pymodule_export]
+    use crate::stat::Stat;
+    #[pymodule_export]
+    use crate::verbs::{salvage, stat, verify};
     #[pymodule_export]
     use crate::version_edit::VersionEdit;
     #[pymodule_export]
@@ -67,6 +109,7 @@ mod native {
         // when the method is assigned.
         let writer = module.py().get_type::<Writer>();
         writer.setattr("__del__", writer.getattr("__del__")?)?;
-        module.add("Writer", crate::fast_call::writer_class(module.py()))
+        module.add("Writer", class_with_append::<Writer>(module.py()))?;
+        module.add("Reader", class_with_next::<Reader>(module.py()))
     }
 }

@@ -6,11 +6,11 @@ use cordwood_payload::{self as payload, Engine};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyDict, PyTuple, PyType};
+use pyo3::types::{PyBytes, PyDict, PyTuple};
 
+use crate::arguments::bytes_of;
+use crate::enums::OPERATION_KIND;
 use crate::error::payload_error;
-use crate::source::bytes_of;
 use crate::value::{NewArgs, short_repr};
 
 /// An operation of a `WriteBatch`.
@@ -128,9 +128,7 @@ impl Operation {
     /// What it does: an `OperationKind`.
     #[getter]
     fn kind<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        static KIND: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-        let kind = KIND.import(py, "cordwood.payload.write_batch", "OperationKind")?;
-        kind.call1((self.core(py)?.as_str(),))
+        OPERATION_KIND.member(py, self.core(py)?.as_str())
     }
 
     /// The sequence number: the batch's, plus one for each operation before it that counts.

@@ -1,504 +1,33 @@
 //! The class `Reader` and its iterators.
 
-use std::collections::VecDeque;
 use std::ffi::OsStr;
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cordwood::codec::{RecordSpan, Step};
+use cordwood::ReadOptions;
 use cordwood::damage::Severity;
-use cordwood::{OnCorruption, ReadOptions};
-use pyo3::exceptions::{PyException, PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 
-use crate::ahead::{Ahead, Found};
-use crate::arguments::{name, number, optional_number, range_of, unknown_name};
-use crate::bytes::{new_bytes, new_list};
-use crate::dialect::{compression_name, named};
+use crate::batch_pool::Pool;
+use crate::buffer::{new_bytes, new_list};
 use crate::error::{closed, to_python};
-use crate::event::{Listed, Outcome, Record, SkippedRegion};
 use crate::exclusive::Exclusive;
-use crate::fast_call::reader_iterator_class;
-use crate::record_batch::{Pool, RecordBatch};
-use crate::source::{Input, OpenedReader, Referent, SourceReader, open_reader};
+use crate::fast_call::{self, FastClass, FastNext, class_with_next};
+use crate::log::{Logged, log_skipped, log_summary};
+use crate::options::{
+    compression_name, format_options, number, on_corruption_name, on_corruption_of, optional_number, range_of,
+    threads_of,
+};
+use crate::outcome::Outcome;
+use crate::read_ahead::Ahead;
+use crate::reader_state::{BatchState, Made, Next, Open, State, is_interrupt, record_of};
+use crate::record::Record;
+use crate::record_batch::RecordBatch;
+use crate::skipped_region::Listed;
+use crate::source::{OpenedReader, open_reader};
 use crate::value::not_pickled;
-
-#[expect(
-    clippy::large_enum_variant,
-    reason = "there is one for each reader, and most are open"
-)]
-enum State {
-    Open(Open),
-    /// The skipped regions stay readable after `close`.
-    Closed {
-        skipped: Listed,
-        end: Option<cordwood::End>,
-        position: u64,
-    },
-}
-
-impl State {
-    /// Returns what is to be dropped, if it was open.
-    fn close(&mut self) -> Option<Box<Open>> {
-        let closed = match self {
-            State::Open(open) => State::Closed {
-                skipped: std::mem::take(&mut open.skipped),
-                end: open.end,
-                position: open.position,
-            },
-            State::Closed { .. } => return None,
-        };
-        match std::mem::replace(self, closed) {
-            State::Open(open) => Some(Box::new(open)),
-            State::Closed { .. } => None,
-        }
-    }
-}
-
-struct Open {
-    reader: SourceReader,
-    position: u64,
-    skipped: Listed,
-    end: Option<cordwood::End>,
-    /// The event that ended the last batch, delivered by the next step, since there were records to
-    /// return first.
-    met: Option<Next>,
-    /// For reading in several threads, if it is a file or memory of known length.
-    source: Option<Box<dyn Input>>,
-    referent: Option<Referent>,
-    options: ReadOptions,
-    logged: Logged,
-}
-
-/// Limits what one reading of a log sends to the logger: a hostile file must not flood it.
-#[derive(Default)]
-pub(crate) struct Logged {
-    count: u64,
-    len: u64,
-}
-
-impl Logged {
-    /// The most regions that are logged individually.
-    const COUNT_MAX: u64 = 10;
-
-    /// Counts a region of damage, and returns whether to log it.
-    pub(crate) fn add(&mut self, region: cordwood::damage::SkippedRegion) -> bool {
-        self.count += 1;
-        let is_told = self.count <= Self::COUNT_MAX;
-        if !is_told {
-            self.len += region.len();
-        }
-        is_told
-    }
-
-    /// Counts a region that is not logged. `false`: it is to be logged, and is not counted.
-    fn only_counts(&mut self, region: cordwood::damage::SkippedRegion) -> bool {
-        let is_damage = region.reason.severity() == Severity::Corruption;
-        if is_damage && self.count < Self::COUNT_MAX {
-            return false;
-        }
-        if is_damage {
-            self.add(region);
-        }
-        true
-    }
-
-    /// At the end of a reading: how many regions were only counted, and how many bytes they have.
-    /// Resets the counters.
-    pub(crate) fn summary(&mut self) -> Option<(u64, u64)> {
-        let Logged { count, len } = std::mem::take(self);
-        (count > Self::COUNT_MAX).then(|| (count - Self::COUNT_MAX, len))
-    }
-}
-
-/// Records that were made and not returned: an interrupt came first, or there was not enough memory
-/// for their container.
-type Made = VecDeque<Record>;
-
-/// The same for a record batch.
-struct Held {
-    pack: cordwood::read::RecordBatch,
-    /// The number of the next one.
-    index: usize,
-}
-
-impl Held {
-    fn next(&self) -> Option<(&[u8], u64, u64)> {
-        let offset = *self.pack.record_offsets().get(self.index)?;
-        Some((
-            self.pack.get(self.index)?,
-            offset,
-            self.pack.record_end_offset(self.index)?,
-        ))
-    }
-}
-
-/// What comes next in the log.
-enum Next {
-    Record(RecordSpan),
-    /// At least one.
-    Held(Held),
-    /// At least one, and what came after them.
-    Made(Made, Option<Box<Next>>),
-    Skipped(cordwood::damage::SkippedRegion),
-    Failed(cordwood::Error),
-    /// A signal handler has raised this.
-    Raised(PyErr),
-    /// Position is ahead of the decoder, by prefetching: the reader has to seek there first.
-    Elsewhere,
-    End,
-}
-
-impl Open {
-    /// The next record, if it has been found already.
-    #[inline]
-    fn next_found(&mut self) -> Option<RecordSpan> {
-        if self.met.is_some() {
-            None
-        } else {
-            self.reader.next_found()
-        }
-    }
-
-    /// Keeps `records`, which could not be returned, for the next step.
-    fn put_back(&mut self, records: Made) {
-        if let Some(first) = records.front() {
-            self.position = first.offset;
-            let then = self.met.take().map(Box::new);
-            self.met = Some(Next::Made(records, then));
-        }
-    }
-
-    /// What is left when the first ones of some records have been returned.
-    fn left(records: Made, then: Option<Box<Next>>) -> Option<Next> {
-        if records.is_empty() {
-            then.map(|then| *then)
-        } else {
-            Some(Next::Made(records, then))
-        }
-    }
-
-    /// The same for a record batch that could not be returned.
-    fn hold(&mut self, records: cordwood::read::RecordBatch) {
-        if let Some(&offset) = records.record_offsets().first() {
-            self.position = offset;
-            self.met = Some(Next::Held(Held {
-                pack: records,
-                index: 0,
-            }));
-        }
-    }
-
-    /// What comes next, if nothing more has been found yet: reads on, with the interpreter
-    /// released. It is not returned yet.
-    fn look(&mut self, py: Python<'_>) -> Next {
-        match self.met.take() {
-            Some(Next::Elsewhere) => {
-                if let Err(failed) = self.come_here(py) {
-                    return failed;
-                }
-            }
-            Some(met) => return met,
-            None => {}
-        }
-        while self.end.is_none() {
-            let step = py.detach(|| self.look_without_python());
-            match step {
-                Ok(Step::Record(span)) => return Next::Record(span),
-                Ok(Step::Skipped(region)) => return Next::Skipped(region),
-                Ok(Step::NeedMore) => {
-                    if let Err(error) = py.check_signals() {
-                        return Next::Raised(error);
-                    }
-                }
-                Ok(Step::End(end)) => {
-                    self.end = Some(end);
-                    self.position = end.offset();
-                }
-                Err(error) => return Next::Failed(error),
-            }
-        }
-        Next::End
-    }
-
-    /// The next step to report. Regions that are not logged are only counted here: they may be as
-    /// short as a header.
-    ///
-    /// [`Step::NeedMore`] after one read, or after many regions: a long part without a record must
-    /// not delay Ctrl-C.
-    fn look_without_python(&mut self) -> Result<Step, cordwood::Error> {
-        const REGION_COUNT_MAX: u32 = 1 << 12;
-        for _ in 0..REGION_COUNT_MAX {
-            match self.reader.step_buffered()? {
-                Step::NeedMore => {
-                    self.reader.fill()?;
-                    break;
-                }
-                Step::Skipped(region) if self.logged.only_counts(region) => self.skip(region),
-                step => return Ok(step),
-            }
-        }
-        Ok(Step::NeedMore)
-    }
-
-    /// Seeks to the position to which threads have prefetched.
-    fn come_here(&mut self, py: Python<'_>) -> Result<(), Next> {
-        let position = self.position;
-        let moved = py.detach(|| self.reader.seek(position));
-        moved.map_err(|error| {
-            self.met = Some(Next::Elsewhere);
-            Next::Failed(error)
-        })
-    }
-
-    /// [`fill`](Self::fill) for `record_batches`, with prefetched records where possible.
-    fn fill_for(
-        &mut self,
-        py: Python<'_>,
-        pack: &mut cordwood::read::RecordBatch,
-        batches: &RecordBatches,
-    ) -> Option<Next> {
-        if batches.threads == NonZeroUsize::MIN {
-            return self.fill(py, pack, batches.target_len);
-        }
-        let mut ahead = batches.ahead.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.options.dialect.is_none() {
-            match py.detach(|| self.reader.format()) {
-                Ok(format) => self.options = self.options.clone().with_format(format),
-                Err(error) => return Some(Next::Failed(error)),
-            }
-        }
-        let found = match &self.source {
-            // Ranges do not depend on each other, and nothing else has consumed what comes next.
-            Some(source)
-                if self.options.on_corruption != OnCorruption::Stop
-                    && !self.options.dialect.is_some_and(cordwood::Dialect::has_log_numbers)
-                    && self.end.is_none()
-                    && matches!(self.met, None | Some(Next::Elsewhere)) =>
-            {
-                ahead.next(
-                    py,
-                    source.as_ref(),
-                    &self.options,
-                    self.position,
-                    &batches.pool,
-                    batches.target_len,
-                )
-            }
-            _ => Ok(None),
-        };
-        match found {
-            Ok(Some(Found::RecordBatch(found))) => {
-                self.position = found.end_offset();
-                self.met = Some(Next::Elsewhere);
-                *pack = found;
-                None
-            }
-            Ok(Some(Found::Skipped(region))) => {
-                self.met = Some(Next::Elsewhere);
-                Some(Next::Skipped(region))
-            }
-            Ok(Some(Found::Failed(error))) => {
-                self.met = Some(Next::Elsewhere);
-                Some(Next::Failed(error))
-            }
-            Ok(None) => self.fill(py, pack, batches.target_len),
-            Err(error) => Some(Next::Raised(error)),
-        }
-    }
-
-    /// Adds the next records to `pack`, with the interpreter released, until it holds `len_max`
-    /// bytes or something else comes, which is returned if there is no record before it.
-    fn fill(&mut self, py: Python<'_>, pack: &mut cordwood::read::RecordBatch, len_max: usize) -> Option<Next> {
-        let stopped_by = loop {
-            match self.met.take() {
-                // What `batches` has left over.
-                Some(Next::Record(span)) => self.reader.put_back(span),
-                Some(Next::Made(mut records, then)) => {
-                    while let Some(record) = records.front() {
-                        let data = record.data.as_bytes(py);
-                        if pack.is_full(len_max) || pack.push(data, record.offset, record.end_offset).is_err() {
-                            break;
-                        }
-                        records.pop_front();
-                    }
-                    let is_stopped = !records.is_empty();
-                    self.met = Self::left(records, then);
-                    if is_stopped && pack.is_empty() {
-                        return Some(Next::Raised(PyMemoryError::new_err(())));
-                    }
-                    if is_stopped || pack.is_full(len_max) {
-                        self.position = pack.end_offset();
-                        return None;
-                    }
-                }
-                Some(Next::Held(mut held)) => {
-                    while let Some((record, offset, end_offset)) = held.next() {
-                        if pack.is_full(len_max) || pack.push(record, offset, end_offset).is_err() {
-                            break;
-                        }
-                        held.index += 1;
-                    }
-                    if held.next().is_some() {
-                        self.met = Some(Next::Held(held));
-                        if pack.is_empty() {
-                            return Some(Next::Raised(PyMemoryError::new_err(())));
-                        }
-                    }
-                    if self.met.is_some() || pack.is_full(len_max) {
-                        self.position = pack.end_offset();
-                        return None;
-                    }
-                }
-                Some(Next::Elsewhere) => {
-                    if let Err(failed) = self.come_here(py) {
-                        break failed;
-                    }
-                }
-                Some(other) => break other,
-                None => {}
-            }
-            if self.end.is_some() {
-                break Next::End;
-            }
-            let step = py.detach(|| match self.reader.record_batch_buffered(pack, len_max) {
-                Ok(Step::NeedMore) => self.reader.fill().map(|()| Step::NeedMore),
-                step => step,
-            });
-            match step {
-                Ok(Step::Record(span)) => {
-                    self.position = span.end_offset;
-                    return None;
-                }
-                Ok(Step::Skipped(region)) => break Next::Skipped(region),
-                Ok(Step::NeedMore) => {
-                    if let Err(error) = py.check_signals() {
-                        break Next::Raised(error);
-                    }
-                }
-                Ok(Step::End(end)) => {
-                    self.end = Some(end);
-                    self.position = end.offset();
-                }
-                Err(error) => break Next::Failed(error),
-            }
-        };
-        if pack.is_empty() {
-            return Some(stopped_by);
-        }
-        if is_interrupt(py, &stopped_by) {
-            self.hold(std::mem::take(pack));
-            return Some(stopped_by);
-        }
-        if !matches!(stopped_by, Next::End) {
-            self.position = pack.end_offset();
-        }
-        self.met = Some(stopped_by);
-        None
-    }
-
-    /// Returns a record. `None`, with an exception set: there is not enough memory, and the record
-    /// comes again.
-    #[inline(always)]
-    fn take(&mut self, py: Python<'_>, span: RecordSpan) -> Option<Py<PyBytes>> {
-        match new_bytes(py, self.reader.data(span)) {
-            Some(bytes) => {
-                self.position = span.end_offset;
-                Some(bytes.unbind())
-            }
-            None => {
-                self.reader.put_back(span);
-                None
-            }
-        }
-    }
-
-    /// Returns the next record, or what else comes next.
-    fn hand_out(&mut self, py: Python<'_>, next: Next) -> Result<Record, Next> {
-        match next {
-            Next::Record(span) => match self.take(py, span) {
-                Some(data) => Ok(record_of(span, data)),
-                None => Err(Next::Raised(PyErr::fetch(py))),
-            },
-            Next::Made(mut records, then) => {
-                let Some(record) = records.pop_front() else {
-                    return Err(Next::Elsewhere);
-                };
-                self.position = record.end_offset;
-                self.met = Self::left(records, then);
-                Ok(record)
-            }
-            Next::Held(mut held) => {
-                let Some((record, offset, end_offset)) = held.next() else {
-                    return Err(Next::Elsewhere);
-                };
-                let Some(data) = new_bytes(py, record) else {
-                    self.met = Some(Next::Held(held));
-                    return Err(Next::Raised(PyErr::fetch(py)));
-                };
-                held.index += 1;
-                if held.next().is_some() {
-                    self.met = Some(Next::Held(held));
-                }
-                self.position = end_offset;
-                Ok(Record {
-                    offset,
-                    end_offset,
-                    data: data.unbind(),
-                    salvaged: self.reader.is_salvaged(offset),
-                })
-            }
-            other => Err(other),
-        }
-    }
-
-    /// The number of bytes of a record that comes next.
-    fn len_of(&self, py: Python<'_>, next: &Next) -> Option<usize> {
-        match next {
-            Next::Made(records, _) => records.front().map(|record| record.data.as_bytes(py).len()),
-            Next::Record(span) => Some(self.reader.data(*span).len()),
-            Next::Held(held) => held.next().map(|(record, ..)| record.len()),
-            _ => None,
-        }
-    }
-
-    fn skip(&mut self, region: cordwood::damage::SkippedRegion) {
-        if region.reason.severity() != Severity::TornTail {
-            self.position = region.end;
-        }
-        self.skipped.add(region);
-    }
-}
-
-#[inline]
-fn record_of(span: RecordSpan, data: Py<PyBytes>) -> Record {
-    Record {
-        offset: span.offset,
-        end_offset: span.end_offset,
-        data,
-        salvaged: span.is_salvaged,
-    }
-}
-
-/// Whether this must be raised at once: Ctrl-C, or another exception of a signal handler.
-/// Exceptions of a source may wait until the records before them have been returned.
-fn is_interrupt(py: Python<'_>, next: &Next) -> bool {
-    match next {
-        Next::Raised(_) => true,
-        Next::Failed(cordwood::Error::Io { source, .. }) => is_interrupt_of_source(py, source),
-        _ => false,
-    }
-}
-
-/// Whether a source that is a Python object raised an exception that is not an error.
-pub(crate) fn is_interrupt_of_source(py: Python<'_>, error: &std::io::Error) -> bool {
-    let raised = error.get_ref().and_then(|error| error.downcast_ref::<PyErr>());
-    raised.is_some_and(|raised| !raised.is_instance_of::<PyException>(py))
-}
 
 /// Reads the records of a log. `cordwood.open(source)` makes one, or the class itself.
 ///
@@ -580,7 +109,8 @@ pub(crate) fn is_interrupt_of_source(py: Python<'_>, error: &std::io::Error) -> 
 /// [0, 10]
 /// >>> reader.outcome
 /// Outcome(kind='clean', offset=20)
-#[pyclass(frozen, weakref, module = "cordwood")]
+// The module exports its final subclass, which has a fast path: see `fast_call.rs`.
+#[pyclass(frozen, weakref, subclass, module = "cordwood")]
 pub(crate) struct Reader {
     state: Exclusive<State>,
     path: Option<PathBuf>,
@@ -610,7 +140,7 @@ impl Reader {
             .with_range(range_of(start, end))
             .with_verify_checksums(verify_checksums)
             .with_record_len_max(record_len_max);
-        (options.dialect, options.log_number, options.compression) = named(dialect, log_number, compression)?;
+        (options.dialect, options.log_number, options.compression) = format_options(dialect, log_number, compression)?;
         let OpenedReader {
             reader,
             options,
@@ -638,7 +168,7 @@ impl Reader {
     fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         slf.get().with_state(py, |_| Ok(()))?;
-        reader_iterator_class(py).call1((slf,))
+        class_with_next::<ReaderIterator>(py).call1((slf,))
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<PyBytes>>> {
@@ -730,10 +260,12 @@ impl Reader {
         let threads = threads_of(threads)?;
         Ok(RecordBatches {
             reader: slf,
-            target_len,
-            threads,
-            pool: Arc::new(Pool::new(threads)),
-            ahead: Mutex::new(Ahead::new(threads)),
+            state: BatchState {
+                target_len,
+                threads,
+                pool: Arc::new(Pool::new(threads)),
+                ahead: Mutex::new(Ahead::new(threads)),
+            },
         })
     }
 
@@ -800,19 +332,19 @@ impl Reader {
     /// It, `skipped_len` and `outcome` can still be read when the reader is closed.
     #[getter]
     fn skipped(&self, py: Python<'_>) -> PyResult<Py<PyTuple>> {
-        let (regions, changes) = match self.with_told(py, |skipped| skipped.shown(py))? {
+        let (regions, changes) = match self.with_skipped(py, |skipped| skipped.shown(py))? {
             Ok(tuple) => return Ok(tuple),
             Err(new) => new,
         };
         let tuple = PyTuple::new(py, regions)?.unbind();
-        self.with_told(py, |skipped| skipped.keep(tuple.clone_ref(py), changes))?;
+        self.with_skipped(py, |skipped| skipped.keep(tuple.clone_ref(py), changes))?;
         Ok(tuple)
     }
 
     /// Bytes in all regions that were not returned so far, listed or not.
     #[getter]
     fn skipped_len(&self, py: Python<'_>) -> PyResult<u64> {
-        self.with_told(py, |skipped| skipped.len())
+        self.with_skipped(py, |skipped| skipped.len())
     }
 
     /// How reading ended; `"unfinished"` while it has not.
@@ -960,27 +492,10 @@ impl Reader {
     }
 
     /// Calls `use_it` with what has been reported, also for a closed reader.
-    fn with_told<T>(&self, py: Python<'_>, use_it: impl FnOnce(&mut Listed) -> T) -> PyResult<T> {
+    fn with_skipped<T>(&self, py: Python<'_>, use_it: impl FnOnce(&mut Listed) -> T) -> PyResult<T> {
         Ok(match &mut *self.state.lock(py)? {
             State::Open(Open { skipped, .. }) | State::Closed { skipped, .. } => use_it(skipped),
         })
-    }
-
-    /// The next record, if it has already been found and no other thread uses the reader.
-    #[inline]
-    pub(crate) fn next_found(&self, py: Python<'_>) -> Option<Py<PyBytes>> {
-        match &mut *self.state.try_lock()? {
-            State::Open(state) => {
-                let span = state.next_found()?;
-                let found = state.take(py, span);
-                if found.is_none() {
-                    // The method `__next__` tries again, and raises if necessary.
-                    drop(PyErr::fetch(py));
-                }
-                found
-            }
-            State::Closed { .. } => None,
-        }
     }
 
     /// The next record, as returned by `make`. If that fails, the record comes again. `make` must
@@ -1035,7 +550,7 @@ impl Reader {
     /// other threads may use the reader again.
     fn find<T>(&self, py: Python<'_>, mut find_it: impl FnMut(&mut Open) -> Result<T, Next>) -> PyResult<Option<T>> {
         loop {
-            let mut is_told = false;
+            let mut is_logged = false;
             let mut summary = None;
             let found = self.with_state(py, |state| {
                 let _owner = self.state.may_run_python();
@@ -1046,7 +561,7 @@ impl Reader {
                 match found {
                     // Damage that is reported nowhere else.
                     Err(Next::Skipped(region)) if region.reason.severity() == Severity::Corruption => {
-                        is_told = state.logged.add(region);
+                        is_logged = state.logged.add(region);
                     }
                     Err(Next::End) => summary = state.logged.summary(),
                     _ => {}
@@ -1055,7 +570,7 @@ impl Reader {
             })?;
             match found {
                 Ok(found) => return Ok(Some(found)),
-                Err(Next::Skipped(region)) if is_told => log_skipped(py, region, self.path.as_deref())?,
+                Err(Next::Skipped(region)) if is_logged => log_skipped(py, region, self.path.as_deref())?,
                 Err(Next::Skipped(_)) => {}
                 Err(Next::Raised(error)) => return Err(error),
                 Err(Next::Failed(error)) => return Err(to_python(py, error, self.path.as_deref())),
@@ -1069,10 +584,12 @@ impl Reader {
 
     /// Records with at least `len_max` bytes together, or many short ones; fewer before the end or
     /// before something to log or raise; `None` at the end.
-    fn pack(&self, py: Python<'_>, batches: &RecordBatches) -> PyResult<Option<RecordBatch>> {
-        let mut pack = batches.pool.take();
-        let found = self.find(py, |state| state.fill_for(py, &mut pack, batches).map_or(Ok(()), Err))?;
-        Ok(found.map(|()| RecordBatch::new(pack, Arc::clone(&batches.pool))))
+    fn record_batch(&self, py: Python<'_>, batches: &BatchState) -> PyResult<Option<RecordBatch>> {
+        let mut batch = batches.pool.take();
+        let found = self.find(py, |state| {
+            state.fill_with_threads(py, &mut batch, batches).map_or(Ok(()), Err)
+        })?;
+        Ok(found.map(|()| RecordBatch::new(batch, Arc::clone(&batches.pool))))
     }
 
     /// Records with at most `len_max` bytes together, or one longer one, and at most [`COUNT_MAX`];
@@ -1131,7 +648,7 @@ impl Reader {
         let error = match interrupt {
             // Made without the lock: a new list may start the garbage collector, which may run
             // Python code.
-            None => match new_list(py, records) {
+            None => match new_list(py, records, |record| record.data) {
                 Some(list) => return Ok(Some(list)),
                 None => PyErr::fetch(py),
             },
@@ -1147,55 +664,32 @@ impl Reader {
     }
 }
 
-/// The most records in a batch, however short they are.
-const COUNT_MAX: usize = 1 << 16;
+impl FastNext for Reader {
+    fn fast_class() -> &'static FastClass<fast_call::Next> {
+        static CLASS: FastClass<fast_call::Next> = FastClass::new();
+        &CLASS
+    }
 
-/// More threads than this do not read faster.
-const THREADS_MAX: usize = 256;
-
-/// A number of threads.
-pub(crate) fn threads_of(threads: usize) -> PyResult<NonZeroUsize> {
-    NonZeroUsize::new(threads)
-        .filter(|threads| threads.get() <= THREADS_MAX)
-        .ok_or_else(|| PyValueError::new_err(format!("threads must be from 1 to {THREADS_MAX}, not {threads}")))
-}
-
-const ON_CORRUPTION: &str = "on_corruption must be 'raise', 'skip', 'stop' or 'salvage'";
-
-pub(crate) fn on_corruption_name<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<&'a str> {
-    name(value, ON_CORRUPTION)
-}
-
-/// The policy with this name.
-pub(crate) fn on_corruption_of(name: &str) -> PyResult<OnCorruption> {
-    match name {
-        "raise" => Ok(OnCorruption::Fail),
-        "skip" => Ok(OnCorruption::Skip),
-        "stop" => Ok(OnCorruption::Stop),
-        "salvage" => Ok(OnCorruption::Salvage),
-        other => Err(unknown_name(ON_CORRUPTION, other)),
+    /// The next record, if it has already been found and no other thread uses the reader.
+    #[inline]
+    fn next_now(&self, py: Python<'_>) -> Option<Py<PyBytes>> {
+        match &mut *self.state.try_lock()? {
+            State::Open(state) => {
+                let span = state.next_found()?;
+                let found = state.take(py, span);
+                if found.is_none() {
+                    // The method `__next__` tries again, and raises if necessary.
+                    drop(PyErr::fetch(py));
+                }
+                found
+            }
+            State::Closed { .. } => None,
+        }
     }
 }
 
-/// Logs damage.
-pub(crate) fn log_skipped(
-    py: Python<'_>,
-    region: cordwood::damage::SkippedRegion,
-    path: Option<&Path>,
-) -> PyResult<()> {
-    static LOG_SKIPPED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    LOG_SKIPPED
-        .import(py, "cordwood._log", "log_skipped")?
-        .call1((SkippedRegion::from(region), path.map(Path::as_os_str)))
-        .map(drop)
-}
-
-/// Logs a summary of what was not logged individually.
-pub(crate) fn log_summary(py: Python<'_>, summary: Option<(u64, u64)>, path: Option<&Path>) -> PyResult<()> {
-    let Some((count, len)) = summary else { return Ok(()) };
-    let log_summary = py.import("cordwood._log")?.getattr("log_summary")?;
-    log_summary.call1((count, len, path.map(Path::as_os_str))).map(drop)
-}
+/// The most records in a batch, however short they are.
+const COUNT_MAX: usize = 1 << 16;
 
 /// What `iter(reader)` returns: the records as `bytes`.
 // The module makes objects of its final subclass, which has a fast path: see `fast_call.rs`.
@@ -1204,10 +698,15 @@ pub(crate) struct ReaderIterator {
     reader: Py<Reader>,
 }
 
-impl ReaderIterator {
+impl FastNext for ReaderIterator {
+    fn fast_class() -> &'static FastClass<fast_call::Next> {
+        static CLASS: FastClass<fast_call::Next> = FastClass::new();
+        &CLASS
+    }
+
     #[inline]
-    pub(crate) fn reader(&self) -> &Reader {
-        self.reader.get()
+    fn next_now(&self, py: Python<'_>) -> Option<Py<PyBytes>> {
+        self.reader.get().next_now(py)
     }
 }
 
@@ -1228,7 +727,7 @@ impl ReaderIterator {
 
     #[inline]
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<PyBytes>>> {
-        self.reader().__next__(py)
+        self.reader.get().__next__(py)
     }
 }
 
@@ -1289,11 +788,7 @@ impl Batches {
 #[pyclass(frozen, weakref, module = "cordwood._native")]
 pub(crate) struct RecordBatches {
     reader: Py<Reader>,
-    target_len: usize,
-    threads: NonZeroUsize,
-    pool: Arc<Pool>,
-    /// Locked only while the reader is locked.
-    ahead: Mutex<Ahead>,
+    state: BatchState,
 }
 
 #[pymethods]
@@ -1307,6 +802,6 @@ impl RecordBatches {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<RecordBatch>> {
-        self.reader.get().pack(py, self)
+        self.reader.get().record_batch(py, &self.state)
     }
 }

@@ -1,14 +1,16 @@
 //! The class `RecordBatch`: many records in a few buffers.
 
-use std::num::NonZeroUsize;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pyo3::exceptions::PyIndexError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyIterator, PyList, PyMemoryView, PySlice};
+use pyo3::types::{PyBytes, PyList, PyMemoryView, PySlice};
 
-use crate::bytes::{Column, Part, new_bytes};
+use crate::batch_pool::{Pool, PooledBatch};
+use crate::buffer::{Column, Part, new_bytes};
+use crate::fast_call::{self, FastClass, FastNext, class_with_next};
 use crate::value::not_pickled;
 
 /// Consecutive records in one buffer, and where each begins in another.
@@ -30,21 +32,22 @@ use crate::value::not_pickled;
 /// (b'onetwo', [0, 3, 6], [0, 10], b'two')
 #[pyclass(frozen, weakref, module = "cordwood")]
 pub(crate) struct RecordBatch {
-    records: cordwood::read::RecordBatch,
-    pool: Arc<Pool>,
+    batch: Arc<PooledBatch>,
 }
 
 impl RecordBatch {
     pub(crate) fn new(records: cordwood::read::RecordBatch, pool: Arc<Pool>) -> Self {
-        RecordBatch { records, pool }
+        RecordBatch {
+            batch: Arc::new(PooledBatch::new(records, pool)),
+        }
     }
 
-    pub(crate) fn records(&self) -> &cordwood::read::RecordBatch {
-        &self.records
+    fn records(&self) -> &cordwood::read::RecordBatch {
+        self.batch.records()
     }
 
     fn record<'py>(&self, py: Python<'py>, index: isize) -> PyResult<Bound<'py, PyBytes>> {
-        let record = usize::try_from(index).ok().and_then(|index| self.records.get(index));
+        let record = usize::try_from(index).ok().and_then(|index| self.records().get(index));
         let Some(record) = record else {
             return Err(PyIndexError::new_err(
                 "there is no record with this number in the batch",
@@ -60,14 +63,8 @@ impl RecordBatch {
     }
 
     fn column<'py>(slf: &Bound<'py, Self>, part: Part) -> PyResult<Bound<'py, PyMemoryView>> {
-        let batch = slf.clone().unbind();
+        let batch = Arc::clone(&slf.get().batch);
         PyMemoryView::from(Bound::new(slf.py(), Column { batch, part })?.as_any())
-    }
-}
-
-impl Drop for RecordBatch {
-    fn drop(&mut self) {
-        self.pool.put(std::mem::take(&mut self.records));
     }
 }
 
@@ -98,18 +95,18 @@ impl RecordBatch {
     /// The file offset after the last record.
     #[getter]
     fn end_offset(&self) -> u64 {
-        self.records.end_offset()
+        self.records().end_offset()
     }
 
     fn __len__(&self) -> usize {
-        self.records.len()
+        self.records().len()
     }
 
     /// One record, or a list of those that a slice names.
     fn __getitem__<'py>(&self, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = index.py();
         if let Ok(slice) = index.cast::<PySlice>() {
-            let range = slice.indices(self.records.len() as isize)?;
+            let range = slice.indices(self.records().len() as isize)?;
             // For a slice of this length, no index goes past the ends.
             return self.list(
                 py,
@@ -119,17 +116,15 @@ impl RecordBatch {
         let index: isize = index.extract()?;
         // From the end, if it is below 0.
         let from_start = if index < 0 {
-            index + self.records.len() as isize
+            index + self.records().len() as isize
         } else {
             index
         };
         self.record(py, from_start).map(Bound::into_any)
     }
 
-    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
-        // All at once: a step over a list is cheaper in Python than one over an object of this
-        // module.
-        self.list(py, 0..self.records.len() as isize)?.try_iter()
+    fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        class_with_next::<RecordBatchIterator>(slf.py()).call1((slf,))
     }
 
     fn __reduce__(&self) -> PyResult<()> {
@@ -140,7 +135,7 @@ impl RecordBatch {
     }
 
     fn __repr__(&self) -> String {
-        let records = &self.records;
+        let records = self.records();
         format!(
             "<cordwood.RecordBatch: {} records, {} bytes>",
             records.len(),
@@ -149,38 +144,66 @@ impl RecordBatch {
     }
 }
 
-/// Memory of record batches that Python has released. New memory costs more than reading into it:
-/// the system zeroes each page first.
-pub(crate) struct Pool {
-    batches: Mutex<Vec<cordwood::read::RecordBatch>>,
-    count_max: usize,
+/// What `iter(batch)` returns: the records as `bytes`.
+// One at a time, so that the memory of each is used again for the next: a list of all of them would
+// be many times larger than the processor's cache. The module makes objects of its final subclass,
+// which has a fast path: see `fast_call.rs`.
+#[pyclass(frozen, weakref, subclass, module = "cordwood._native")]
+pub(crate) struct RecordBatchIterator {
+    batch: Arc<PooledBatch>,
+    /// The number of the next record, or more, after the last one.
+    index: AtomicUsize,
 }
 
-impl Pool {
-    /// A record batch that a huge record has enlarged is not kept.
-    const CAPACITY_MAX: usize = 64 << 20;
+impl FastNext for RecordBatchIterator {
+    fn fast_class() -> &'static FastClass<fast_call::Next> {
+        static CLASS: FastClass<fast_call::Next> = FastClass::new();
+        &CLASS
+    }
 
-    /// One record batch is read while the next is filled; several threads fill more of them.
-    pub(crate) fn new(threads: NonZeroUsize) -> Self {
-        Pool {
-            batches: Mutex::default(),
-            count_max: match threads.get() {
-                1 => 2,
-                threads => 4 * threads,
-            },
+    #[inline]
+    fn next_now(&self, py: Python<'_>) -> Option<Py<PyBytes>> {
+        let next = self.next(py);
+        if next.is_none() && PyErr::occurred(py) {
+            // The method `__next__` tries again, and raises if necessary.
+            drop(PyErr::fetch(py));
+        }
+        next.map(Bound::unbind)
+    }
+}
+
+impl RecordBatchIterator {
+    /// The next record. `None` after the last one; or with an exception set, if there is not enough
+    /// memory: then the record comes again.
+    #[inline]
+    fn next<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
+        let index = self.index.fetch_add(1, Ordering::Relaxed);
+        let bytes = self.batch.records().get(index).and_then(|record| new_bytes(py, record));
+        if bytes.is_none() {
+            self.index.fetch_sub(1, Ordering::Relaxed);
+        }
+        bytes
+    }
+}
+
+#[pymethods]
+impl RecordBatchIterator {
+    #[new]
+    fn new(batch: &Bound<'_, RecordBatch>) -> Self {
+        RecordBatchIterator {
+            batch: Arc::clone(&batch.get().batch),
+            index: AtomicUsize::new(0),
         }
     }
 
-    pub(crate) fn take(&self) -> cordwood::read::RecordBatch {
-        let batch = self.batches.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        batch.unwrap_or_default()
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
     }
 
-    fn put(&self, mut batch: cordwood::read::RecordBatch) {
-        batch.clear();
-        let mut batches = self.batches.lock().unwrap_or_else(PoisonError::into_inner);
-        if batches.len() < self.count_max && batch.capacity() <= Self::CAPACITY_MAX {
-            batches.push(batch);
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        match self.next(py) {
+            Some(record) => Ok(Some(record)),
+            None => PyErr::take(py).map_or(Ok(None), Err),
         }
     }
 }

@@ -1,20 +1,20 @@
-//! The sources and sinks of Python users, as [`Read`], [`Seek`] and [`Write`].
+//! The sources of Python users, as [`Read`] and [`Seek`].
 
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use cordwood::read::{FileReader, StreamSource};
 use cordwood::{Dialect, ReadOptions};
 use pyo3::buffer::PyBuffer;
-use pyo3::exceptions::{PyBlockingIOError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyBlockingIOError, PyException, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyByteArray, PyBytes, PyMemoryView, PyString, PyType};
+use pyo3::types::{PyBytes, PyMemoryView};
 
-use crate::bytes::{copy_from_buffer, new_bytes};
-use crate::error::{os_error, to_python};
+use crate::arguments::{byte_view, bytes_of, path_of, refuse_text};
+use crate::buffer::copy_from_buffer;
+use crate::error::{os_error, to_python, unsupported};
 
 /// A file, a buffer or a Python object.
 pub(crate) trait Input: Read + Seek + Send + Sync {
@@ -212,69 +212,6 @@ fn open_object(object: &Bound<'_, PyAny>, begin: u64) -> PyResult<Opened> {
     })
 }
 
-/// A text file would return text instead of bytes.
-pub(crate) fn refuse_text(object: &Bound<'_, PyAny>) -> PyResult<()> {
-    static TEXT: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    if object.is_instance(TEXT.import(object.py(), "io", "TextIOBase")?)? {
-        return Err(PyTypeError::new_err(
-            "a text file was given; open it in binary mode ('rb' or 'wb')",
-        ));
-    }
-    Ok(())
-}
-
-/// `object` as a path, if it is `str` or `os.PathLike`.
-pub(crate) fn path_of(object: &Bound<'_, PyAny>) -> PyResult<Option<PathBuf>> {
-    let is_path =
-        object.is_instance_of::<pyo3::types::PyString>() || object.hasattr(intern!(object.py(), "__fspath__"))?;
-    if !is_path {
-        return Ok(None);
-    }
-    let path: PathBuf = object.extract()?;
-    if path.as_os_str().as_encoded_bytes().contains(&0) {
-        return Err(PyValueError::new_err("embedded null byte in the path"));
-    }
-    Ok(Some(path))
-}
-
-/// A view of any buffer as plain bytes, and its length.
-fn byte_view<'py>(view: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyAny>, u64)> {
-    let cast = view.call_method1(intern!(view.py(), "cast"), ("B",));
-    let view = cast.map_err(|_| PyTypeError::new_err("the buffer must be contiguous"))?;
-    let len = view.len()? as u64;
-    Ok((view, len))
-}
-
-/// A copy of the bytes of any buffer; `name` is the name of the argument.
-pub(crate) fn bytes_of(name: &str, object: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
-    if let Ok(bytes) = object.cast::<PyBytes>() {
-        return Ok(bytes.as_bytes().to_vec());
-    }
-    if let Ok(array) = object.cast::<PyByteArray>() {
-        return Ok(array.to_vec());
-    }
-    let Ok(view) = PyMemoryView::from(object) else {
-        return Err(not_bytes(name, object));
-    };
-    PyBuffer::get(&byte_view(&view)?.0)?.to_vec(object.py())
-}
-
-/// The exception for an argument that is not a buffer.
-#[cold]
-fn not_bytes(name: &str, object: &Bound<'_, PyAny>) -> PyErr {
-    if object.is_instance_of::<PyString>() {
-        return PyTypeError::new_err(format!(
-            "{name} must be bytes-like, not str: encode it first, for example text.encode()"
-        ));
-    }
-    match object.get_type().name() {
-        Ok(class) => PyTypeError::new_err(format!(
-            "{name} must be bytes-like, not {class}: pass bytes, bytearray or another buffer"
-        )),
-        Err(error) => error,
-    }
-}
-
 /// `bytes`, which never change.
 #[derive(Clone)]
 struct BytesInput {
@@ -428,71 +365,8 @@ impl Seek for ObjectInput {
     }
 }
 
-/// An object with `write`.
-pub(crate) struct ObjectOutput(pub(crate) Py<PyAny>);
-
-impl ObjectOutput {
-    fn fileno<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        match self.0.bind(py).getattr_opt(intern!(py, "fileno"))? {
-            Some(fileno) => fileno.call0(),
-            None => Err(unsupported(py, "the sink has no file descriptor to sync")),
-        }
-    }
-}
-
-/// Calls the object. A writer may be dropped after the interpreter has shut down.
-fn call<T>(work: impl FnOnce(Python<'_>) -> PyResult<T>) -> io::Result<T> {
-    match Python::try_attach(work) {
-        Some(done) => done.map_err(io::Error::from),
-        None => Err(io::Error::other("the interpreter has ended")),
-    }
-}
-
-impl Write for ObjectOutput {
-    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
-        call(|py| {
-            let answer = self.0.bind(py).call_method1(
-                intern!(py, "write"),
-                (new_bytes(py, buffer).ok_or_else(|| PyErr::fetch(py))?,),
-            )?;
-            if answer.is_none() {
-                return Ok(buffer.len());
-            }
-            let written = answer.extract()?;
-            if written > buffer.len() {
-                let message = format!("write() of {} bytes said that it wrote {written}", buffer.len());
-                return Err(PyValueError::new_err(message));
-            }
-            Ok(written)
-        })
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        call(|py| match self.0.bind(py).getattr_opt(intern!(py, "flush"))? {
-            Some(flush) => flush.call0().map(drop),
-            None => Ok(()),
-        })
-    }
-}
-
-impl ObjectOutput {
-    /// Fails if the object can never be synced.
-    pub(crate) fn check_sync(&self) -> io::Result<()> {
-        Python::attach(|py| self.fileno(py).map(drop)).map_err(io::Error::from)
-    }
-
-    /// Waits until everything written is on the disk.
-    pub(crate) fn sync(&self) -> io::Result<()> {
-        let sync = |py: Python<'_>| py.import("os")?.call_method1("fsync", (self.fileno(py)?,)).map(drop);
-        Python::attach(sync).map_err(io::Error::from)
-    }
-}
-
-/// An `io.UnsupportedOperation`.
-pub(crate) fn unsupported(py: Python<'_>, message: &str) -> PyErr {
-    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    let error = CLASS
-        .import(py, "io", "UnsupportedOperation")
-        .and_then(|class| class.call1((message,)));
-    error.map_or_else(|error| error, PyErr::from_value)
+/// Whether a source that is a Python object raised an exception that is not an error.
+pub(crate) fn is_interrupt(py: Python<'_>, error: &io::Error) -> bool {
+    let raised = error.get_ref().and_then(|error| error.downcast_ref::<PyErr>());
+    raised.is_some_and(|raised| !raised.is_instance_of::<PyException>(py))
 }

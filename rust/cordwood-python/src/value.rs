@@ -46,3 +46,9 @@ pub(crate) fn short_repr(py: Python<'_>, bytes: &[u8]) -> PyResult<String> {
     let first = shown(&bytes[..SHOWN_MAX / 2])?;
     Ok(format!("<{} bytes: {first}...>", bytes.len()))
 }
+
+/// The HTML of a report for a notebook.
+pub(crate) fn html<'py>(report: &Bound<'py, PyAny>, function: &str) -> PyResult<Bound<'py, PyAny>> {
+    let module = report.py().import("cordwood._html")?;
+    module.getattr(function)?.call1((report,))
+}

@@ -6,9 +6,9 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
+use crate::arguments::bytes_of;
 use crate::error::payload_error;
 use crate::operation::Operation;
-use crate::source::bytes_of;
 use crate::value::NewArgs;
 
 /// The record of a write-ahead log of LevelDB, RocksDB or Pebble: operations that are one unit.

@@ -4,24 +4,27 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::MutexGuard;
-use std::time::Duration;
 
 use cordwood::format::BLOCK_LEN;
 use cordwood::write::{LogStatus, Process};
-use cordwood::{FlushPolicy, LogFile, LogFileOptions, LogFormat, OnTornTail, SyncPolicy};
+use cordwood::{LogFile, LogFileOptions, LogFormat, OnTornTail};
 use pyo3::exceptions::{PyResourceWarning, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::types::{PyByteArray, PyBytes, PyList, PyMemoryView, PyString};
 
-use crate::arguments::{name, number, optional_number, unknown_name};
-use crate::bytes::{KeptException, new_int};
-use crate::dialect::{compression_name, named};
+use crate::arguments::{bytes_of, path_of, refuse_text};
+use crate::buffer::{KeptException, new_int};
 use crate::error::{closed, object_closed, opening_to_python, os_error, to_python};
-use crate::event::SkippedRegion;
 use crate::exclusive::Exclusive;
-use crate::source::{ObjectOutput, bytes_of, path_of, refuse_text};
+use crate::fast_call::{FastAppend, FastClass, Method};
+use crate::options::{
+    MODE, compression_name, flush_name, flush_policy_of, format_options, mode_name, number, on_torn_tail_name,
+    on_torn_tail_of, optional_number, sync_name, sync_policy_of, unknown_name,
+};
+use crate::sink::ObjectOutput;
+use crate::skipped_region::SkippedRegion;
 use crate::value::not_pickled;
 
 /// With this many unwritten bytes, `append` releases the interpreter: the buffer is about to be
@@ -202,7 +205,7 @@ impl Writer {
         if !matches!(mode, "x" | "w" | "a") {
             return Err(unknown_name(MODE, mode));
         }
-        let (dialect, log_number, compression) = named(dialect, log_number, compression)?;
+        let (dialect, log_number, compression) = format_options(dialect, log_number, compression)?;
         let options = LogFileOptions::default()
             .with_sync(sync_policy_of(sync, sync_len, sync_interval)?)
             .with_on_torn_tail(on_torn_tail_of(on_torn_tail)?)
@@ -250,7 +253,7 @@ impl Writer {
     /// ...     writer.append(b"one"), writer.append(b"two", sync=True)
     /// (0, 10)
     #[pyo3(signature = (record, /, *, sync = false))]
-    pub(crate) fn append<'py>(&self, record: &Bound<'py, PyAny>, sync: bool) -> PyResult<Bound<'py, PyAny>> {
+    fn append<'py>(&self, record: &Bound<'py, PyAny>, sync: bool) -> PyResult<Bound<'py, PyAny>> {
         let py = record.py();
         let offset = match record.cast::<PyBytes>() {
             Ok(bytes) => self.append_bytes(py, bytes.as_bytes(), sync)?,
@@ -610,16 +613,6 @@ impl Writer {
         }
     }
 
-    /// Appends a record to a file if that needs no waiting. Otherwise, and if it cannot be appended
-    /// at all, it appends nothing and returns `None`.
-    #[inline]
-    pub(crate) fn append_now(&self, record: &[u8]) -> Option<u64> {
-        match &self.sink {
-            Sink::File(log) => log.try_append(record).ok().flatten(),
-            Sink::Object(_) => None,
-        }
-    }
-
     fn append_bytes(&self, py: Python<'_>, record: &[u8], sync: bool) -> PyResult<u64> {
         match if sync { None } else { self.append_now(record) } {
             Some(offset) => Ok(offset),
@@ -744,67 +737,6 @@ fn status(py: Python<'_>, log: &LogFile) -> LogStatus {
     log.try_status().unwrap_or_else(|| py.detach(|| log.status()))
 }
 
-/// The policy that the three options define together.
-const MODE: &str = "mode must be 'r', 'w', 'x' or 'a' to open a log";
-const SYNC: &str = "sync must be 'never', 'close' or 'append'";
-const FLUSH: &str = "flush must be 'append' or 'close'";
-const ON_TORN_TAIL: &str = "on_torn_tail must be 'refuse', 'truncate' or 'pad'";
-
-fn mode_name<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<&'a str> {
-    name(value, MODE)
-}
-
-fn sync_name<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<&'a str> {
-    name(value, SYNC)
-}
-
-fn flush_name<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<Option<&'a str>> {
-    (!value.is_none()).then(|| name(value, FLUSH)).transpose()
-}
-
-fn on_torn_tail_name<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<&'a str> {
-    name(value, ON_TORN_TAIL)
-}
-
-fn sync_policy_of(sync: &str, sync_len: Option<u64>, sync_interval: Option<f64>) -> PyResult<SyncPolicy> {
-    let policy = match sync {
-        "never" => SyncPolicy::Never,
-        "close" => SyncPolicy::OnClose,
-        "append" => SyncPolicy::EveryAppend,
-        other => return Err(unknown_name(SYNC, other)),
-    };
-    match (policy, sync_len, sync_interval) {
-        (_, None, None) => Ok(policy),
-        (SyncPolicy::Never, Some(len), None) => Ok(SyncPolicy::EveryBytes(len)),
-        (SyncPolicy::Never, None, Some(seconds)) => match Duration::try_from_secs_f64(seconds) {
-            Ok(interval) => Ok(SyncPolicy::EveryInterval(interval)),
-            Err(_) => Err(PyValueError::new_err(format!(
-                "sync_interval must be a number of seconds, not {seconds}"
-            ))),
-        },
-        _ => Err(PyValueError::new_err(
-            "of sync, sync_len and sync_interval only one can be given",
-        )),
-    }
-}
-
-fn flush_policy_of(name: &str) -> PyResult<FlushPolicy> {
-    match name {
-        "append" => Ok(FlushPolicy::EveryAppend),
-        "close" => Ok(FlushPolicy::OnClose),
-        other => Err(unknown_name(FLUSH, other)),
-    }
-}
-
-fn on_torn_tail_of(name: &str) -> PyResult<OnTornTail> {
-    match name {
-        "refuse" => Ok(OnTornTail::Refuse),
-        "truncate" => Ok(OnTornTail::Truncate),
-        "pad" => Ok(OnTornTail::PadToBlock),
-        other => Err(unknown_name(ON_TORN_TAIL, other)),
-    }
-}
-
 /// Records that `extend` appends at once, with the interpreter released.
 #[derive(Default)]
 struct Batch<'py> {
@@ -831,6 +763,27 @@ impl<'py> Batch<'py> {
             self.records.push(bytes);
         }
         Ok(false)
+    }
+}
+
+impl FastAppend for Writer {
+    fn fast_class() -> &'static FastClass<Method> {
+        static CLASS: FastClass<Method> = FastClass::new();
+        &CLASS
+    }
+
+    /// Appends a record to a file if that needs no waiting. Otherwise, and if it cannot be appended
+    /// at all, it appends nothing and returns `None`.
+    #[inline]
+    fn append_now(&self, record: &[u8]) -> Option<u64> {
+        match &self.sink {
+            Sink::File(log) => log.try_append(record).ok().flatten(),
+            Sink::Object(_) => None,
+        }
+    }
+
+    fn append<'py>(&self, record: &Bound<'py, PyAny>, sync: bool) -> PyResult<Bound<'py, PyAny>> {
+        self.append(record, sync)
     }
 }
 

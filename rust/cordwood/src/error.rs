@@ -12,7 +12,8 @@ use crate::dialect::{Dialect, LogFormat, Unsupported};
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The source could not be read. The call may be repeated.
+    /// A file could not be opened or created, or the source could not be read. The call may be
+    /// repeated.
     Io {
         /// The file, if the reader opened it itself.
         path: Option<PathBuf>,

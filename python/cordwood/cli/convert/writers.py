@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from cordwood.cli._common import Failure
 from cordwood.cli._json import Streamed, json_pieces, json_text
+from cordwood.cli._messages import Failure
 
 if TYPE_CHECKING:
-    from cordwood.cli._common import Output
-    from cordwood.cli._rows import Row
+    from cordwood.cli._output import Output
+    from cordwood.cli.convert.rows import Row
 
 SUFFIXES = {
     ".ndjson": "ndjson",
@@ -25,7 +25,7 @@ SUFFIXES = {
 }
 """What a destination is by the end of its name."""
 
-FORMS = ("ndjson", "csv", "parquet", "arrow")
+TABLE_FORMATS = ("ndjson", "csv", "parquet", "arrow")
 
 
 class Table(Protocol):
@@ -38,7 +38,7 @@ class Table(Protocol):
         """Writes the end of the file. The file stays open."""
 
 
-BINARY = ("parquet", "arrow")
+BINARY_FORMATS = ("parquet", "arrow")
 """The forms that are no text; they take pyarrow."""
 
 
@@ -48,7 +48,7 @@ def check_installed(form: str) -> None:
     Raises:
         ModuleNotFoundError: It is not; the message says which extra has it.
     """
-    if form in BINARY:
+    if form in BINARY_FORMATS:
         try:
             import_module("pyarrow")
         except ModuleNotFoundError as error:

@@ -29,32 +29,17 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import cordwood
-from cordwood.cli._columns import Columns
-from cordwood.cli._common import (
-    REPORTED_MAX,
-    Progress,
-    Status,
-    add_reading_arguments,
-    check_destination,
-    check_range,
-    complain,
-    counted,
-    log_of,
-    log_options,
-    names_file,
-    new_file,
-    one_source,
-    opened,
-    policy_note,
-    report_skipped,
-    salvageable,
-    shown,
-)
-from cordwood.cli._records import other_payload
-from cordwood.cli._rows import FIRST_COLUMNS, KNOWN_COLUMNS, Row, json_of, rows_as
-from cordwood.cli._rows import FORMS as ROW_FORMS
-from cordwood.cli._tables import BINARY, ENCODINGS, FORMS, SUFFIXES, check_installed, open_table
-from cordwood.cli._twice import Twice, changed, readable_twice
+from cordwood.cli._messages import Status, complain, quantity
+from cordwood.cli._options import add_reading_arguments, check_range, complete_file_names, reading_options
+from cordwood.cli._output import check_destination, new_file
+from cordwood.cli._payloads import other_payload
+from cordwood.cli._progress import Progress
+from cordwood.cli._reopenable import Reopenable, changed_meanwhile, reopenable
+from cordwood.cli._reports import REPORTED_MAX, format_of, policy_note, report_skipped, salvageable_count
+from cordwood.cli._sources import display_name, one_source, stdin_or_path
+from cordwood.cli.convert.rows import FIRST_COLUMNS, KNOWN_COLUMNS, ROW_KINDS, Row, json_of, rows_as
+from cordwood.cli.convert.schema import Columns
+from cordwood.cli.convert.writers import BINARY_FORMATS, ENCODINGS, SUFFIXES, TABLE_FORMATS, check_installed, open_table
 from cordwood.errors import PayloadError
 
 EXAMPLES = """\
@@ -71,17 +56,17 @@ BATCH_LEN = 4 << 20
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What `convert` takes."""
-    names_file(
+    complete_file_names(
         parser.add_argument("source", metavar="SOURCE", help="a log; a pattern that matches one file; - for stdin")
     )
-    names_file(
+    complete_file_names(
         parser.add_argument(
             "destination", metavar="DESTINATION", nargs="?", default="-", help="a new file; - for stdout (default: -)"
         )
     )
-    parser.add_argument("--to", choices=FORMS, help="the form of the table")
+    parser.add_argument("--to", choices=TABLE_FORMATS, help="the form of the table")
     parser.add_argument(
-        "--as", dest="payload", choices=ROW_FORMS, default="raw", help="what a record is (default: %(default)s)"
+        "--as", dest="payload", choices=ROW_KINDS, default="raw", help="what a record is (default: %(default)s)"
     )
     parser.add_argument(
         "--encoding",
@@ -107,17 +92,17 @@ def run(options: argparse.Namespace) -> Status:
     form = options.to or _form_of(options.destination)
     if form != "csv" and (options.encoding or options.escape_formulas):
         raise ValueError(f"--encoding and --escape-formulas are for CSV, not for {form}")
-    if form in BINARY and options.destination == "-" and sys.stdout.isatty():
+    if form in BINARY_FORMATS and options.destination == "-" and sys.stdout.isatty():
         raise ValueError(f"{form} is nothing for a terminal; name a destination")
     known = {} if form == "ndjson" else KNOWN_COLUMNS.get(options.payload)
     check_installed(form)
     check_destination(options.source, options.destination, overwrite=options.overwrite)
     if known is not None:
-        with _reader(options, opened(options.source), options.end) as reader:
+        with _reader(options, stdin_or_path(options.source), options.end) as reader:
             batches = _Batches(options, reader, reports=True)
             _write_table(options, form, known, batches)
-            return max(batches.status, _tell_damage(options, batches, reader.skipped))
-    with readable_twice(options.source) as source:
+            return max(batches.status, _report_damage(options, batches, reader.skipped))
+    with reopenable(options.source) as source:
         return _convert_twice(options, form, source)
 
 
@@ -132,7 +117,7 @@ def _form_of(destination: str) -> str:
     return SUFFIXES[suffix]
 
 
-def _convert_twice(options: argparse.Namespace, form: str, source: Twice) -> Status:
+def _convert_twice(options: argparse.Namespace, form: str, source: Reopenable) -> Status:
     """Finds the columns, and writes the table of what was read for that: what a log has grown by stays out."""
     found = Columns()
     with _reader(options, source.open(), options.end) as reader:
@@ -147,7 +132,7 @@ def _convert_twice(options: argparse.Namespace, form: str, source: Twice) -> Sta
         source.check_same(end)
         batches = _Batches(options, reader, reports=True)
         _write_table(options, form, columns, batches, first.read)
-        return max(batches.status, _tell_damage(options, batches, skipped))
+        return max(batches.status, _report_damage(options, batches, skipped))
 
 
 def _write_table(
@@ -175,28 +160,29 @@ def _write_table(
             position = batches.reader.tell()
         table.close()
         if first is not None and batches.read != first:
-            raise changed(options.source, "rewritten")
+            raise changed_meanwhile(options.source, "rewritten")
 
 
-def _tell_damage(options: argparse.Namespace, batches: _Batches, skipped: Sequence[cordwood.SkippedRegion]) -> Status:
+def _report_damage(options: argparse.Namespace, batches: _Batches, skipped: Sequence[cordwood.SkippedRegion]) -> Status:
     status = report_skipped(options.source, skipped)
     if status == Status.DAMAGE:
         reader, policy = batches.reader, options.on_corruption
-        more = salvageable(
+        more = salvageable_count(
             options.source,
             batches.read.record_count,
             policy=policy,
-            log=log_of(reader),
+            log=format_of(reader),
+            record_len_max=options.record_len_max,
             start=options.start,
             end=options.end,
         )
-        complain(f"{shown(options.source)}: {policy_note(policy, more)}")
+        complain(f"{display_name(options.source)}: {policy_note(policy, more)}")
     return status
 
 
 def _reader(options: argparse.Namespace, source: Any, end: int | None) -> cordwood.Reader:
     return cordwood.Reader(
-        source, on_corruption=options.on_corruption, start=options.start, end=end, **log_options(options)
+        source, on_corruption=options.on_corruption, start=options.start, end=end, **reading_options(options)
     )
 
 
@@ -218,12 +204,12 @@ class _Batches:
     """
 
     def __init__(self, options: argparse.Namespace, reader: cordwood.Reader, *, reports: bool) -> None:
-        self._name = shown(options.source)
+        self._name = display_name(options.source)
         self._payload: str = options.payload
         self.reader = reader
         self.read = Read(0, 0)
         self._rows_of = rows_as(options.payload, options.source, reader.dialect, self._leave_out_value)
-        self._reports = reports
+        self._is_reporting = reports
         self._left_out = {"record": 0, "value": 0}
         self._reported_max = {"record": REPORTED_MAX, "value": REPORTED_MAX}
 
@@ -243,7 +229,7 @@ class _Batches:
                 self._leave_out(record, error)
                 continue
             if count == 1:
-                self._tell_no_run(record)
+                self._report_other_kind(record)
             for row in rows_of_record:
                 rows.append(row)
                 if len(rows) >= BATCH_COUNT:
@@ -257,27 +243,31 @@ class _Batches:
             yield rows
         self.read = Read(count, crc)
         for noun, count in self._left_out.items():
-            if self._reports and count > self._reported_max[noun]:
-                complain(f"{self._name}: {counted(count, noun)} left out in all")
+            if self._is_reporting and count > self._reported_max[noun]:
+                complain(f"{self._name}: {quantity(count, noun)} left out in all")
 
-    def _tell_no_run(self, first: cordwood.Record) -> None:
+    def _report_other_kind(self, first: cordwood.Record) -> None:
         """Reports a log that is no run: its records may decode as those of a run without steps, to an empty table."""
-        if not self._reports or self._payload != "wandb-history" or self.reader.dialect.startswith("wandb"):
+        if not self._is_reporting or self._payload != "wandb-history" or self.reader.dialect.startswith("wandb"):
             return
-        if advice := other_payload(first.data, self._payload):
+        if advice := other_payload(first.data, self._payload, self.reader.dialect):
             complain(f"{self._name}: the record at offset {first.offset} is {advice}")
 
     def _leave_out(self, record: cordwood.Record, error: PayloadError) -> None:
         is_first = not self._left_out["record"]
-        self._tell("record", f"the record at offset {record.offset} is left out: {error}")
-        if is_first and self._reports and (advice := other_payload(record.data, self._payload)):
+        self._report("record", f"the record at offset {record.offset} is left out: {error}")
+        if (
+            is_first
+            and self._is_reporting
+            and (advice := other_payload(record.data, self._payload, self.reader.dialect))
+        ):
             complain(f"{self._name}: the record at offset {record.offset} is {advice}")
             self._reported_max["record"] = 1
 
     def _leave_out_value(self, record: cordwood.Record, error: PayloadError) -> None:
-        self._tell("value", f"a value of the record at offset {record.offset} is left out: {error}")
+        self._report("value", f"a value of the record at offset {record.offset} is left out: {error}")
 
-    def _tell(self, noun: str, message: str) -> None:
+    def _report(self, noun: str, message: str) -> None:
         self._left_out[noun] += 1
-        if self._reports and self._left_out[noun] <= self._reported_max[noun]:
+        if self._is_reporting and self._left_out[noun] <= self._reported_max[noun]:
             complain(f"{self._name}: {message}")

@@ -1,224 +1,30 @@
-//! The class `Follower` and its iterator.
+//! The class `Follower` and its iterators.
 
 use std::ffi::OsStr;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cordwood::damage::Severity;
-use cordwood::follow::Poll;
 use cordwood::{FollowOptions, OnCorruption};
-use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
-use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyTuple, PyType};
+use pyo3::types::{PyBytes, PyTuple};
 
-use crate::arguments::{name, number, unknown_name};
-use crate::bytes::new_bytes;
-use crate::dialect::{compression_name, named};
+use crate::arguments::path_of;
 use crate::error::{closed, log_changed, os_error, to_python};
-use crate::event::{Listed, Outcome, Record};
 use crate::exclusive::Exclusive;
-use crate::reader::{Logged, log_skipped, log_summary, on_corruption_name, on_corruption_of};
-use crate::source::path_of;
-use crate::value::{NewArgs, new_args, not_pickled, static_name};
+use crate::follower_state::{OnRotation, Open, State, Taken, on_rotation_name, on_rotation_of};
+use crate::log::{Logged, log_left, log_skipped, log_summary};
+use crate::not_yet::NotYet;
+use crate::options::{compression_name, format_options, number, on_corruption_name, on_corruption_of, seconds};
+use crate::outcome::Outcome;
+use crate::record::Record;
+use crate::skipped_region::Listed;
+use crate::value::not_pickled;
 
 /// The longest sleep without a check for Ctrl-C.
 const PAUSE_MAX: Duration = Duration::from_millis(100);
-
-enum State {
-    Open(Box<Open>),
-    /// The skipped regions stay readable after `close`.
-    Closed {
-        skipped: Listed,
-        end: Option<cordwood::End>,
-        offset: u64,
-        format: cordwood::LogFormat,
-    },
-}
-
-struct Open {
-    follower: cordwood::Follower,
-    skipped: Listed,
-    /// The result of the last poll, if it found nothing.
-    waiting: Option<NotYet>,
-    end: Option<cordwood::End>,
-    /// For the next file under the path.
-    options: FollowOptions,
-    on_rotation: OnRotation,
-    path: PathBuf,
-    /// The file that the path names now. The old one may still have grown before this one existed.
-    next: Option<cordwood::Follower>,
-    logged: Logged,
-}
-
-/// The result of a poll, made while no other thread may use the follower.
-enum Taken {
-    Record(Record),
-    Skipped {
-        region: cordwood::damage::SkippedRegion,
-        is_told: bool,
-    },
-    /// Nothing, and how long to wait.
-    Nothing(Duration),
-    Failed(cordwood::Error),
-    Raised(PyErr),
-    /// The file was truncated, or the path names another one.
-    Changed {
-        is_rotated: bool,
-        offset: u64,
-        file_len: u64,
-    },
-    /// The old file has been left: the part of it that has not been reported.
-    Left {
-        summary: Option<(u64, u64)>,
-        offset: u64,
-        rest_len: u64,
-    },
-    End,
-}
-
-/// What to do once the path names another file.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum OnRotation {
-    Raise,
-    Reopen,
-    Stop,
-}
-
-const ON_ROTATION: &str = "on_rotation must be 'raise', 'reopen' or 'stop'";
-
-fn on_rotation_name<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<&'a str> {
-    name(value, ON_ROTATION)
-}
-
-fn on_rotation_of(name: &str) -> PyResult<OnRotation> {
-    match name {
-        "raise" => Ok(OnRotation::Raise),
-        "reopen" => Ok(OnRotation::Reopen),
-        "stop" => Ok(OnRotation::Stop),
-        other => Err(unknown_name(ON_ROTATION, other)),
-    }
-}
-
-impl Open {
-    fn take(&mut self, py: Python<'_>) -> Taken {
-        self.waiting = None;
-        if self.end.is_some() {
-            return Taken::End;
-        }
-        let Open { follower, .. } = self;
-        match py.detach(|| follower.poll()) {
-            Ok(Poll::Record(record)) => {
-                let offset = record.offset;
-                let Some(data) = new_bytes(py, record.data) else {
-                    follower.put_back(offset);
-                    return Taken::Raised(PyErr::fetch(py));
-                };
-                Taken::Record(Record {
-                    offset,
-                    end_offset: record.end_offset,
-                    data: data.unbind(),
-                    salvaged: record.is_salvaged,
-                })
-            }
-            Ok(Poll::Skipped(region)) => {
-                self.skip(region);
-                // Under the policy `"raise"`, damage has been raised: this is what a writer put
-                // after it in the same block.
-                let raises = self.options.on_corruption == OnCorruption::Fail;
-                let is_told = region.reason.severity() == Severity::Corruption && !raises && self.logged.add(region);
-                Taken::Skipped { region, is_told }
-            }
-            Ok(Poll::NotYet(not_yet)) => {
-                self.waiting = Some(NotYet::from(not_yet));
-                // If the file has got its name back, that was not a rotation.
-                self.next = None;
-                Taken::Nothing(self.follower.delay())
-            }
-            Ok(Poll::Truncated { offset, file_len }) => Taken::Changed {
-                is_rotated: false,
-                offset,
-                file_len,
-            },
-            Ok(Poll::Rotated { offset, file_len }) => self.rotated(py, offset, file_len),
-            Ok(Poll::End(end)) => {
-                self.end = Some(end);
-                Taken::End
-            }
-            Ok(other) => {
-                let message = format!("the follower answered what this class does not know: {other:?}");
-                Taken::Raised(PyRuntimeError::new_err(message))
-            }
-            Err(error) => {
-                if let cordwood::Error::Corruption { region, .. } = error {
-                    self.skip(region);
-                }
-                Taken::Failed(error)
-            }
-        }
-    }
-
-    /// The result of a poll that finds nothing, and another file under the path, or none.
-    fn rotated(&mut self, py: Python<'_>, offset: u64, file_len: u64) -> Taken {
-        let rest_len = file_len.saturating_sub(offset);
-        match self.on_rotation {
-            OnRotation::Raise => {
-                return Taken::Changed {
-                    is_rotated: true,
-                    offset,
-                    file_len,
-                };
-            }
-            OnRotation::Stop => {
-                self.end = Some(if rest_len > 0 {
-                    cordwood::End::TornTail { offset }
-                } else {
-                    cordwood::End::Clean { offset }
-                });
-            }
-            OnRotation::Reopen => {
-                let Some(next) = self.next.take() else {
-                    return self.open_next(py, offset, file_len);
-                };
-                self.follower = next;
-                self.skipped.clear();
-            }
-        }
-        Taken::Left {
-            summary: self.logged.summary(),
-            offset,
-            rest_len,
-        }
-    }
-
-    /// Opens the file that the path names now, and then polls the old one again: a writer leaves it
-    /// before it creates the next.
-    fn open_next(&mut self, py: Python<'_>, offset: u64, file_len: u64) -> Taken {
-        let Open { path, options, .. } = self;
-        match py.detach(|| cordwood::Follower::open(&*path, options.clone())) {
-            Ok(next) => {
-                self.next = Some(next);
-                self.take(py)
-            }
-            Err(cordwood::Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-                self.waiting = Some(NotYet {
-                    reason: "idle",
-                    offset,
-                    file_len,
-                });
-                Taken::Nothing(self.follower.delay())
-            }
-            Err(error) => Taken::Failed(error),
-        }
-    }
-
-    fn skip(&mut self, region: cordwood::damage::SkippedRegion) {
-        self.skipped.add(region);
-    }
-}
 
 /// Follows a log that is being written. `cordwood.follow` makes one.
 ///
@@ -330,7 +136,7 @@ impl Follower {
             .with_poll_interval(seconds("poll_interval", poll_interval)?)
             .with_retry(retry_polls, seconds("retry_time", retry_time)?)
             .with_record_len_max(record_len_max);
-        (options.dialect, options.log_number, options.compression) = named(dialect, log_number, compression)?;
+        (options.dialect, options.log_number, options.compression) = format_options(dialect, log_number, compression)?;
         let on_rotation = on_rotation_of(on_rotation)?;
         let timeout = timeout.map(|timeout| seconds("timeout", timeout)).transpose()?;
         Self::open(py, path, options, on_rotation, timeout)
@@ -433,19 +239,19 @@ impl Follower {
     /// Adjacent regions are one, if the reason with all its details is the same.
     #[getter]
     fn skipped(&self, py: Python<'_>) -> PyResult<Py<PyTuple>> {
-        let (regions, changes) = match self.with_told(py, |skipped| skipped.shown(py))? {
+        let (regions, changes) = match self.with_skipped(py, |skipped| skipped.shown(py))? {
             Ok(tuple) => return Ok(tuple),
             Err(new) => new,
         };
         let tuple = PyTuple::new(py, regions)?.unbind();
-        self.with_told(py, |skipped| skipped.keep(tuple.clone_ref(py), changes))?;
+        self.with_skipped(py, |skipped| skipped.keep(tuple.clone_ref(py), changes))?;
         Ok(tuple)
     }
 
     /// Bytes in all regions that were not returned so far, listed or not.
     #[getter]
     fn skipped_len(&self, py: Python<'_>) -> PyResult<u64> {
-        self.with_told(py, |skipped| skipped.len())
+        self.with_skipped(py, |skipped| skipped.len())
     }
 
     /// `"stopped"` where damage ended the log under the policy `"stop"`; else `"unfinished"`.
@@ -583,7 +389,7 @@ impl Follower {
     }
 
     /// Calls `use_it` with what has been skipped, also for a closed follower.
-    fn with_told<T>(&self, py: Python<'_>, use_it: impl FnOnce(&mut Listed) -> T) -> PyResult<T> {
+    fn with_skipped<T>(&self, py: Python<'_>, use_it: impl FnOnce(&mut Listed) -> T) -> PyResult<T> {
         Ok(match &mut *self.state.lock(py)? {
             State::Open(open) => use_it(&mut open.skipped),
             State::Closed { skipped, .. } => use_it(skipped),
@@ -595,8 +401,8 @@ impl Follower {
         loop {
             match self.with_state(py, |state| state.take(py))? {
                 Taken::Record(record) => return Ok(Ok(record)),
-                Taken::Skipped { region, is_told } => {
-                    if is_told {
+                Taken::Skipped { region, is_logged } => {
+                    if is_logged {
                         log_skipped(py, region, Some(&self.path))?;
                     }
                     py.check_signals()?;
@@ -660,21 +466,6 @@ impl Follower {
     }
 }
 
-/// Logs the incomplete record at the end of a file that is no longer followed.
-fn log_left(py: Python<'_>, offset: u64, len: u64, path: &Path) -> PyResult<()> {
-    let log_left = py.import("cordwood._log")?.getattr("log_left")?;
-    log_left.call1((offset, len, path.as_os_str())).map(drop)
-}
-
-fn seconds(name: &str, seconds: f64) -> PyResult<Duration> {
-    // A time beyond the range of any clock is allowed: it means no timeout.
-    if seconds >= 1e15 {
-        return Ok(Duration::MAX);
-    }
-    Duration::try_from_secs_f64(seconds)
-        .map_err(|_| PyValueError::new_err(format!("{name} must be a number of seconds, 0 or more, not {seconds}")))
-}
-
 fn async_iterator<'py>(py: Python<'py>, follower: Py<Follower>, class: &str) -> PyResult<Bound<'py, PyAny>> {
     follower.get().with_state(py, |_| ())?;
     // Imported only here: asyncio is large.
@@ -724,91 +515,5 @@ impl FollowerRecords {
 
     fn __aiter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         async_iterator(py, self.follower.clone_ref(py), "FollowerRecordIterator")
-    }
-}
-
-/// There is no record yet: where, and why. The value of `Follower.waiting`.
-///
-/// It distinguishes a writer that is idle from one that is stuck. The constructor takes the
-/// attributes as keywords, but `pending_len`, which follows from the others.
-///
-/// >>> with cordwood.open("live.log", "w") as writer:
-/// ...     _ = writer.append(b"one")
-/// >>> with cordwood.follow("live.log", timeout=0) as follower:
-/// ...     list(follower), follower.waiting
-/// ([b'one'], NotYet(reason='idle', offset=10, file_len=10))
-#[pyclass(frozen, module = "cordwood", eq, hash)]
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct NotYet {
-    reason: &'static str,
-    offset: u64,
-    file_len: u64,
-}
-
-impl From<cordwood::follow::NotYet> for NotYet {
-    fn from(not_yet: cordwood::follow::NotYet) -> Self {
-        NotYet {
-            reason: not_yet.reason.as_str(),
-            offset: not_yet.offset,
-            file_len: not_yet.file_len,
-        }
-    }
-}
-
-#[pymethods]
-impl NotYet {
-    #[new]
-    #[pyo3(signature = (*, reason, offset, file_len))]
-    fn new(reason: &str, offset: u64, file_len: u64) -> PyResult<Self> {
-        let reasons = ["idle", "incomplete", "zeros", "suspect", "damaged"];
-        let reason = static_name(&reasons, reason, "reason to wait")?;
-        Ok(NotYet {
-            reason,
-            offset,
-            file_len,
-        })
-    }
-
-    #[classattr]
-    fn __match_args__() -> (&'static str, &'static str, &'static str) {
-        ("reason", "offset", "file_len")
-    }
-
-    fn __getnewargs_ex__<'py>(slf: &Bound<'py, Self>) -> PyResult<NewArgs<'py>> {
-        new_args(slf, &["reason", "offset", "file_len"])
-    }
-
-    /// What the follower is waiting for.
-    #[getter]
-    fn reason<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        static REASON: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-        REASON.import(py, "cordwood.types", "WaitReason")?.call1((self.reason,))
-    }
-
-    /// The file offset after what has been returned or skipped.
-    #[getter]
-    fn offset(&self) -> u64 {
-        self.offset
-    }
-
-    /// The length of the file, in bytes.
-    #[getter]
-    fn file_len(&self) -> u64 {
-        self.file_len
-    }
-
-    /// Bytes of the file after `offset`. Zeros that a writer has preallocated are among them.
-    #[getter]
-    fn pending_len(&self) -> u64 {
-        self.file_len.saturating_sub(self.offset)
-    }
-
-    fn __repr__(&self) -> String {
-        let NotYet {
-            reason,
-            offset,
-            file_len,
-        } = self;
-        format!("NotYet(reason='{reason}', offset={offset}, file_len={file_len})")
     }
 }

@@ -12,31 +12,18 @@ import shutil
 import sys
 from collections.abc import Callable
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import cordwood
 from cordwood._native import runs
-from cordwood.cli import _map_svg, _map_text
-from cordwood.cli._common import (
-    Status,
-    add_dialect_argument,
-    check_destination,
-    complain,
-    counted,
-    for_each_source,
-    log_of,
-    log_options,
-    names_file,
-    new_file,
-    one_source,
-    other_log,
-    policy_note,
-    report_other_log,
-    shown,
-)
-from cordwood.cli._map_cells import Cells, look_of, verdict
-from cordwood.cli._twice import readable_twice
+from cordwood.cli._messages import Status, complain, quantity
+from cordwood.cli._options import add_dialect_argument, complete_file_names, log_options
+from cordwood.cli._output import check_destination, new_file
+from cordwood.cli._reopenable import reopenable
+from cordwood.cli._reports import format_of, other_log, policy_note, report_other_log
+from cordwood.cli._sources import display_name, for_each_source, one_source
+from cordwood.cli.map import svg, terminal
+from cordwood.cli.map.cells import Cells, category_of, damage_summary
 from cordwood.types import BLOCK_LEN
 
 if TYPE_CHECKING:
@@ -50,13 +37,13 @@ EXAMPLES = """\
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What `map` takes."""
-    names_file(
+    complete_file_names(
         parser.add_argument(
             "source", metavar="SOURCE", help="a log; a pattern such as '*.log' for several; - for stdin"
         )
     )
     add_dialect_argument(parser, "how the log is laid out; detected from its content if not given")
-    names_file(
+    complete_file_names(
         parser.add_argument(
             "--svg",
             metavar="FILE",
@@ -76,8 +63,8 @@ def run(options: argparse.Namespace) -> Status:
         raise ValueError("--overwrite goes with --svg")
 
     def draw(name: str) -> Status:
-        with readable_twice(name) as source:
-            log = log_of(cordwood.Reader(source.open(), **log_options(options)))
+        with reopenable(name) as source:
+            log = format_of(cordwood.Reader(source.open(), **log_options(options)))
             if options.svg is None:
                 cells = _print_text(name, source.open, log)
             else:
@@ -92,11 +79,11 @@ def run(options: argparse.Namespace) -> Status:
 
 
 def _print_text(name: str, source: Callable[[], Source], log: cordwood.LogFormat) -> Cells:
-    columns = _map_text.cells_per_row(shutil.get_terminal_size().columns)
-    cells, _ = _cells(source, log, columns, _map_text.ROW_COUNT_MAX)
-    lines = _map_text.draw(
+    columns = terminal.cells_per_row(shutil.get_terminal_size().columns)
+    cells, _ = _cells(source, log, columns, terminal.ROW_COUNT_MAX)
+    lines = terminal.draw(
         cells,
-        title=shown(name),
+        title=display_name(name),
         dialect=log.dialect,
         columns=columns,
         color=sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb",
@@ -109,15 +96,16 @@ def _print_text(name: str, source: Callable[[], Source], log: cordwood.LogFormat
 
 
 def _write_svg(name: str, source: Callable[[], Source], log: cordwood.LogFormat, options: argparse.Namespace) -> Cells:
-    cells, row_len = _cells(source, log, _map_svg.COLUMNS, _map_svg.ROW_COUNT_MAX)
+    cells, row_len = _cells(source, log, svg.COLUMNS, svg.ROW_COUNT_MAX)
     boxes = _fragment_boxes(source, log)
     if boxes is None:
-        boxes = list(_map_svg.boxes_of_cells(cells, _map_svg.COLUMNS))
-    text = _map_svg.draw(cells, boxes, title=Path(shown(name)).name, dialect=log.dialect, row_len=row_len)
+        boxes = list(svg.boxes_of_cells(cells, svg.COLUMNS))
+    title = os.path.basename(display_name(name))  # noqa: PTH119 - pathlib is slow to import
+    text = svg.draw(cells, boxes, title=title, dialect=log.dialect, row_len=row_len)
     with new_file(options.svg, overwrite=options.overwrite) as file:
         file.write(text.encode("utf-8", "backslashreplace"))
     if cells.is_damaged:
-        complain(f"{shown(name)}: {verdict(cells)}; {policy_note('salvage', 0)}")
+        complain(f"{display_name(name)}: {damage_summary(cells)}; {policy_note('salvage', 0)}")
     return cells
 
 
@@ -136,25 +124,25 @@ def _cells(
     return cells, cells.cell_len * columns
 
 
-def _fragment_boxes(source: Callable[[], Source], log: cordwood.LogFormat) -> list[_map_svg.Box] | None:
+def _fragment_boxes(source: Callable[[], Source], log: cordwood.LogFormat) -> list[svg.Box] | None:
     """Each fragment by itself; `None` if there are too many."""
     boxes = [
-        _map_svg.Box(
+        svg.Box(
             fragment.offset,
             fragment.end_offset,
-            look_of(fragment.kind, fragment.reason, fragment.severity),
+            category_of(fragment.kind, fragment.reason, fragment.severity),
             _title(fragment),
         )
-        for fragment in islice(cordwood.fragments(source(), **log._asdict()), _map_svg.FRAGMENTS_MAX + 1)
+        for fragment in islice(cordwood.fragments(source(), **log._asdict()), svg.FRAGMENTS_MAX + 1)
     ]
-    return boxes if len(boxes) <= _map_svg.FRAGMENTS_MAX else None
+    return boxes if len(boxes) <= svg.FRAGMENTS_MAX else None
 
 
 def _title(fragment: cordwood.Fragment) -> str:
     """The text that is shown while the pointer rests on a fragment."""
-    lines = [f"{fragment.kind}, {counted(len(fragment), 'byte')}, {fragment.offset:,} to {fragment.end_offset:,}"]
+    lines = [f"{fragment.kind}, {quantity(len(fragment), 'byte')}, {fragment.offset:,} to {fragment.end_offset:,}"]
     if fragment.payload_len is not None:
-        lines.append(f"type {fragment.type_byte}, payload {counted(fragment.payload_len, 'byte')}")
+        lines.append(f"type {fragment.type_byte}, payload {quantity(fragment.payload_len, 'byte')}")
     if fragment.stored_crc is not None:
         computed = "unknown" if fragment.computed_crc is None else f"{fragment.computed_crc:08x}"
         is_right = fragment.stored_crc == fragment.computed_crc

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import cordwood
 from cordwood.cli._json import Streamed
-from cordwood.cli._records import write_batches
+from cordwood.cli._payloads import write_batches
 from cordwood.errors import PayloadError
 
 Row: TypeAlias = dict[str, Any]
@@ -22,7 +22,7 @@ RowsOf: TypeAlias = Callable[[cordwood.Record], Iterable[Row]]
 
 LeaveOut: TypeAlias = Callable[[cordwood.Record, PayloadError], None]
 
-FORMS = ("raw", "write-batch", "version-edit", "wandb", "wandb-history", "entity")
+ROW_KINDS = ("raw", "write-batch", "version-edit", "wandb", "wandb-history", "entity")
 
 
 KNOWN_COLUMNS = {

@@ -6,15 +6,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from cordwood.cli._common import counted
+from cordwood.cli._messages import quantity
 from cordwood.types import BLOCK_LEN
 
 Run = tuple[int, int, str, str | None, str | None, int]
 """Offset, end offset, name, reason, severity, number of fragments: what `cordwood._native.runs` gives."""
 
 
-class Look(IntEnum):
-    """What bytes look like in a picture."""
+class Category(IntEnum):
+    """What bytes are, in a picture."""
 
     WHOLE = 0
     """Records of one fragment."""
@@ -34,20 +34,20 @@ class Look(IntEnum):
     """Bytes that are not what was written."""
 
 
-SHOWN_FIRST = (Look.DAMAGE, Look.LOST, Look.TORN)
+SHOWN_FIRST = (Category.DAMAGE, Category.LOST, Category.TORN)
 """However few bytes of a cell they are. Of the others, the one with the most bytes is shown."""
 
 _LOST = ("missing_start", "missing_end", "interrupted_record")
 
 TITLES = {
-    Look.WHOLE: "whole records",
-    Look.PART: "parts of longer records",
-    Look.OTHER: "headers, trailers, the engine's own",
-    Look.ZEROS: "zeros",
-    Look.STALE: "left over from an older log",
-    Look.TORN: "torn tail",
-    Look.LOST: "lost with it: other parts of its records",
-    Look.DAMAGE: "damage",
+    Category.WHOLE: "whole records",
+    Category.PART: "parts of longer records",
+    Category.OTHER: "headers, trailers, the engine's own",
+    Category.ZEROS: "zeros",
+    Category.STALE: "left over from an older log",
+    Category.TORN: "torn tail",
+    Category.LOST: "lost with it: other parts of its records",
+    Category.DAMAGE: "damage",
 }
 
 
@@ -58,22 +58,22 @@ class Region:
     begin: int
     end: int
     reason: str
-    look: Look
+    category: Category
 
 
-def look_of(name: str, reason: str | None, severity: str | None) -> Look:
-    """What a fragment looks like."""
+def category_of(name: str, reason: str | None, severity: str | None) -> Category:
+    """What a fragment is."""
     if severity == "corruption":
-        return Look.LOST if reason in _LOST else Look.DAMAGE
+        return Category.LOST if reason in _LOST else Category.DAMAGE
     if severity == "torn_tail":
-        return Look.TORN
+        return Category.TORN
     if reason == "stale":
-        return Look.STALE
+        return Category.STALE
     if name == "zeros":
-        return Look.ZEROS
+        return Category.ZEROS
     if reason is not None or name == "trailer":
-        return Look.OTHER
-    return Look.WHOLE if name.endswith("full") else Look.PART
+        return Category.OTHER
+    return Category.WHOLE if name.endswith("full") else Category.PART
 
 
 @dataclass(slots=True)
@@ -87,9 +87,9 @@ class Cells:
     count_max: int
     regions_max: int = 1000
     sums: list[list[int]] = field(default_factory=list[list[int]])
-    """For each cell, its bytes by look."""
-    totals: list[int] = field(default_factory=lambda: [0] * len(Look))
-    """The bytes of the log by look."""
+    """For each cell, its bytes by category."""
+    totals: list[int] = field(default_factory=lambda: [0] * len(Category))
+    """The bytes of the log by category."""
     regions: list[Region] = field(default_factory=list[Region])
     """What is damaged or torn, as far as it is listed."""
     region_count: int = 0
@@ -103,23 +103,23 @@ class Cells:
         cells = cls(cell_len, count_max)
         last: Region | None = None
         for begin, end, name, reason, severity, count in runs:
-            look = look_of(name, reason, severity)
-            cells.add(begin, end, look)
+            category = category_of(name, reason, severity)
+            cells.add(begin, end, category)
             if name not in ("trailer", "zeros", "rest", "file_header"):
                 cells.fragment_count += count
-            if look in SHOWN_FIRST and reason is not None:
+            if category in SHOWN_FIRST and reason is not None:
                 if last is not None and (last.end, last.reason) == (begin, reason):
                     last.end = end
                     continue
-                last = Region(begin, end, reason, look)
+                last = Region(begin, end, reason, category)
                 cells.region_count += 1
                 if len(cells.regions) < cells.regions_max:
                     cells.regions.append(last)
         return cells
 
-    def add(self, begin: int, end: int, look: Look) -> None:
+    def add(self, begin: int, end: int, category: Category) -> None:
         """Adds the bytes `[begin, end)`."""
-        self.totals[look] += end - begin
+        self.totals[category] += end - begin
         self.file_len = max(self.file_len, end)
         while end > self.cell_len * self.count_max:
             self._double()
@@ -127,18 +127,18 @@ class Cells:
             index = begin // self.cell_len
             cell_end = min(end, (index + 1) * self.cell_len)
             while len(self.sums) <= index:
-                self.sums.append([0] * len(Look))
-            self.sums[index][look] += cell_end - begin
+                self.sums.append([0] * len(Category))
+            self.sums[index][category] += cell_end - begin
             begin = cell_end
 
     def _double(self) -> None:
-        pairs = zip(self.sums[::2], [*self.sums[1::2], [0] * len(Look)], strict=False)
+        pairs = zip(self.sums[::2], [*self.sums[1::2], [0] * len(Category)], strict=False)
         self.sums = [[one + other for one, other in zip(*pair, strict=True)] for pair in pairs]
         self.cell_len *= 2
 
-    def looks(self) -> list[Look]:
-        """What each cell looks like."""
-        return [shown(sums) for sums in self.sums]
+    def categories(self) -> list[Category]:
+        """What each cell is drawn as."""
+        return [category_of_cell(sums) for sums in self.sums]
 
     @property
     def block_count(self) -> int:
@@ -148,15 +148,15 @@ class Cells:
     @property
     def is_damaged(self) -> bool:
         """Whether there is damage. A torn tail is none."""
-        return self.totals[Look.DAMAGE] + self.totals[Look.LOST] > 0
+        return self.totals[Category.DAMAGE] + self.totals[Category.LOST] > 0
 
 
-def shown(sums: list[int]) -> Look:
-    """The look of a cell with this many bytes of each."""
-    for look in SHOWN_FIRST:
-        if sums[look]:
-            return look
-    return max(Look, key=lambda look: sums[look])
+def category_of_cell(sums: list[int]) -> Category:
+    """The category of a cell with this many bytes of each."""
+    for category in SHOWN_FIRST:
+        if sums[category]:
+            return category
+    return max(Category, key=lambda category: sums[category])
 
 
 def size(length: int) -> str:
@@ -171,24 +171,24 @@ def rows(row_len: int) -> str:
     """How much of a log a row is."""
     if row_len < BLOCK_LEN:
         return size(row_len)
-    return f"{counted(row_len // BLOCK_LEN, 'block')} ({size(row_len)})"
+    return f"{quantity(row_len // BLOCK_LEN, 'block')} ({size(row_len)})"
 
 
 def summary(cells: Cells, dialect: str) -> str:
     """One line about the log."""
-    parts = [size(cells.file_len), counted(cells.block_count, "block"), counted(cells.fragment_count, "fragment")]
+    parts = [size(cells.file_len), quantity(cells.block_count, "block"), quantity(cells.fragment_count, "fragment")]
     parts.append(f"dialect {dialect}")
     return ", ".join(parts)
 
 
-def verdict(cells: Cells) -> str:
+def damage_summary(cells: Cells) -> str:
     """One line about its state."""
-    damaged, lost, torn = (cells.totals[look] for look in SHOWN_FIRST)
+    damaged, lost, torn = (cells.totals[category] for category in SHOWN_FIRST)
     said: list[str] = []
     if damaged:
-        said.append(f"{counted(damaged, 'byte')} damaged")
+        said.append(f"{quantity(damaged, 'byte')} damaged")
     if lost:
-        said.append(f"{counted(lost, 'byte')} lost with it")
+        said.append(f"{quantity(lost, 'byte')} lost with it")
     if torn:
-        said.append(f"{counted(torn, 'byte')} of a torn tail")
+        said.append(f"{quantity(torn, 'byte')} of a torn tail")
     return ", ".join(said) or "no damage"

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
-from cordwood.cli._common import counted
-from cordwood.cli._map_cells import SHOWN_FIRST, TITLES, Cells, Look, rows, summary, verdict
+from cordwood.cli._messages import quantity
+from cordwood.cli.map.cells import SHOWN_FIRST, TITLES, Category, Cells, damage_summary, rows, summary
 
 ROW_COUNT_MAX = 64
 COLUMNS = 128
@@ -24,14 +24,14 @@ _LEFT, _RIGHT, _WIDTH = 112, 28, 1024
 _TOP, _ROW, _BAR = 84, 20, 15
 
 _CLASSES = {
-    Look.WHOLE: "whole",
-    Look.PART: "part",
-    Look.OTHER: "other",
-    Look.ZEROS: "zeros",
-    Look.STALE: "stale",
-    Look.TORN: "torn",
-    Look.LOST: "lost",
-    Look.DAMAGE: "damage",
+    Category.WHOLE: "whole",
+    Category.PART: "part",
+    Category.OTHER: "other",
+    Category.ZEROS: "zeros",
+    Category.STALE: "stale",
+    Category.TORN: "torn",
+    Category.LOST: "lost",
+    Category.DAMAGE: "damage",
 }
 
 _STYLE = """
@@ -68,21 +68,25 @@ class Box:
 
     begin: int
     end: int
-    look: Look
+    category: Category
     title: str
 
 
 def boxes_of_cells(cells: Cells, columns: int) -> Iterator[Box]:
-    """Cells as boxes: those of a row that touch and have the same look are one."""
-    looks = cells.looks()
+    """Cells as boxes: those of a row that touch and have the same category are one."""
+    categories = cells.categories()
     begin = 0
-    for index in range(1, len(looks) + 1):
-        if index < len(looks) and index % columns and looks[index] is looks[begin]:
+    for index in range(1, len(categories) + 1):
+        if index < len(categories) and index % columns and categories[index] is categories[begin]:
             continue
         sums = [sum(column) for column in zip(*cells.sums[begin:index], strict=True)]
         first, end = begin * cells.cell_len, min(index * cells.cell_len, cells.file_len)
-        held = "\n".join(f"{TITLES[look]}: {counted(sums[look], 'byte')}" for look in reversed(Look) if sums[look])
-        yield Box(first, end, looks[begin], f"{first:,} to {end:,}\n{held}")
+        held = "\n".join(
+            f"{TITLES[category]}: {quantity(sums[category], 'byte')}"
+            for category in reversed(Category)
+            if sums[category]
+        )
+        yield Box(first, end, categories[begin], f"{first:,} to {end:,}\n{held}")
         begin = index
 
 
@@ -90,22 +94,22 @@ def draw(cells: Cells, boxes: Iterable[Box], *, title: str, dialect: str, row_le
     """The document. A row shows `row_len` bytes."""
     row_count = max(-(-cells.file_len // row_len), 1)
     below = _TOP + row_count * _ROW + 26
-    looks = [look for look in reversed(Look) if cells.totals[look]]
+    categories = [category for category in reversed(Category) if cells.totals[category]]
     shown = cells.regions[:REGIONS_MAX]
     has_more = cells.region_count > len(shown)
-    height = below + max(24 * len(looks), 20 * (len(shown) + 1 + has_more) if shown else 0) + 12
+    height = below + max(24 * len(categories), 20 * (len(shown) + 1 + has_more) if shown else 0) + 12
     width = _LEFT + _WIDTH + _RIGHT
-    marks = {Look.DAMAGE: "mark", Look.LOST: "mark", Look.TORN: "mark2"}
+    marks = {Category.DAMAGE: "mark", Category.LOST: "mark", Category.TORN: "mark2"}
     state = "bad" if cells.is_damaged else "q"
     out = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}">',
-        f"<title>{_text(title)}: {verdict(cells)}</title>",
+        f"<title>{_text(title)}: {damage_summary(cells)}</title>",
         f"<style>{_STYLE}</style>",
         '<defs><pattern id="h" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">',
         '<path class="hatch" d="M0 0V6" opacity=".55"/></pattern></defs>',
         f'<text x="16" y="30" class="h">{_text(title)}</text>',
         f'<text x="16" y="50" class="q">{summary(cells, dialect)}; a row is {rows(row_len)}</text>',
-        f'<text x="16" y="69" class="{state}">{verdict(cells)}</text>',
+        f'<text x="16" y="69" class="{state}">{damage_summary(cells)}</text>',
     ]
     for row in range(row_count):
         y = _TOP + row * _ROW
@@ -114,20 +118,20 @@ def draw(cells: Cells, boxes: Iterable[Box], *, title: str, dialect: str, row_le
         out.append(
             f'<rect class="bar" x="{_LEFT}" y="{y}" width="{_number(length * _WIDTH / row_len)}" height="{_BAR}"/>'
         )
-    marked: dict[int, Look] = {}
+    marked: dict[int, Category] = {}
     for box in boxes:
         out += _box(box, row_len)
-        if box.look in marks:
+        if box.category in marks:
             for row in range(box.begin // row_len, (box.end - 1) // row_len + 1):
-                marked[row] = max(box.look, marked.get(row, box.look))
-    for row, look in marked.items():
+                marked[row] = max(box.category, marked.get(row, box.category))
+    for row, category in marked.items():
         x, middle = _LEFT + _WIDTH + 6, _number(_TOP + row * _ROW + _BAR / 2)
-        out.append(f'<path class="{marks[look]}" d="M{x} {middle}l11 -6v12z"/>')
-    for index, look in enumerate(looks):
+        out.append(f'<path class="{marks[category]}" d="M{x} {middle}l11 -6v12z"/>')
+    for index, category in enumerate(categories):
         y = below + 24 * index
-        out += _swatch(look, y)
-        out.append(f'<text x="{_LEFT + 28}" y="{y + 12}">{TITLES[look]}</text>')
-        total = counted(cells.totals[look], "byte")
+        out += _swatch(category, y)
+        out.append(f'<text x="{_LEFT + 28}" y="{y + 12}">{TITLES[category]}</text>')
+        total = quantity(cells.totals[category], "byte")
         out.append(f'<text x="{_LEFT + 410}" y="{y + 12}" class="m" text-anchor="end">{total}</text>')
     if shown:
         out.append(_listed(below, "offset", "bytes", "reason", "q"))
@@ -135,7 +139,7 @@ def draw(cells: Cells, boxes: Iterable[Box], *, title: str, dialect: str, row_le
         y = below + 20 * (index + 1)
         out.append(_listed(y, f"{region.begin:,}", f"{region.end - region.begin:,}", region.reason, "m"))
     if has_more:
-        more = counted(cells.region_count - len(shown), "region")
+        more = quantity(cells.region_count - len(shown), "region")
         out.append(_listed(below + 20 * (len(shown) + 1), "", "", f"and {more} more", "q"))
     return "\n".join([*out, "</svg>", ""])
 
@@ -150,12 +154,12 @@ def _box(box: Box, row_len: int) -> Iterator[str]:
         width = (end - begin) * _WIDTH / row_len
         # A gap tells one fragment from the next, where there is room for it.
         width = width - 0.8 if width > 2.4 else width
-        if box.look in SHOWN_FIRST:
+        if box.category in SHOWN_FIRST:
             width = max(width, 2.5)
         place = f'x="{_number(x)}" y="{_TOP + row * _ROW}" width="{_number(width)}" height="{_BAR}"'
         title = f"<title>{_text(box.title)}</title>"
-        yield f'<rect class="{_CLASSES[box.look]}" {place}>{title}</rect>'
-        if box.look is Look.DAMAGE and width > 4:
+        yield f'<rect class="{_CLASSES[box.category]}" {place}>{title}</rect>'
+        if box.category is Category.DAMAGE and width > 4:
             yield f'<rect fill="url(#h)" pointer-events="none" {place}/>'
         begin = end
 
@@ -170,10 +174,10 @@ def _listed(y: int, offset: str, length: str, reason: str, style: str) -> str:
     )
 
 
-def _swatch(look: Look, y: int) -> Iterator[str]:
+def _swatch(category: Category, y: int) -> Iterator[str]:
     place = f'x="{_LEFT}" y="{y}" width="18" height="{_BAR}"'
-    yield f'<rect class="{_CLASSES[look]}" {place}/>'
-    if look is Look.DAMAGE:
+    yield f'<rect class="{_CLASSES[category]}" {place}/>'
+    if category is Category.DAMAGE:
         yield f'<rect fill="url(#h)" {place}/>'
 
 

@@ -1,23 +1,20 @@
-"""Sources that are read more than once."""
+"""Sources that are read more than once, pipes among them."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import sys
-import tempfile
 from collections.abc import Generator
-from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from cordwood.cli._common import Failure
+from cordwood.cli._messages import Failure
 
 if TYPE_CHECKING:
     from cordwood.typing import Source
 
 
-class Twice:
+class Reopenable:
     """A source that can be read several times.
 
     A file by name can have several readers at a time. stdin, and the temporary file into which a pipe is copied, have
@@ -51,12 +48,12 @@ class Twice:
         except FileNotFoundError:
             is_same = False
         if not is_same:
-            raise changed(self._name, "replaced")
+            raise changed_meanwhile(self._name, "replaced")
         if first.st_size < end:
-            raise changed(self._name, "cut")
+            raise changed_meanwhile(self._name, "cut")
 
 
-def changed(name: str, what: str) -> Failure:
+def changed_meanwhile(name: str, what: str) -> Failure:
     """What is to be said of a file that was changed between two passes."""
     return Failure(
         f"{name}: the file was {what} while it was converted; its columns are found in a first pass, and the second "
@@ -65,14 +62,17 @@ def changed(name: str, what: str) -> Failure:
 
 
 @contextlib.contextmanager
-def readable_twice(name: str) -> Generator[Twice]:
+def reopenable(name: str) -> Generator[Reopenable]:
     """A source that can be read several times."""
     with contextlib.ExitStack() as stack:
-        is_path = name != "-" and Path(name).is_file()
-        file: IO[bytes] = sys.stdin.buffer if name == "-" else stack.enter_context(Path(name).open("rb"))
+        is_path = name != "-" and os.path.isfile(name)  # noqa: PTH113 - pathlib is slow to import
+        file: IO[bytes] = sys.stdin.buffer if name == "-" else stack.enter_context(open(name, "rb"))  # noqa: PTH123
         if not file.seekable():
+            import shutil
+            import tempfile
+
             copy = stack.enter_context(tempfile.TemporaryFile())
             shutil.copyfileobj(file, copy)
             copy.seek(0)
             file = copy
-        yield Twice(name, file, is_path=is_path)
+        yield Reopenable(name, file, is_path=is_path)

@@ -10,8 +10,8 @@ use cordwood::format::BLOCK_LEN;
 use cordwood::{Dialect, ReadOptions, verbs};
 use pyo3::prelude::*;
 
-use crate::arguments::range_of;
-use crate::record_batch::Pool;
+use crate::batch_pool::Pool;
+use crate::options::range_of;
 use crate::source::{Input, SourceReader, source_at};
 
 /// Bytes of the file that one thread reads at a time: enough to be worth a thread, and few enough
@@ -83,7 +83,7 @@ impl Ahead {
         }
         let found = self.found.pop_front();
         match &found {
-            Some(Found::RecordBatch(pack)) => self.position = Some(pack.end_offset()),
+            Some(Found::RecordBatch(batch)) => self.position = Some(batch.end_offset()),
             Some(Found::Skipped(region) | Found::Failed(cordwood::Error::Corruption { region, .. })) => {
                 self.position = Some(region.end);
             }
@@ -155,33 +155,33 @@ impl Ahead {
 /// Everything in the range of `part`, up to a torn tail, and whether there is one.
 fn read_part(part: &mut SourceReader, pool: &Pool, len_max: usize) -> (Vec<Found>, bool) {
     let mut found = Vec::new();
-    let mut pack = pool.take();
-    let take = |pack: &mut cordwood::read::RecordBatch, found: &mut Vec<Found>| {
-        if !pack.is_empty() {
-            found.push(Found::RecordBatch(std::mem::replace(pack, pool.take())));
+    let mut batch = pool.take();
+    let take = |batch: &mut cordwood::read::RecordBatch, found: &mut Vec<Found>| {
+        if !batch.is_empty() {
+            found.push(Found::RecordBatch(std::mem::replace(batch, pool.take())));
         }
     };
     loop {
-        let step = match part.record_batch_buffered(&mut pack, len_max) {
+        let step = match part.record_batch_buffered(&mut batch, len_max) {
             Ok(cordwood::codec::Step::NeedMore) => part.fill().map(|()| cordwood::codec::Step::NeedMore),
             step => step,
         };
         match step {
             Ok(cordwood::codec::Step::NeedMore) => {}
-            Ok(cordwood::codec::Step::Record(_)) => take(&mut pack, &mut found),
+            Ok(cordwood::codec::Step::Record(_)) => take(&mut batch, &mut found),
             Ok(cordwood::codec::Step::Skipped(region)) => {
-                take(&mut pack, &mut found);
+                take(&mut batch, &mut found);
                 if region.reason.severity() == Severity::TornTail {
                     return (found, true);
                 }
                 found.push(Found::Skipped(region));
             }
             Ok(cordwood::codec::Step::End(_)) => {
-                take(&mut pack, &mut found);
+                take(&mut batch, &mut found);
                 return (found, false);
             }
             Err(error) => {
-                take(&mut pack, &mut found);
+                take(&mut batch, &mut found);
                 let is_over = matches!(error, cordwood::Error::Io { .. });
                 found.push(Found::Failed(error));
                 if is_over {

@@ -2,45 +2,45 @@
 
 from __future__ import annotations
 
-from cordwood.cli._common import counted
-from cordwood.cli._map_cells import SHOWN_FIRST, TITLES, Cells, Look, Region, rows, size, summary, verdict
+from cordwood.cli._messages import quantity
+from cordwood.cli.map.cells import SHOWN_FIRST, TITLES, Category, Cells, Region, damage_summary, rows, size, summary
 
 ROW_COUNT_MAX = 64
 REGIONS_MAX = 20
 
 _UNICODE = {
-    Look.WHOLE: "█",
-    Look.PART: "▓",
-    Look.OTHER: "▒",
-    Look.ZEROS: "·",
-    Look.STALE: "░",
-    Look.TORN: "~",
-    Look.LOST: "x",
-    Look.DAMAGE: "!",
+    Category.WHOLE: "█",
+    Category.PART: "▓",
+    Category.OTHER: "▒",
+    Category.ZEROS: "·",
+    Category.STALE: "░",
+    Category.TORN: "~",
+    Category.LOST: "x",
+    Category.DAMAGE: "!",
 }
 _ASCII = {
-    Look.WHOLE: "#",
-    Look.PART: "=",
-    Look.OTHER: "-",
-    Look.ZEROS: ".",
-    Look.STALE: ":",
-    Look.TORN: "~",
-    Look.LOST: "x",
-    Look.DAMAGE: "!",
+    Category.WHOLE: "#",
+    Category.PART: "=",
+    Category.OTHER: "-",
+    Category.ZEROS: ".",
+    Category.STALE: ":",
+    Category.TORN: "~",
+    Category.LOST: "x",
+    Category.DAMAGE: "!",
 }
 # Parts of a cell in eighths, for the last one of a log.
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 # Colours of 256, which terminals with any background have: those of Okabe and Ito, as near as they come.
 _STYLES = {
-    Look.WHOLE: "38;5;32",
-    Look.PART: "38;5;74",
-    Look.OTHER: "38;5;244",
-    Look.ZEROS: "38;5;244",
-    Look.STALE: "38;5;175",
-    Look.TORN: "1;38;5;232;48;5;214",
-    Look.LOST: "38;5;232;48;5;216",
-    Look.DAMAGE: "1;38;5;231;48;5;166",
+    Category.WHOLE: "38;5;32",
+    Category.PART: "38;5;74",
+    Category.OTHER: "38;5;244",
+    Category.ZEROS: "38;5;244",
+    Category.STALE: "38;5;175",
+    Category.TORN: "1;38;5;232;48;5;214",
+    Category.LOST: "38;5;232;48;5;216",
+    Category.DAMAGE: "1;38;5;231;48;5;166",
 }
 
 _LABEL_LEN = 14
@@ -59,43 +59,44 @@ def draw(cells: Cells, *, title: str, dialect: str, columns: int, color: bool, u
     row_len = cells.cell_len * columns
     lines = [_fit(title, unicode=unicode), summary(cells, dialect)]
     lines += [f"a row is {rows(row_len)}, a character {size(cells.cell_len)}", ""]
-    looks = cells.looks()
-    for begin in range(0, len(looks), columns):
-        row = looks[begin : begin + columns]
-        drawn = [marks[look] for look in row]
+    categories = cells.categories()
+    for begin in range(0, len(categories), columns):
+        row = categories[begin : begin + columns]
+        drawn = [marks[category] for category in row]
         filled = cells.file_len % cells.cell_len
-        if unicode and begin + columns >= len(looks) and filled and row[-1] is Look.WHOLE:
+        if unicode and begin + columns >= len(categories) and filled and row[-1] is Category.WHOLE:
             drawn[-1] = _EIGHTHS[max(1, filled * 8 // cells.cell_len)]
-        mark = next((f" {marks[look]}" for look in SHOWN_FIRST if look in row), "")
+        mark = next((f" {marks[category]}" for category in SHOWN_FIRST if category in row), "")
         label = f"{begin * cells.cell_len:>{_LABEL_LEN - 1},} "
         lines.append(label + _colored(row, drawn, color=color) + mark)
-    if looks:
+    if categories:
         lines += ["", *_legend(cells, marks, color=color), ""]
     if cells.regions:
         lines += [*_regions(cells), ""]
-    return [*lines, verdict(cells)]
+    return [*lines, damage_summary(cells)]
 
 
-def _colored(row: list[Look], drawn: list[str], *, color: bool) -> str:
-    """The characters, with one change of colour for each run of the same look."""
+def _colored(row: list[Category], drawn: list[str], *, color: bool) -> str:
+    """The characters, with one change of colour for each run of the same category."""
     if not color:
         return "".join(drawn)
     out: list[str] = []
     last = None
-    for look, character in zip(row, drawn, strict=True):
-        if look is not last:
-            out.append(f"\x1b[0m\x1b[{_STYLES[look]}m")
-            last = look
+    for category, character in zip(row, drawn, strict=True):
+        if category is not last:
+            out.append(f"\x1b[0m\x1b[{_STYLES[category]}m")
+            last = category
         out.append(character)
     return "".join(out) + "\x1b[0m"
 
 
-def _legend(cells: Cells, marks: dict[Look, str], *, color: bool) -> list[str]:
-    return [
-        f"  {_colored([look], [marks[look]], color=color)}  {TITLES[look]:42} {counted(cells.totals[look], 'byte'):>21}"
-        for look in reversed(Look)
-        if cells.totals[look]
-    ]
+def _legend(cells: Cells, marks: dict[Category, str], *, color: bool) -> list[str]:
+    lines: list[str] = []
+    for category in reversed(Category):
+        if length := cells.totals[category]:
+            mark = _colored([category], [marks[category]], color=color)
+            lines.append(f"  {mark}  {TITLES[category]:42} {quantity(length, 'byte'):>21}")
+    return lines
 
 
 def _regions(cells: Cells) -> list[str]:
@@ -103,7 +104,7 @@ def _regions(cells: Cells) -> list[str]:
     lines += [_region(region) for region in cells.regions[:REGIONS_MAX]]
     more = cells.region_count - REGIONS_MAX
     if more > 0:
-        lines.append(f"{'':>15}  and {counted(more, 'region')} more; `cordwood fragments` lists them")
+        lines.append(f"{'':>15}  and {quantity(more, 'region')} more; `cordwood fragments` lists them")
     return lines
 
 

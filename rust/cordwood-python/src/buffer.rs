@@ -4,14 +4,14 @@
 #![expect(unsafe_code, reason = "a Python buffer is raw memory")]
 
 use std::ffi::c_int;
+use std::sync::Arc;
 
 use pyo3::buffer::PyBuffer;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
-use crate::event::Record;
-use crate::record_batch::RecordBatch;
+use crate::batch_pool::PooledBatch;
 
 /// Copies bytes of `source` from `position` on to `target`, as many as there are and fit, and
 /// returns how many.
@@ -71,23 +71,28 @@ pub(crate) fn new_bytes<'py>(py: Python<'py>, data: &[u8]) -> Option<Bound<'py, 
     }
 }
 
-/// A list of the data of `records`, which is empty afterwards. `None`, with an exception set, if
-/// there is not enough memory: then `records` is unchanged.
-pub(crate) fn new_list<'py>(py: Python<'py>, records: &mut Vec<Record>) -> Option<Bound<'py, PyList>> {
+/// A list of what `object` makes of `items`, which is empty afterwards. `None`, with an exception
+/// set, if there is not enough memory: then `items` is unchanged.
+pub(crate) fn new_list<'py, T>(
+    py: Python<'py>,
+    items: &mut Vec<T>,
+    object: impl Fn(T) -> Py<PyBytes>,
+) -> Option<Bound<'py, PyList>> {
     // SAFETY: the result is a new reference to a list with room for that many objects, or null with
     // an exception set.
     let list = unsafe {
-        let list = ffi::PyList_New(records.len() as isize);
+        let list = ffi::PyList_New(items.len() as isize);
         Bound::from_owned_ptr_or_opt(py, list)?.cast_into_unchecked::<PyList>()
     };
-    for (index, record) in records.drain(..).enumerate() {
+    for (index, item) in items.drain(..).enumerate() {
+        let object = object(item).into_ptr();
         // SAFETY: there is no other reference to the list, which has an empty slot at each `index`;
         // the list takes over the reference. So it cannot fail.
         unsafe {
             #[cfg(not(feature = "abi3"))]
-            ffi::PyList_SET_ITEM(list.as_ptr(), index as isize, record.data.into_ptr());
+            ffi::PyList_SET_ITEM(list.as_ptr(), index as isize, object);
             #[cfg(feature = "abi3")]
-            ffi::PyList_SetItem(list.as_ptr(), index as isize, record.data.into_ptr());
+            ffi::PyList_SetItem(list.as_ptr(), index as isize, object);
         }
     }
     Some(list)
@@ -139,7 +144,7 @@ impl Drop for KeptException<'_> {
 /// A part of a record batch as bytes: what a `memoryview` of it shows.
 #[pyclass(frozen, module = "cordwood._native")]
 pub(crate) struct Column {
-    pub(crate) batch: Py<RecordBatch>,
+    pub(crate) batch: Arc<PooledBatch>,
     pub(crate) part: Part,
 }
 
@@ -158,7 +163,7 @@ impl Column {
     /// released.
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
         let Column { batch, part } = slf.get();
-        let batch = batch.get().records();
+        let batch = batch.records();
         let (begin, len) = match part {
             Part::Data => (batch.data().as_ptr(), batch.data().len()),
             Part::Offsets => (batch.offsets().as_ptr().cast(), size_of_val(batch.offsets())),
@@ -170,8 +175,8 @@ impl Column {
         // SAFETY:
         // - `view` may be filled, as the caller promises.
         // - There are `len` initialised bytes at `begin`: those of a slice of integers.
-        // - They stay there, unchanged, as long as this object lives: `RecordBatch` is frozen and
-        //   does not change before it is dropped, and this object holds it.
+        // - They stay there, unchanged, as long as this object lives: a `PooledBatch` does not
+        //   change before it is dropped, and this object shares it.
         // - The view is read-only: Python refuses a request for a writable one, so the pointer is
         //   never written through.
         let filled =

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
-from cordwood.cli._common import Failure
+from cordwood.cli._messages import Failure
 
 COLUMN_COUNT_MAX = 10_000
 """No more columns: BigQuery has no more either, and what has is not of one form."""

@@ -1,90 +1,13 @@
-//! The classes `Record`, `SkippedRegion` and `Outcome`.
+//! The class `SkippedRegion`, and the list of them that a reader or a follower keeps.
 
 use cordwood::damage::{Finding, Findings};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyTuple, PyType};
+use pyo3::types::PyTuple;
 
-use crate::source::bytes_of;
-use crate::value::{NewArgs, new_args, short_repr, static_name};
-use crate::verbs::BitFlip;
-
-/// A record and where it is in the file: what `Reader.records` and `Follower.poll` return.
-///
-/// A record cannot be changed. Records are equal if their offsets, data and `salvaged` are. The
-/// constructor takes the attributes as keywords.
-///
-/// >>> with cordwood.open("example.log", "w") as writer:
-/// ...     writer.extend([b"one", b"two"])
-/// 2
-/// >>> with cordwood.open("example.log") as reader:
-/// ...     for record in reader.records():
-/// ...         record
-/// Record(offset=0, end_offset=10, data=b'one')
-/// Record(offset=10, end_offset=20, data=b'two')
-#[pyclass(frozen, module = "cordwood", get_all)]
-pub(crate) struct Record {
-    /// File offset of the first fragment's header, in bytes. `Reader.seek` goes there.
-    pub(crate) offset: u64,
-    /// File offset after the last fragment's data, in bytes.
-    pub(crate) end_offset: u64,
-    /// The bytes that were written.
-    pub(crate) data: Py<PyBytes>,
-    /// Whether it begins after damage in the same block, under the policy `"salvage"`.
-    ///
-    /// Its checksums are right, but where it begins had to be searched for: a log inside a record's
-    /// data can look like this.
-    pub(crate) salvaged: bool,
-}
-
-#[pymethods]
-impl Record {
-    #[new]
-    #[pyo3(signature = (*, offset, end_offset, data, salvaged = false))]
-    fn new(offset: u64, end_offset: u64, data: &Bound<'_, PyAny>, salvaged: bool) -> PyResult<Self> {
-        let data = match data.cast_exact::<PyBytes>() {
-            Ok(bytes) => bytes.clone(),
-            Err(_) => PyBytes::new(data.py(), &bytes_of("data", data)?),
-        };
-        Ok(Record {
-            offset,
-            end_offset,
-            data: data.unbind(),
-            salvaged,
-        })
-    }
-
-    #[classattr]
-    fn __match_args__() -> (&'static str, &'static str, &'static str) {
-        ("offset", "end_offset", "data")
-    }
-
-    fn __getnewargs_ex__<'py>(slf: &Bound<'py, Self>) -> PyResult<NewArgs<'py>> {
-        new_args(slf, &["offset", "end_offset", "data", "salvaged"])
-    }
-
-    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let data = short_repr(py, self.data.as_bytes(py))?;
-        let salvaged = if self.salvaged { ", salvaged=True" } else { "" };
-        Ok(format!(
-            "Record(offset={}, end_offset={}, data={data}{salvaged})",
-            self.offset, self.end_offset
-        ))
-    }
-
-    fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> bool {
-        other.cast::<Record>().is_ok_and(|other| {
-            let other = other.get();
-            (self.offset, self.end_offset, self.salvaged) == (other.offset, other.end_offset, other.salvaged)
-                && self.data.as_bytes(py) == other.data.as_bytes(py)
-        })
-    }
-
-    fn __hash__(&self, py: Python<'_>) -> PyResult<isize> {
-        (self.offset, self.end_offset, &self.data).into_pyobject(py)?.hash()
-    }
-}
+use crate::bit_flip::BitFlip;
+use crate::enums::{REASON, SEVERITY};
+use crate::value::{NewArgs, new_args};
 
 /// A region of a file that was not returned as a record: the bytes `[offset, end_offset)`, and why.
 ///
@@ -222,13 +145,13 @@ impl SkippedRegion {
     /// Why these bytes were not returned.
     #[getter]
     fn reason<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        reason_object(py, self.reason.as_str())
+        REASON.member(py, self.reason.as_str())
     }
 
     /// The severity of that: `"info"`, `"torn_tail"` or `"corruption"`.
     #[getter]
     fn severity<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        severity_object(py, self.reason.severity())
+        SEVERITY.member(py, self.reason.severity().as_str())
     }
 
     /// The CRC-32C that the file states, if the reason is `checksum_mismatch`; else `None`.
@@ -302,97 +225,6 @@ impl SkippedRegion {
             reason.as_str()
         )
     }
-}
-
-/// How reading a log ended, or that it has not: the `outcome` of a reader, follower or report.
-///
-/// The constructor takes the attributes as keywords.
-///
-/// >>> with cordwood.open("example.log", "w") as writer:
-/// ...     _ = writer.append(b"one")
-/// >>> cordwood.verify("example.log").outcome
-/// Outcome(kind='clean', offset=10)
-#[pyclass(frozen, module = "cordwood", eq, hash, from_py_object)]
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Outcome {
-    kind: &'static str,
-    offset: u64,
-}
-
-impl From<cordwood::End> for Outcome {
-    fn from(end: cordwood::End) -> Self {
-        Outcome {
-            kind: end.as_str(),
-            offset: end.offset(),
-        }
-    }
-}
-
-impl Outcome {
-    /// The outcome of a reading that has reached `position`, and may have ended there.
-    pub(crate) fn at(position: u64, end: Option<cordwood::End>) -> Self {
-        end.map_or(
-            Outcome {
-                kind: "unfinished",
-                offset: position,
-            },
-            Outcome::from,
-        )
-    }
-}
-
-#[pymethods]
-impl Outcome {
-    #[new]
-    #[pyo3(signature = (*, kind, offset))]
-    fn new(kind: &str, offset: u64) -> PyResult<Self> {
-        let kinds = ["unfinished", "clean", "torn_tail", "stopped"];
-        let kind = static_name(&kinds, kind, "outcome")?;
-        Ok(Outcome { kind, offset })
-    }
-
-    #[classattr]
-    fn __match_args__() -> (&'static str, &'static str) {
-        ("kind", "offset")
-    }
-
-    fn __getnewargs_ex__<'py>(slf: &Bound<'py, Self>) -> PyResult<NewArgs<'py>> {
-        new_args(slf, &["kind", "offset"])
-    }
-
-    /// `"clean"`, `"torn_tail"`, `"stopped"` or `"unfinished"`.
-    #[getter]
-    fn kind<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        static KIND: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-        KIND.import(py, "cordwood.types", "OutcomeKind")?.call1((self.kind,))
-    }
-
-    /// Where, as a file offset, in bytes.
-    ///
-    /// The end of the file (or of the range), the beginning of the torn tail, the beginning of the
-    /// damage, or how far reading has come.
-    #[getter]
-    fn offset(&self) -> u64 {
-        self.offset
-    }
-
-    pub(crate) fn __repr__(&self) -> String {
-        format!("Outcome(kind='{}', offset={})", self.kind, self.offset)
-    }
-}
-
-/// The member of `cordwood.types.Severity`.
-pub(crate) fn severity_object(py: Python<'_>, severity: cordwood::damage::Severity) -> PyResult<Bound<'_, PyAny>> {
-    static SEVERITY: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    SEVERITY
-        .import(py, "cordwood.types", "Severity")?
-        .call1((severity.as_str(),))
-}
-
-/// The member of `cordwood.types.Reason` with this name.
-pub(crate) fn reason_object<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-    static REASON: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    REASON.import(py, "cordwood.types", "Reason")?.call1((name,))
 }
 
 /// The reason with this name, and with those of the details that it has.

@@ -1,0 +1,59 @@
+"""How records are separated in a stream: what `--format` names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from io import BufferedReader
+
+DELIMITERS = {"lines": b"\n", "nul": b"\0"}
+"""The forms that end each record with a byte, which a record must not contain."""
+
+RECORD_LEN_MAX = 1 << 30
+"""No longer record is taken from stdin: readers refuse it."""
+
+_CHUNK_LEN = 1 << 20
+
+
+def framed(records: Iterable[bytes], form: str) -> bytes:
+    """Records in one of the forms of `--format`."""
+    if form == "raw":
+        return b"".join(records)
+    if form == "len":
+        return b"".join(part for record in records for part in (len(record).to_bytes(4, "little"), record))
+    return b"".join(part for record in records for part in (record, DELIMITERS[form]))
+
+
+def records_from(stream: BufferedReader, form: str) -> Iterator[list[bytes]]:
+    """The records that a stream holds, as many at a time as there are before it has to be waited for.
+
+    Raises:
+        ValueError: The stream ends within a record that states its length, or a record is too long.
+    """
+    return _prefixed(stream) if form == "len" else _delimited(stream, DELIMITERS[form])
+
+
+def _delimited(stream: BufferedReader, delimiter: bytes) -> Iterator[list[bytes]]:
+    begun: list[bytes] = []
+    begun_len = 0
+    while chunk := stream.read1(_CHUNK_LEN):
+        first, *others = chunk.split(delimiter)
+        begun.append(first)
+        begun_len += len(first)
+        if begun_len > RECORD_LEN_MAX:
+            raise ValueError(f"a record on stdin is longer than {RECORD_LEN_MAX} bytes; is the --format right?")
+        if others:
+            yield [b"".join(begun), *others[:-1]]
+            begun, begun_len = [others[-1]], len(others[-1])
+    if begun_len:
+        yield [b"".join(begun)]
+
+
+def _prefixed(stream: BufferedReader) -> Iterator[list[bytes]]:
+    while prefix := stream.read(4):
+        record_len = int.from_bytes(prefix, "little")
+        if record_len > RECORD_LEN_MAX:
+            raise ValueError(f"a record on stdin states a length of {record_len} bytes; is the --format right?")
+        record = stream.read(record_len) if len(prefix) == 4 else b""
+        if len(prefix) < 4 or len(record) < record_len:
+            raise ValueError("stdin ends within a record; those before it are written")
+        yield [record]

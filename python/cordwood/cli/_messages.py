@@ -1,0 +1,74 @@
+"""What is said on stderr, and how the command ends."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from enum import IntEnum
+
+
+class Status(IntEnum):
+    """The exit statuses."""
+
+    CLEAN = 0
+    """Nothing is wrong."""
+    FAILURE = 1
+    """It could not be done."""
+    USAGE = 2
+    """The command line is wrong. argparse exits with it by itself."""
+    DAMAGE = 3
+    """It was done, and damage was found or data was lost."""
+    INTERRUPTED = 130
+    """Ctrl-C, as a shell reports it: 128 and the number of the signal."""
+    BROKEN_PIPE = 141
+    """Nobody reads stdout any more, as a shell reports it."""
+
+
+class Failure(Exception):  # noqa: N818 - as in `Status.FAILURE`
+    """What could not be done, and is no error of the operating system or of a log; the message says all."""
+
+
+def complain(message: object, *, advice: str | None = None) -> None:
+    """Reports something on stderr. An error of the operating system comes with its file and what to do about it."""
+    if isinstance(message, OSError) and message.strerror:
+        message = f"{_file_of(message)}{message.strerror}{advice or _advice(message)}"
+    # On a terminal, what was printed before comes first. If that fails, it is reported when it is tried again.
+    with contextlib.suppress(OSError):
+        sys.stdout.flush()
+    print(f"cordwood: {escaped(str(message))}", file=sys.stderr)
+
+
+def _file_of(error: OSError) -> str:
+    return "" if error.filename is None else f"{error.filename or repr('')}: "
+
+
+def _advice(error: OSError) -> str:
+    if isinstance(error, FileExistsError):
+        return "; choose another name, or replace it with --overwrite"
+    if isinstance(error, IsADirectoryError):
+        return f"; for the files in it: '{error.filename}/*'"
+    return ""
+
+
+def escaped(text: str, kept: str = "") -> str:
+    """The text with what is no printable character as in JSON, so that it cannot command a terminal or break a line."""
+    if text.isprintable():
+        return text
+    return "".join(
+        character if character.isprintable() or character in kept else _escape(character) for character in text
+    )
+
+
+_SHORT = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
+
+
+def _escape(character: str) -> str:
+    if character in _SHORT:
+        return _SHORT[character]
+    units = character.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at] << 8 | units[at + 1]:04x}" for at in range(0, len(units), 2))
+
+
+def quantity(count: int, noun: str) -> str:
+    """`1 record`, `2 records`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -1,0 +1,144 @@
+"""The options that several verbs have, and how their values are parsed."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+from typing import Any, get_args
+
+from cordwood.typing import DialectName
+
+
+def complete_file_names(action: argparse.Action) -> None:
+    """Says that an argument is a file, for the completion scripts of shtab, which asks `complete`."""
+    # None, if it was looked for and is not there.
+    if shtab := sys.modules.get("shtab"):
+        action.complete = shtab.FILE  # type: ignore[attr-defined]
+
+
+def add_source_arguments(
+    parser: argparse.ArgumentParser, what: str = "a log; a pattern such as '*.log' for several; - for stdin"
+) -> None:
+    """The sources of a verb that takes several."""
+    complete_file_names(parser.add_argument("sources", nargs="+", metavar="SOURCE", help=what))
+
+
+def add_dialect_argument(parser: argparse.ArgumentParser, what: str) -> None:
+    """`--dialect` and `--log-number`."""
+    parser.add_argument(
+        "--dialect",
+        choices=get_args(DialectName),
+        help=what,
+    )
+    parser.add_argument(
+        "--log-number",
+        type=_log_number,
+        metavar="NUMBER",
+        help="which log it is, if neither the file's name nor its first fragment says it",
+    )
+
+
+def _log_number(text: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,20}", text):
+        raise argparse.ArgumentTypeError(f"not the number of a log: {text!r}")
+    # A header has room for the low half.
+    return int(text) & 0xFFFFFFFF
+
+
+def log_options(options: argparse.Namespace) -> dict[str, Any]:
+    """`--dialect` and `--log-number`, as options of what reads or writes a log."""
+    return {"dialect": options.dialect, "log_number": options.log_number}
+
+
+def reading_options(options: argparse.Namespace) -> dict[str, Any]:
+    """The same and `--record-len-max`, as options of what reads records."""
+    return {**log_options(options), "record_len_max": options.record_len_max}
+
+
+def add_reading_arguments(parser: argparse.ArgumentParser) -> None:
+    """How a log is read."""
+    add_dialect_argument(parser, "how the log is laid out; detected from its content if not given")
+    add_on_corruption_argument(parser)
+    parser.add_argument(
+        "--start", type=parse_len, default=0, metavar="OFFSET", help="only what begins at this file offset or after it"
+    )
+    parser.add_argument("--end", type=parse_len, metavar="OFFSET", help="only what begins before this file offset")
+    add_record_len_max_argument(parser)
+
+
+def add_record_len_max_argument(parser: argparse.ArgumentParser) -> None:
+    """`--record-len-max`, for verbs that read records."""
+    parser.add_argument(
+        "--record-len-max",
+        type=parse_len,
+        default=1 << 30,
+        metavar="LENGTH",
+        help="leave out a longer record; a value above the default also raises the limit of what the records of a "
+        "compressed log may have together (default: 1GiB)",
+    )
+
+
+def add_on_corruption_argument(parser: argparse.ArgumentParser) -> None:
+    """`--on-corruption`, for verbs that do not end at damage."""
+    parser.add_argument(
+        "--on-corruption",
+        choices=("skip", "stop", "salvage"),
+        default="skip",
+        help="after damage, continue at the next block, end there, or also look for valid records in the same block "
+        "(default: %(default)s)",
+    )
+
+
+def check_range(options: argparse.Namespace) -> None:
+    """Whether there can be anything between `--start` and `--end`.
+
+    Raises:
+        ValueError: There cannot.
+    """
+    if options.end is not None and options.end < options.start:
+        raise ValueError(f"--end {options.end} is in front of --start {options.start}")
+
+
+THREADS_MAX = 256
+"""The library takes no more."""
+
+
+def add_threads_argument(parser: argparse.ArgumentParser) -> None:
+    """`--threads`."""
+    parser.add_argument(
+        "--threads",
+        type=_thread_count,
+        default=processor_count(),
+        metavar="COUNT",
+        help="read with this many threads (default: one for each core)",
+    )
+
+
+def _thread_count(text: str) -> int:
+    count = int(text) if re.fullmatch(r"[0-9]{1,3}", text) else 0
+    if not 1 <= count <= THREADS_MAX:
+        raise argparse.ArgumentTypeError(f"a number of threads from 1 to {THREADS_MAX} is needed, not {text!r}")
+    return count
+
+
+def processor_count() -> int:
+    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(count, THREADS_MAX)
+
+
+FILE_LEN_MAX = (1 << 63) - 1
+"""No file is longer."""
+
+
+def parse_len(text: str) -> int:
+    """A number of bytes: `10`, `64k`, `64KiB`, `1G`. The units are powers of 1024."""
+    match = re.fullmatch(r"(\d+)\s*(?:([kmgt])(?:ib)?|b)?", text.strip(), re.ASCII | re.IGNORECASE)
+    if match is None:
+        raise argparse.ArgumentTypeError(f"not a number of bytes: {text!r} (try 4096, 64KiB or 1GiB)")
+    number, unit = match.groups()
+    length = int(number) << (10 * (1 + "kmgt".index(unit.lower())) if unit else 0)
+    if length > FILE_LEN_MAX:
+        raise argparse.ArgumentTypeError(f"more bytes than a file can have: {text!r}")
+    return length

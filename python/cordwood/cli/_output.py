@@ -1,0 +1,112 @@
+"""Where data goes: stdout, or a file that is removed unless it becomes complete."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+import sys
+from collections.abc import Generator
+from typing import Protocol
+
+from cordwood.cli._messages import escaped
+
+
+class Output(Protocol):
+    """Where data goes: a file, or stdout."""
+
+    def write(self, data: bytes, /) -> int:
+        """Writes all of the data."""
+        ...
+
+    def flush(self) -> None:
+        """Passes on what was written."""
+
+
+def stdout() -> Output:
+    """stdout, for data. On a terminal, control characters are escaped, and what is not UTF-8."""
+    return _Terminal() if sys.stdout.isatty() else sys.stdout.buffer
+
+
+class _Terminal:
+    def write(self, data: bytes) -> int:
+        text = data.decode("utf-8", "backslashreplace")
+        sys.stdout.buffer.write(escaped(text, "\n\t").encode("utf-8"))
+        return len(data)
+
+    def flush(self) -> None:
+        sys.stdout.buffer.flush()
+
+
+def print_json(value: object) -> None:
+    """One line of JSON, in UTF-8, on stdout. A path that is no text is escaped."""
+    from cordwood.cli._json import json_text
+
+    stdout().write((json_text(value) + "\n").encode("utf-8", "backslashreplace"))
+
+
+def check_destination(source: str, destination: str, *, overwrite: bool) -> None:
+    """Whether a new file can have this name. It is asked before the log is read, which may take long.
+
+    Raises:
+        FileExistsError: There is a file, and it is not to be replaced.
+        ValueError: It is the log itself, or no name at all.
+    """
+    if not destination:
+        raise ValueError("the name of the DESTINATION is empty")
+    if destination == "-" or not os.path.lexists(destination):
+        return
+    if not overwrite:
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), destination)
+    log = os.fstat(sys.stdin.fileno()) if source == "-" else os.stat(source)  # noqa: PTH116
+    with contextlib.suppress(FileNotFoundError):  # A link to nothing.
+        if os.path.samestat(log, os.stat(destination)):  # noqa: PTH116
+            raise ValueError(f"{destination} is the log itself: it would be lost")
+
+
+@contextlib.contextmanager
+def new_file(name: str, *, overwrite: bool = False) -> Generator[Output]:
+    """The file to be written; removed, if it does not become whole. Of `-`, stdout.
+
+    With `overwrite`, a file that is there is replaced once the new one is whole.
+    """
+    if name == "-":
+        yield stdout()
+    elif overwrite and os.path.isfile(name):  # noqa: PTH113 - pathlib is slow to import
+        with replacement(name) as partial, new_file(partial) as file:
+            yield file
+    else:
+        with open(name, "wb" if overwrite else "xb") as file:  # noqa: PTH123
+            try:
+                yield file
+                file.flush()
+            except BaseException as error:
+                # What is no file of ours stays: a link, a device.
+                if stat.S_ISREG(os.lstat(name).st_mode):
+                    os.unlink(name)  # noqa: PTH108
+                # A failed write has no name of a file. These come from no read.
+                if isinstance(error, OSError) and error.errno in _NO_ROOM and error.filename is None:
+                    error.filename = name
+                raise
+
+
+_NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
+
+
+@contextlib.contextmanager
+def replacement(name: str) -> Generator[str]:
+    """The name of a file that is to be written, and then takes the place of the file `name`, if any, in one step."""
+    target = os.path.realpath(name)
+    partial = os.path.join(os.path.dirname(target), f".cordwood-{os.urandom(8).hex()}.partial")  # noqa: PTH118, PTH120
+    try:
+        yield partial
+        with contextlib.suppress(FileNotFoundError):
+            os.chmod(partial, stat.S_IMODE(os.stat(target).st_mode))  # noqa: PTH101, PTH116
+        os.replace(partial, target)  # noqa: PTH105
+    except BaseException as error:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(partial)  # noqa: PTH108
+        if isinstance(error, OSError) and error.filename == partial:
+            error.filename = name
+        raise

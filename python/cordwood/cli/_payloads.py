@@ -1,0 +1,106 @@
+"""What records hold, as `--as` names it."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import operator
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Literal
+
+from cordwood.cli._messages import complain
+from cordwood.cli._sources import display_name
+from cordwood.errors import PayloadError
+
+if TYPE_CHECKING:
+    from cordwood.payload import WriteBatch
+
+
+PAYLOADS = {
+    "write-batch": "cordwood.payload.write_batch",
+    "version-edit": "cordwood.payload.version_edit",
+    "entity": "cordwood.payload.entity",
+    "wandb": "cordwood.payload.wandb",
+}
+"""The choices of `--as`, and the modules whose `to_dict` decodes a record."""
+
+
+def write_batches(name: str, dialect: str | None) -> Callable[[bytes], WriteBatch]:
+    """What reads the write batches of a log in this dialect, each to its end. It raises `PayloadError`.
+
+    A few tags mean one thing to RocksDB and another to Pebble. A log of Pebble that was not closed is laid out like
+    one of RocksDB, an old one like one of LevelDB. Then the batches themselves say whose they are: those that only one
+    of the two can read. Where none has said so yet, RocksDB is assumed, and that is reported if it makes a difference.
+    """
+    from cordwood.payload.write_batch import WriteBatch
+
+    engine: Literal["rocksdb", "pebble"] = "pebble" if dialect == "pebble" else "rocksdb"
+    other: Literal["rocksdb", "pebble"] = "rocksdb" if dialect == "pebble" else "pebble"
+    is_named = dialect in ("pebble", "rocksdb")
+    is_sure = is_reported = False
+
+    def read(record: bytes, engine: Literal["rocksdb", "pebble"]) -> WriteBatch:
+        batch = WriteBatch(record, engine=engine)
+        len(batch)
+        return batch
+
+    def read_undecided(record: bytes) -> WriteBatch:
+        nonlocal engine, other, is_sure, is_reported
+        try:
+            batch = read(record, engine)
+        except PayloadError:
+            with contextlib.suppress(PayloadError):
+                batch = read(record, other)
+                engine, other, is_sure = other, engine, True
+                return batch
+            raise
+        if is_sure:
+            return batch
+        try:
+            rival = read(record, other)
+        except PayloadError:
+            is_sure = True
+            return batch
+        if not is_reported and (len(batch) != len(rival) or any(map(operator.ne, batch, rival))):
+            complain(
+                f"{display_name(name)}: RocksDB and Pebble read this log differently, and it may be of either; "
+                "taken for one of RocksDB: --dialect rocksdb or --dialect pebble decides"
+            )
+            is_reported = True
+        return batch
+
+    return functools.partial(read, engine=engine) if is_named else read_undecided
+
+
+DESCRIPTIONS = {
+    "write-batch": "a write batch, as in a write-ahead log of LevelDB, RocksDB or Pebble",
+    "version-edit": "a version edit, as in a MANIFEST",
+    "entity": "an entity of a Datastore or Firestore export",
+    "wandb": "a record of a run of Weights & Biases",
+}
+
+
+def other_payload(record: bytes, payload: str, dialect: str | None) -> str | None:
+    """What a record is that is not what `--as` says, and how to say it; `None` if it is nothing, or may be several.
+
+    Files of Weights & Biases have a dialect of their own, which says so whatever the record may be decoded as.
+    """
+    if dialect and dialect.startswith("wandb"):
+        return None if payload.startswith("wandb") else f"{DESCRIPTIONS['wandb']}: --as wandb"
+    from cordwood.payload.entity import decode
+    from cordwood.payload.version_edit import VersionEdit
+    from cordwood.payload.write_batch import WriteBatch
+
+    checks: dict[str, Callable[[bytes], object]] = {
+        "write-batch": lambda record: len(WriteBatch(record)),
+        "version-edit": VersionEdit,
+        "entity": decode,
+    }
+    fits: list[str] = []
+    for name, check in checks.items():
+        # Of nothing, a version edit is made, too.
+        if name != payload and record:
+            with contextlib.suppress(PayloadError):
+                check(record)
+                fits.append(name)
+    return f"{DESCRIPTIONS[fits[0]]}: --as {fits[0]}" if len(fits) == 1 else None

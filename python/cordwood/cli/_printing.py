@@ -1,0 +1,172 @@
+"""How `cat` and `follow` print records."""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import importlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import cordwood
+from cordwood.cli._messages import Status, complain
+from cordwood.cli._output import stdout
+from cordwood.cli._payloads import PAYLOADS, other_payload, write_batches
+from cordwood.cli._reports import REPORTED_MAX
+from cordwood.cli._sources import display_name, source_name
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    from cordwood.cli._json import Streamed
+
+    # The data of a record as JSON has it; the last array of that, and what is to be in it, if it is not there yet.
+    _Encoded: TypeAlias = tuple[dict[str, Any], list[object], Streamed | None]
+
+
+def add_output_arguments(parser: argparse.ArgumentParser) -> None:
+    """How records are printed."""
+    parser.add_argument(
+        "--format",
+        choices=("lines", "nul", "len", "raw"),
+        default="lines",
+        help="a newline or a NUL after each record, or its 32-bit little-endian length before it, or "
+        "nothing (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help='one JSON object for each record: source, offset, end_offset, len, salvaged, and the data as "text" if it '
+        'is UTF-8, else as "base64"',
+    )
+    parser.add_argument("--encoding", choices=("hex", "base64"), help='with --json: all data as "hex" or "base64"')
+    parser.add_argument(
+        "--as", dest="payload", choices=PAYLOADS, help='decode each record to JSON, in place of the data as "value"'
+    )
+
+
+def check_output(options: argparse.Namespace) -> None:
+    """Whether the options of `add_output_arguments` go together.
+
+    Raises:
+        ValueError: One of them would be without effect.
+    """
+    if options.format != "lines" and (options.json or options.payload):
+        raise ValueError(
+            f"--format {options.format} is for records as they are, not for JSON, which has a line for each"
+        )
+    if options.encoding and (options.payload or not options.json):
+        raise ValueError("--encoding is for the data of records in --json, without --as")
+
+
+class JsonPrinter:
+    """Prints the records of a source as JSON. Those that `--as` cannot decode are reported, and decide the status.
+
+    Attributes:
+        status: Of the records so far.
+    """
+
+    def __init__(self, options: argparse.Namespace, name: str, dialect: str | None) -> None:
+        from cordwood.cli._json import json_pieces, json_text
+
+        self._json_pieces, self._json_text = json_pieces, json_text
+        self._out = stdout()
+        self._name = name
+        self._payload: str | None = options.payload
+        self._dialect = dialect
+        self._encode = _decoder(options.payload, name, dialect) if options.payload else _encoder(options.encoding)
+        self._error_count = 0
+        self._reported_max = REPORTED_MAX
+        self.status = Status.CLEAN
+
+    def __call__(self, record: cordwood.Record) -> None:
+        """Prints a record."""
+        data, array, streamed = self._encode(record.data)
+        value = {
+            "source": source_name(self._name),
+            "offset": record.offset,
+            "end_offset": record.end_offset,
+            "len": len(record.data),
+            "salvaged": record.salvaged,
+            **data,
+        }
+        if streamed is None:
+            self._out.write((self._json_text(value) + "\n").encode("utf-8", "backslashreplace"))
+        else:
+            for piece in self._json_pieces(value, array, streamed):
+                self._out.write(piece.encode("utf-8", "backslashreplace"))
+            self._out.write(b"\n")
+        if "error" in data:
+            self._report(record, data["error"])
+
+    def _report(self, record: cordwood.Record, error: str) -> None:
+        """Reports the first errors; only the first, if the record is something else that is known."""
+        self.status = Status.DAMAGE
+        self._error_count += 1
+        if self._error_count > self._reported_max:
+            return
+        complain(f"{display_name(self._name)}: the record at offset {record.offset}: {error}")
+        if (
+            self._error_count == 1
+            and self._payload
+            and (advice := other_payload(record.data, self._payload, self._dialect))
+        ):
+            complain(f"{display_name(self._name)}: the record at offset {record.offset} is {advice}")
+            self._reported_max = 1
+
+    def close(self) -> None:
+        """Reports how many records in all could not be decoded, if not each of them was reported."""
+        if self._error_count > self._reported_max:
+            complain(f"{display_name(self._name)}: {self._error_count:,} records in all could not be decoded")
+
+
+def _decoder(payload: str, name: str, dialect: str | None) -> Callable[[bytes], _Encoded]:
+    from cordwood.cli._json import Streamed
+
+    as_text = _encoder(None)
+
+    def decoder(value_of: Callable[[bytes], _Encoded]) -> Callable[[bytes], _Encoded]:
+        def decode(data: bytes) -> _Encoded:
+            try:
+                value, array, streamed = value_of(data)
+            except cordwood.CordwoodError as error:
+                return {"error": str(error), **as_text(data)[0]}, [], None
+            return {"value": value}, array, streamed
+
+        return decode
+
+    module = importlib.import_module(PAYLOADS[payload])
+    if payload == "write-batch":
+        batch_of = write_batches(name, dialect)
+
+        def batch(data: bytes) -> _Encoded:
+            batch = batch_of(data)
+            operations: list[object] = []
+            value = {"sequence": batch.sequence, "count": batch.count, "operations": operations}
+            return value, operations, Streamed(module.operations_of(batch))
+
+        return decoder(batch)
+    if payload == "version-edit":
+
+        def edit(data: bytes) -> _Encoded:
+            fields: list[object] = []
+            return {"fields": fields}, fields, Streamed(module.fields_of(module.VersionEdit(data)))
+
+        return decoder(edit)
+    return decoder(lambda data: (module.to_dict(data), [], None))
+
+
+def _encoder(encoding: str | None) -> Callable[[bytes], _Encoded]:
+    def as_hex(data: bytes) -> _Encoded:
+        return {"hex": data.hex()}, [], None
+
+    def as_base64(data: bytes) -> _Encoded:
+        return {"base64": base64.b64encode(data).decode()}, [], None
+
+    def as_text(data: bytes) -> _Encoded:
+        try:
+            return {"text": data.decode()}, [], None
+        except UnicodeDecodeError:
+            return as_base64(data)
+
+    return {"hex": as_hex, "base64": as_base64, None: as_text}[encoding]

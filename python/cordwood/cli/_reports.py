@@ -1,0 +1,143 @@
+"""What a verb says about a log: its state, its damage, and what could still be read."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import cordwood
+from cordwood.cli._messages import Status, complain, quantity
+from cordwood.cli._options import processor_count
+from cordwood.cli._sources import display_name
+
+if TYPE_CHECKING:
+    from cordwood.typing import Source
+
+
+def format_of(read: cordwood.Reader | cordwood.Report | cordwood.Stat) -> cordwood.LogFormat:
+    """Which log was read."""
+    return cordwood.LogFormat(read.dialect, read.log_number, read.compression)
+
+
+def region_fields(region: cordwood.SkippedRegion) -> dict[str, Any]:
+    """A skipped region as JSON."""
+    flip = region.bit_flip
+    return {
+        "offset": region.offset,
+        "end_offset": region.end_offset,
+        "reason": region.reason,
+        "severity": region.severity,
+        "message": str(region),
+        "stored_crc": region.stored_crc,
+        "computed_crc": region.computed_crc,
+        "bit_flip": flip and {"offset": flip.offset, "bit": flip.bit, "part": flip.part},
+    }
+
+
+def outcome_fields(end: cordwood.Outcome) -> dict[str, Any]:
+    """How the records ended, as JSON."""
+    return {"kind": end.kind, "offset": end.offset}
+
+
+def state_of_log(end: cordwood.Outcome, *, ok: bool) -> str:
+    """Whether a log is damaged, in a word or two."""
+    if not ok:
+        return "DAMAGED"
+    return "ok, with a torn tail" if end.kind == cordwood.OutcomeKind.TORN_TAIL else "ok"
+
+
+def region_text(region: cordwood.SkippedRegion) -> str:
+    """Where a region is, how long, and why it was not returned, in one line."""
+    # The text of the region ends in its place.
+    reason = re.sub(r" \(\d+ bytes? at offset \d+\)$", "", str(region))
+    flip = region.bit_flip
+    cause = f"; bit {flip.bit} of the byte at {flip.offset:,} was flipped" if flip else ""
+    return f"at {region.offset:,}: {quantity(len(region), 'byte')} left out, {reason}{cause}"
+
+
+REPORTED_MAX = 10
+"""So much of what is wrong with a file is reported one by one on stderr, and the rest in one line."""
+
+
+def report_skipped(name: str, regions: Iterable[cordwood.SkippedRegion]) -> Status:
+    """Reports the regions that hold something which was not returned. Damage decides the exit status."""
+    status = Status.CLEAN
+    count, rest_len = 0, 0
+    for region in regions:
+        severity = region.severity
+        if severity == cordwood.Severity.CORRUPTION:
+            status = Status.DAMAGE
+        elif severity == cordwood.Severity.INFO:
+            continue
+        count += 1
+        if count <= REPORTED_MAX:
+            complain(f"{display_name(name)}: {region_text(region)}")
+        else:
+            rest_len += len(region)
+    if count > REPORTED_MAX:
+        rest = f"{quantity(count - REPORTED_MAX, 'more region')}, {quantity(rest_len, 'byte')} left out"
+        complain(f"{display_name(name)}: {rest}; to list them: cordwood verify")
+    return status
+
+
+def other_log(source: Source, log: cordwood.LogFormat) -> int | None:
+    """The number of another log, if the log begins with a fragment of that."""
+    if log.log_number is None:
+        return None
+    first = next(iter(cordwood.fragments(source, **log._asdict())), None)
+    is_stale = first is not None and first.reason == cordwood.Reason.STALE
+    return first.log_number if first and is_stale else None
+
+
+def other_log_text(name: str, own: int | None, number: int, *, is_named: bool) -> str:
+    """The message about a file that belongs to another log as a whole."""
+    says = f"--log-number says {own}" if is_named else f"the name says {own}"
+    return f"{display_name(name)}: all of it belongs to log {number}; {says}; to read it: --log-number {number}"
+
+
+def report_other_log(name: str, own: int | None, number: int | None, options: argparse.Namespace) -> None:
+    """Reports such a file on stderr. With `None` there is nothing to report."""
+    if number is not None:
+        complain(other_log_text(name, own, number, is_named=options.log_number is not None))
+
+
+def salvageable_count(
+    name: str,
+    count: int,
+    *,
+    policy: str,
+    log: cordwood.LogFormat,
+    record_len_max: int,
+    start: int = 0,
+    end: int | None = None,
+) -> int | None:
+    """How many more records than `count` the policy "salvage" reads from a log that is damaged.
+
+    The log is read again for this. `None` if that cannot be done, as with a pipe.
+    """
+    if policy == "salvage":
+        return 0
+    if name == "-" or not os.path.isfile(name):  # noqa: PTH113 - pathlib is slow to import
+        return None
+    report = cordwood.verify(
+        name,
+        threads=processor_count(),
+        on_corruption="salvage",
+        record_len_max=record_len_max,
+        start=start,
+        end=end,
+        **log._asdict(),
+    )
+    return max(0, report.record_count - count)
+
+
+def policy_note(policy: str, more: int | None) -> str:
+    """How damage was treated, and what the policy "salvage" would read besides: `more` is from `salvageable_count`."""
+    note = f"read with the policy {policy}"
+    if more is None:
+        return f"{note}; more records may be read: --on-corruption salvage"
+    records = "1 more record" if more == 1 else f"{more:,} more records"
+    return f"{note}; {records} can be read: --on-corruption salvage" if more else note

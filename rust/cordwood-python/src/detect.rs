@@ -1,0 +1,52 @@
+//! The function `detect`.
+
+use std::io::Read;
+
+use cordwood::ReadOptions;
+use cordwood::verbs::DETECT_LEN;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyType;
+
+use crate::error::to_python;
+use crate::options::compression_name;
+use crate::source::{OpenedReader, open_reader};
+
+/// Detects the format of a log from the beginning of the file.
+///
+/// Args:
+///     source: What `Reader` takes. Its first 96 KiB are read; if they do not show a log, and
+///         it is a longer file, also its end and the beginnings of its blocks.
+///
+/// Returns:
+///     A `LogFormat`: the dialect, the log number if its logs have one (that in the name of the
+///     file, or else that of the first fragment), and the compression. `None` if it cannot be
+///     detected: the file is empty, or its beginning holds no complete fragment with a valid
+///     checksum. `Reader` then reads `"leveldb"`.
+///
+/// Raises:
+///     DialectError: It is not a log.
+///     OSError: The source cannot be opened or read.
+///     TypeError: `source` is nothing that `Reader` takes.
+///
+/// >>> with cordwood.open("example.log", "w") as writer:
+/// ...     _ = writer.append(b"one")
+/// >>> cordwood.detect("example.log")
+/// LogFormat(dialect='leveldb', log_number=None, compression=None)
+#[pyfunction]
+#[pyo3(signature = (source, /))]
+pub(crate) fn detect<'py>(source: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    static LOG_FORMAT: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    let py = source.py();
+    let OpenedReader { reader, .. } = open_reader(source, ReadOptions::default())?;
+    // A reader reads more at a time.
+    let mut reader = reader.map_source(|source| source.map(|input| input.take(DETECT_LEN as u64)));
+    let detected = py.detach(|| reader.detect());
+    let path = reader.path();
+    let Some(format) = detected.map_err(|error| to_python(py, error, path))? else {
+        return Ok(None);
+    };
+    let class = LOG_FORMAT.import(py, "cordwood.types", "LogFormat")?;
+    let values = (format.dialect.name(), format.log_number, compression_name(format));
+    class.call1(values).map(Some)
+}

@@ -1,0 +1,210 @@
+//! What a `Follower` holds while it is open, and a poll of it.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use cordwood::damage::Severity;
+use cordwood::follow::Poll;
+use cordwood::{FollowOptions, OnCorruption};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+
+use crate::buffer::new_bytes;
+use crate::log::Logged;
+use crate::not_yet::NotYet;
+use crate::options::{name, unknown_name};
+use crate::record::Record;
+use crate::skipped_region::Listed;
+
+pub(crate) enum State {
+    Open(Box<Open>),
+    /// The skipped regions stay readable after `close`.
+    Closed {
+        skipped: Listed,
+        end: Option<cordwood::End>,
+        offset: u64,
+        format: cordwood::LogFormat,
+    },
+}
+
+pub(crate) struct Open {
+    pub(crate) follower: cordwood::Follower,
+    pub(crate) skipped: Listed,
+    /// The result of the last poll, if it found nothing.
+    pub(crate) waiting: Option<NotYet>,
+    pub(crate) end: Option<cordwood::End>,
+    /// For the next file under the path.
+    pub(crate) options: FollowOptions,
+    pub(crate) on_rotation: OnRotation,
+    pub(crate) path: PathBuf,
+    /// The file that the path names now. The old one may still have grown before this one existed.
+    pub(crate) next: Option<cordwood::Follower>,
+    pub(crate) logged: Logged,
+}
+
+/// The result of a poll, made while no other thread may use the follower.
+pub(crate) enum Taken {
+    Record(Record),
+    Skipped {
+        region: cordwood::damage::SkippedRegion,
+        is_logged: bool,
+    },
+    /// Nothing, and how long to wait.
+    Nothing(Duration),
+    Failed(cordwood::Error),
+    Raised(PyErr),
+    /// The file was truncated, or the path names another one.
+    Changed {
+        is_rotated: bool,
+        offset: u64,
+        file_len: u64,
+    },
+    /// The old file has been left: the part of it that has not been reported.
+    Left {
+        summary: Option<(u64, u64)>,
+        offset: u64,
+        rest_len: u64,
+    },
+    End,
+}
+
+/// What to do once the path names another file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OnRotation {
+    Raise,
+    Reopen,
+    Stop,
+}
+
+const ON_ROTATION: &str = "on_rotation must be 'raise', 'reopen' or 'stop'";
+
+pub(crate) fn on_rotation_name<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<&'a str> {
+    name(value, ON_ROTATION)
+}
+
+pub(crate) fn on_rotation_of(name: &str) -> PyResult<OnRotation> {
+    match name {
+        "raise" => Ok(OnRotation::Raise),
+        "reopen" => Ok(OnRotation::Reopen),
+        "stop" => Ok(OnRotation::Stop),
+        other => Err(unknown_name(ON_ROTATION, other)),
+    }
+}
+
+impl Open {
+    pub(crate) fn take(&mut self, py: Python<'_>) -> Taken {
+        self.waiting = None;
+        if self.end.is_some() {
+            return Taken::End;
+        }
+        let Open { follower, .. } = self;
+        match py.detach(|| follower.poll()) {
+            Ok(Poll::Record(record)) => {
+                let offset = record.offset;
+                let Some(data) = new_bytes(py, record.data) else {
+                    follower.put_back(offset);
+                    return Taken::Raised(PyErr::fetch(py));
+                };
+                Taken::Record(Record {
+                    offset,
+                    end_offset: record.end_offset,
+                    data: data.unbind(),
+                    salvaged: record.is_salvaged,
+                })
+            }
+            Ok(Poll::Skipped(region)) => {
+                self.skip(region);
+                // Under the policy `"raise"`, damage has been raised: this is what a writer put
+                // after it in the same block.
+                let raises = self.options.on_corruption == OnCorruption::Fail;
+                let is_logged = region.reason.severity() == Severity::Corruption && !raises && self.logged.add(region);
+                Taken::Skipped { region, is_logged }
+            }
+            Ok(Poll::NotYet(not_yet)) => {
+                self.waiting = Some(NotYet::from(not_yet));
+                // If the file has got its name back, that was not a rotation.
+                self.next = None;
+                Taken::Nothing(self.follower.delay())
+            }
+            Ok(Poll::Truncated { offset, file_len }) => Taken::Changed {
+                is_rotated: false,
+                offset,
+                file_len,
+            },
+            Ok(Poll::Rotated { offset, file_len }) => self.rotated(py, offset, file_len),
+            Ok(Poll::End(end)) => {
+                self.end = Some(end);
+                Taken::End
+            }
+            Ok(other) => {
+                let message = format!("the follower answered what this class does not know: {other:?}");
+                Taken::Raised(PyRuntimeError::new_err(message))
+            }
+            Err(error) => {
+                if let cordwood::Error::Corruption { region, .. } = error {
+                    self.skip(region);
+                }
+                Taken::Failed(error)
+            }
+        }
+    }
+
+    /// The result of a poll that finds nothing, and another file under the path, or none.
+    fn rotated(&mut self, py: Python<'_>, offset: u64, file_len: u64) -> Taken {
+        let rest_len = file_len.saturating_sub(offset);
+        match self.on_rotation {
+            OnRotation::Raise => {
+                return Taken::Changed {
+                    is_rotated: true,
+                    offset,
+                    file_len,
+                };
+            }
+            OnRotation::Stop => {
+                self.end = Some(if rest_len > 0 {
+                    cordwood::End::TornTail { offset }
+                } else {
+                    cordwood::End::Clean { offset }
+                });
+            }
+            OnRotation::Reopen => {
+                let Some(next) = self.next.take() else {
+                    return self.open_next(py, offset, file_len);
+                };
+                self.follower = next;
+                self.skipped.clear();
+            }
+        }
+        Taken::Left {
+            summary: self.logged.summary(),
+            offset,
+            rest_len,
+        }
+    }
+
+    /// Opens the file that the path names now, and then polls the old one again: a writer leaves it
+    /// before it creates the next.
+    fn open_next(&mut self, py: Python<'_>, offset: u64, file_len: u64) -> Taken {
+        let Open { path, options, .. } = self;
+        match py.detach(|| cordwood::Follower::open(&*path, options.clone())) {
+            Ok(next) => {
+                self.next = Some(next);
+                self.take(py)
+            }
+            Err(cordwood::Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                self.waiting = Some(NotYet {
+                    reason: "idle",
+                    offset,
+                    file_len,
+                });
+                Taken::Nothing(self.follower.delay())
+            }
+            Err(error) => Taken::Failed(error),
+        }
+    }
+
+    fn skip(&mut self, region: cordwood::damage::SkippedRegion) {
+        self.skipped.add(region);
+    }
+}

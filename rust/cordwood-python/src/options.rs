@@ -1,0 +1,236 @@
+//! The values of options: parsed, or refused with an error that names the valid ones.
+
+use std::num::NonZeroUsize;
+use std::ops;
+use std::time::Duration;
+
+use cordwood::{Compression, FlushPolicy, LogFormat, OnCorruption, OnTornTail, SyncPolicy};
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+
+/// A file offset, a length or a count.
+pub(crate) fn number<'py, N: for<'a> FromPyObject<'a, 'py, Error = PyErr>>(value: &Bound<'py, PyAny>) -> PyResult<N> {
+    value.extract().map_err(|error: PyErr| {
+        if !error.is_instance_of::<PyOverflowError>(value.py()) {
+            return error;
+        }
+        let wanted = if value.lt(0).unwrap_or(false) {
+            "0 or more"
+        } else {
+            "less than that"
+        };
+        PyValueError::new_err(format!("an offset, a length or a count must be {wanted}, not {value}"))
+    })
+}
+
+/// The same, or `None`.
+pub(crate) fn optional_number(value: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
+    if value.is_none() {
+        Ok(None)
+    } else {
+        number(value).map(Some)
+    }
+}
+
+/// The name of a value of an option; `rule` lists the valid ones: `"sync must be 'never' or
+/// 'close'"`.
+pub(crate) fn name<'a>(value: &'a Bound<'_, PyAny>, rule: &str) -> PyResult<&'a str> {
+    match value.cast::<PyString>() {
+        Ok(name) => name.to_str(),
+        Err(_) => Err(PyTypeError::new_err(format!("{rule}, not {}", value.repr()?))),
+    }
+}
+
+/// The exception for a name that no value has.
+pub(crate) fn unknown_name(rule: &str, name: &str) -> PyErr {
+    PyValueError::new_err(format!("{rule}, not '{name}'"))
+}
+
+/// The range of the arguments `start` and `end`.
+pub(crate) fn range_of(start: u64, end: Option<u64>) -> (ops::Bound<u64>, ops::Bound<u64>) {
+    (
+        ops::Bound::Included(start),
+        end.map_or(ops::Bound::Unbounded, ops::Bound::Excluded),
+    )
+}
+
+/// A time; `name` is that of the option.
+pub(crate) fn seconds(name: &str, seconds: f64) -> PyResult<Duration> {
+    // A time beyond the range of any clock is allowed: it means no timeout.
+    if seconds >= 1e15 {
+        return Ok(Duration::MAX);
+    }
+    Duration::try_from_secs_f64(seconds)
+        .map_err(|_| PyValueError::new_err(format!("{name} must be a number of seconds, 0 or more, not {seconds}")))
+}
+
+fn by_name(name: &str) -> PyResult<cordwood::Dialect> {
+    cordwood::Dialect::from_name(name).ok_or_else(|| {
+        let names = cordwood::Dialect::ALL
+            .iter()
+            .map(|dialect| format!("'{}'", dialect.name()));
+        let names: Vec<String> = names.collect();
+        PyValueError::new_err(format!("dialect must be one of {}, not '{name}'", names.join(", ")))
+    })
+}
+
+/// The values of the options `dialect`, `log_number` and `compression`. The dialect is `None` for
+/// `"auto"`, too.
+pub(crate) fn format_options(
+    dialect: Option<&Bound<'_, PyAny>>,
+    log_number: Option<u32>,
+    compression: Option<&Bound<'_, PyAny>>,
+) -> PyResult<(Option<cordwood::Dialect>, Option<u32>, Option<Compression>)> {
+    let dialect = match text_of("dialect", dialect)? {
+        None => None,
+        Some(name) => match name.to_str()? {
+            "auto" => None,
+            name => Some(by_name(name)?),
+        },
+    };
+    let compression = match text_of("compression", compression)? {
+        None => None,
+        Some(name) => Some(compression_named(name.to_str()?)?),
+    };
+    Ok((dialect, log_number, compression))
+}
+
+/// The format with these names and this number, of which nothing is left to detect.
+pub(crate) fn format_of(dialect: &str, log_number: Option<u32>, compression: Option<&str>) -> PyResult<LogFormat> {
+    let mut format = LogFormat::new(by_name(dialect)?);
+    if let Some(number) = log_number {
+        format = format.with_log_number(number);
+    }
+    if let Some(name) = compression {
+        format = format.with_compression(compression_named(name)?);
+    }
+    Ok(format)
+}
+
+fn compression_named(name: &str) -> PyResult<Compression> {
+    Compression::from_name(name)
+        .ok_or_else(|| PyValueError::new_err(format!("compression must be 'zstd' or None, not {name:?}")))
+}
+
+fn text_of<'a, 'py>(option: &str, value: Option<&'a Bound<'py, PyAny>>) -> PyResult<Option<&'a Bound<'py, PyString>>> {
+    let Some(value) = value else { return Ok(None) };
+    match value.cast::<PyString>() {
+        Ok(text) => Ok(Some(text)),
+        Err(_) => {
+            let name = value.get_type().name()?;
+            Err(PyTypeError::new_err(format!(
+                "{option} must be str or None, not {name}"
+            )))
+        }
+    }
+}
+
+/// The name of the compression of a log.
+pub(crate) fn compression_name(format: LogFormat) -> Option<&'static str> {
+    format.compression.map(Compression::name)
+}
+
+/// More threads than this do not read faster.
+const THREADS_MAX: usize = 256;
+
+/// A number of threads.
+pub(crate) fn threads_of(threads: usize) -> PyResult<NonZeroUsize> {
+    NonZeroUsize::new(threads)
+        .filter(|threads| threads.get() <= THREADS_MAX)
+        .ok_or_else(|| PyValueError::new_err(format!("threads must be from 1 to {THREADS_MAX}, not {threads}")))
+}
+
+const ON_CORRUPTION: &str = "on_corruption must be 'raise', 'skip', 'stop' or 'salvage'";
+
+pub(crate) fn on_corruption_name<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<&'a str> {
+    name(value, ON_CORRUPTION)
+}
+
+/// The policy with this name.
+pub(crate) fn on_corruption_of(name: &str) -> PyResult<OnCorruption> {
+    match name {
+        "raise" => Ok(OnCorruption::Fail),
+        "skip" => Ok(OnCorruption::Skip),
+        "stop" => Ok(OnCorruption::Stop),
+        "salvage" => Ok(OnCorruption::Salvage),
+        other => Err(unknown_name(ON_CORRUPTION, other)),
+    }
+}
+
+const REPORT_POLICY: &str = "on_corruption must be 'skip', 'stop' or 'salvage' for a report";
+
+pub(crate) fn report_policy_name<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<&'a str> {
+    name(value, REPORT_POLICY)
+}
+
+/// The policy with this name, for a report, which raises nothing.
+pub(crate) fn report_policy_of(name: &str) -> PyResult<OnCorruption> {
+    match name {
+        "skip" => Ok(OnCorruption::Skip),
+        "stop" => Ok(OnCorruption::Stop),
+        "salvage" => Ok(OnCorruption::Salvage),
+        other => Err(unknown_name(REPORT_POLICY, other)),
+    }
+}
+
+pub(crate) const MODE: &str = "mode must be 'r', 'w', 'x' or 'a' to open a log";
+const SYNC: &str = "sync must be 'never', 'close' or 'append'";
+const FLUSH: &str = "flush must be 'append' or 'close'";
+const ON_TORN_TAIL: &str = "on_torn_tail must be 'refuse', 'truncate' or 'pad'";
+
+pub(crate) fn mode_name<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<&'a str> {
+    name(value, MODE)
+}
+
+pub(crate) fn sync_name<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<&'a str> {
+    name(value, SYNC)
+}
+
+pub(crate) fn flush_name<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<Option<&'a str>> {
+    (!value.is_none()).then(|| name(value, FLUSH)).transpose()
+}
+
+pub(crate) fn on_torn_tail_name<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<&'a str> {
+    name(value, ON_TORN_TAIL)
+}
+
+/// The policy that the three options define together.
+pub(crate) fn sync_policy_of(sync: &str, sync_len: Option<u64>, sync_interval: Option<f64>) -> PyResult<SyncPolicy> {
+    let policy = match sync {
+        "never" => SyncPolicy::Never,
+        "close" => SyncPolicy::OnClose,
+        "append" => SyncPolicy::EveryAppend,
+        other => return Err(unknown_name(SYNC, other)),
+    };
+    match (policy, sync_len, sync_interval) {
+        (_, None, None) => Ok(policy),
+        (SyncPolicy::Never, Some(len), None) => Ok(SyncPolicy::EveryBytes(len)),
+        (SyncPolicy::Never, None, Some(seconds)) => match Duration::try_from_secs_f64(seconds) {
+            Ok(interval) => Ok(SyncPolicy::EveryInterval(interval)),
+            Err(_) => Err(PyValueError::new_err(format!(
+                "sync_interval must be a number of seconds, not {seconds}"
+            ))),
+        },
+        _ => Err(PyValueError::new_err(
+            "of sync, sync_len and sync_interval only one can be given",
+        )),
+    }
+}
+
+pub(crate) fn flush_policy_of(name: &str) -> PyResult<FlushPolicy> {
+    match name {
+        "append" => Ok(FlushPolicy::EveryAppend),
+        "close" => Ok(FlushPolicy::OnClose),
+        other => Err(unknown_name(FLUSH, other)),
+    }
+}
+
+pub(crate) fn on_torn_tail_of(name: &str) -> PyResult<OnTornTail> {
+    match name {
+        "refuse" => Ok(OnTornTail::Refuse),
+        "truncate" => Ok(OnTornTail::Truncate),
+        "pad" => Ok(OnTornTail::PadToBlock),
+        other => Err(unknown_name(ON_TORN_TAIL, other)),
+    }
+}

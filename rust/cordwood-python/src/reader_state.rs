@@ -1,0 +1,455 @@
+//! What a `Reader` holds while it is open: what comes next in the log, found and not yet returned.
+
+use std::collections::VecDeque;
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cordwood::codec::{RecordSpan, Step};
+use cordwood::damage::Severity;
+use cordwood::{OnCorruption, ReadOptions};
+use pyo3::exceptions::PyMemoryError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::batch_pool::Pool;
+use crate::buffer::new_bytes;
+use crate::log::Logged;
+use crate::read_ahead::{Ahead, Found};
+use crate::record::Record;
+use crate::skipped_region::Listed;
+use crate::source::{self, Input, Referent, SourceReader};
+
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one for each reader, and most are open"
+)]
+pub(crate) enum State {
+    Open(Open),
+    /// The skipped regions stay readable after `close`.
+    Closed {
+        skipped: Listed,
+        end: Option<cordwood::End>,
+        position: u64,
+    },
+}
+
+impl State {
+    /// Returns what is to be dropped, if it was open.
+    pub(crate) fn close(&mut self) -> Option<Box<Open>> {
+        let closed = match self {
+            State::Open(open) => State::Closed {
+                skipped: std::mem::take(&mut open.skipped),
+                end: open.end,
+                position: open.position,
+            },
+            State::Closed { .. } => return None,
+        };
+        match std::mem::replace(self, closed) {
+            State::Open(open) => Some(Box::new(open)),
+            State::Closed { .. } => None,
+        }
+    }
+}
+
+pub(crate) struct Open {
+    pub(crate) reader: SourceReader,
+    pub(crate) position: u64,
+    pub(crate) skipped: Listed,
+    pub(crate) end: Option<cordwood::End>,
+    /// The event that ended the last batch, delivered by the next step, since there were records to
+    /// return first.
+    pub(crate) met: Option<Next>,
+    /// For reading in several threads, if it is a file or memory of known length.
+    pub(crate) source: Option<Box<dyn Input>>,
+    pub(crate) referent: Option<Referent>,
+    pub(crate) options: ReadOptions,
+    pub(crate) logged: Logged,
+}
+
+/// What `record_batches` keeps from one batch to the next.
+pub(crate) struct BatchState {
+    pub(crate) target_len: usize,
+    pub(crate) threads: NonZeroUsize,
+    pub(crate) pool: Arc<Pool>,
+    /// Locked only while the reader is locked.
+    pub(crate) ahead: Mutex<Ahead>,
+}
+
+/// Records that were made and not returned: an interrupt came first, or there was not enough memory
+/// for their container.
+pub(crate) type Made = VecDeque<Record>;
+
+/// The same for a record batch.
+pub(crate) struct Held {
+    batch: cordwood::read::RecordBatch,
+    /// The number of the next one.
+    index: usize,
+}
+
+impl Held {
+    fn next(&self) -> Option<(&[u8], u64, u64)> {
+        let offset = *self.batch.record_offsets().get(self.index)?;
+        Some((
+            self.batch.get(self.index)?,
+            offset,
+            self.batch.record_end_offset(self.index)?,
+        ))
+    }
+}
+
+/// What comes next in the log.
+pub(crate) enum Next {
+    Record(RecordSpan),
+    /// At least one.
+    Held(Held),
+    /// At least one, and what came after them.
+    Made(Made, Option<Box<Next>>),
+    Skipped(cordwood::damage::SkippedRegion),
+    Failed(cordwood::Error),
+    /// A signal handler has raised this.
+    Raised(PyErr),
+    /// Position is ahead of the decoder, by prefetching: the reader has to seek there first.
+    Elsewhere,
+    End,
+}
+
+impl Open {
+    /// The next record, if it has been found already.
+    #[inline]
+    pub(crate) fn next_found(&mut self) -> Option<RecordSpan> {
+        if self.met.is_some() {
+            None
+        } else {
+            self.reader.next_found()
+        }
+    }
+
+    /// Keeps `records`, which could not be returned, for the next step.
+    pub(crate) fn put_back(&mut self, records: Made) {
+        if let Some(first) = records.front() {
+            self.position = first.offset;
+            let then = self.met.take().map(Box::new);
+            self.met = Some(Next::Made(records, then));
+        }
+    }
+
+    /// What is left when the first ones of some records have been returned.
+    fn left(records: Made, then: Option<Box<Next>>) -> Option<Next> {
+        if records.is_empty() {
+            then.map(|then| *then)
+        } else {
+            Some(Next::Made(records, then))
+        }
+    }
+
+    /// The same for a record batch that could not be returned.
+    fn hold(&mut self, records: cordwood::read::RecordBatch) {
+        if let Some(&offset) = records.record_offsets().first() {
+            self.position = offset;
+            self.met = Some(Next::Held(Held {
+                batch: records,
+                index: 0,
+            }));
+        }
+    }
+
+    /// What comes next, if nothing more has been found yet: reads on, with the interpreter
+    /// released. It is not returned yet.
+    pub(crate) fn look(&mut self, py: Python<'_>) -> Next {
+        match self.met.take() {
+            Some(Next::Elsewhere) => {
+                if let Err(failed) = self.come_here(py) {
+                    return failed;
+                }
+            }
+            Some(met) => return met,
+            None => {}
+        }
+        while self.end.is_none() {
+            let step = py.detach(|| self.look_without_python());
+            match step {
+                Ok(Step::Record(span)) => return Next::Record(span),
+                Ok(Step::Skipped(region)) => return Next::Skipped(region),
+                Ok(Step::NeedMore) => {
+                    if let Err(error) = py.check_signals() {
+                        return Next::Raised(error);
+                    }
+                }
+                Ok(Step::End(end)) => {
+                    self.end = Some(end);
+                    self.position = end.offset();
+                }
+                Err(error) => return Next::Failed(error),
+            }
+        }
+        Next::End
+    }
+
+    /// The next step to report. Regions that are not logged are only counted here: they may be as
+    /// short as a header.
+    ///
+    /// [`Step::NeedMore`] after one read, or after many regions: a long part without a record must
+    /// not delay Ctrl-C.
+    fn look_without_python(&mut self) -> Result<Step, cordwood::Error> {
+        const REGION_COUNT_MAX: u32 = 1 << 12;
+        for _ in 0..REGION_COUNT_MAX {
+            match self.reader.step_buffered()? {
+                Step::NeedMore => {
+                    self.reader.fill()?;
+                    break;
+                }
+                Step::Skipped(region) if self.logged.only_counts(region) => self.skip(region),
+                step => return Ok(step),
+            }
+        }
+        Ok(Step::NeedMore)
+    }
+
+    /// Seeks to the position to which threads have prefetched.
+    fn come_here(&mut self, py: Python<'_>) -> Result<(), Next> {
+        let position = self.position;
+        let moved = py.detach(|| self.reader.seek(position));
+        moved.map_err(|error| {
+            self.met = Some(Next::Elsewhere);
+            Next::Failed(error)
+        })
+    }
+
+    /// [`fill`](Self::fill) for `record_batches`, with prefetched records where possible.
+    pub(crate) fn fill_with_threads(
+        &mut self,
+        py: Python<'_>,
+        batch: &mut cordwood::read::RecordBatch,
+        batches: &BatchState,
+    ) -> Option<Next> {
+        if batches.threads == NonZeroUsize::MIN {
+            return self.fill(py, batch, batches.target_len);
+        }
+        let mut ahead = batches.ahead.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.options.dialect.is_none() {
+            match py.detach(|| self.reader.format()) {
+                Ok(format) => self.options = self.options.clone().with_format(format),
+                Err(error) => return Some(Next::Failed(error)),
+            }
+        }
+        let found = match &self.source {
+            // Ranges do not depend on each other, and nothing else has consumed what comes next.
+            Some(source)
+                if self.options.on_corruption != OnCorruption::Stop
+                    && !self.options.dialect.is_some_and(cordwood::Dialect::has_log_numbers)
+                    && self.end.is_none()
+                    && matches!(self.met, None | Some(Next::Elsewhere)) =>
+            {
+                ahead.next(
+                    py,
+                    source.as_ref(),
+                    &self.options,
+                    self.position,
+                    &batches.pool,
+                    batches.target_len,
+                )
+            }
+            _ => Ok(None),
+        };
+        match found {
+            Ok(Some(Found::RecordBatch(found))) => {
+                self.position = found.end_offset();
+                self.met = Some(Next::Elsewhere);
+                *batch = found;
+                None
+            }
+            Ok(Some(Found::Skipped(region))) => {
+                self.met = Some(Next::Elsewhere);
+                Some(Next::Skipped(region))
+            }
+            Ok(Some(Found::Failed(error))) => {
+                self.met = Some(Next::Elsewhere);
+                Some(Next::Failed(error))
+            }
+            Ok(None) => self.fill(py, batch, batches.target_len),
+            Err(error) => Some(Next::Raised(error)),
+        }
+    }
+
+    /// Adds the next records to `batch`, with the interpreter released, until it holds `len_max`
+    /// bytes or something else comes, which is returned if there is no record before it.
+    fn fill(&mut self, py: Python<'_>, batch: &mut cordwood::read::RecordBatch, len_max: usize) -> Option<Next> {
+        let stopped_by = loop {
+            match self.met.take() {
+                // What `batches` has left over.
+                Some(Next::Record(span)) => self.reader.put_back(span),
+                Some(Next::Made(mut records, then)) => {
+                    while let Some(record) = records.front() {
+                        let data = record.data.as_bytes(py);
+                        if batch.is_full(len_max) || batch.push(data, record.offset, record.end_offset).is_err() {
+                            break;
+                        }
+                        records.pop_front();
+                    }
+                    let is_stopped = !records.is_empty();
+                    self.met = Self::left(records, then);
+                    if is_stopped && batch.is_empty() {
+                        return Some(Next::Raised(PyMemoryError::new_err(())));
+                    }
+                    if is_stopped || batch.is_full(len_max) {
+                        self.position = batch.end_offset();
+                        return None;
+                    }
+                }
+                Some(Next::Held(mut held)) => {
+                    while let Some((record, offset, end_offset)) = held.next() {
+                        if batch.is_full(len_max) || batch.push(record, offset, end_offset).is_err() {
+                            break;
+                        }
+                        held.index += 1;
+                    }
+                    if held.next().is_some() {
+                        self.met = Some(Next::Held(held));
+                        if batch.is_empty() {
+                            return Some(Next::Raised(PyMemoryError::new_err(())));
+                        }
+                    }
+                    if self.met.is_some() || batch.is_full(len_max) {
+                        self.position = batch.end_offset();
+                        return None;
+                    }
+                }
+                Some(Next::Elsewhere) => {
+                    if let Err(failed) = self.come_here(py) {
+                        break failed;
+                    }
+                }
+                Some(other) => break other,
+                None => {}
+            }
+            if self.end.is_some() {
+                break Next::End;
+            }
+            let step = py.detach(|| match self.reader.record_batch_buffered(batch, len_max) {
+                Ok(Step::NeedMore) => self.reader.fill().map(|()| Step::NeedMore),
+                step => step,
+            });
+            match step {
+                Ok(Step::Record(span)) => {
+                    self.position = span.end_offset;
+                    return None;
+                }
+                Ok(Step::Skipped(region)) => break Next::Skipped(region),
+                Ok(Step::NeedMore) => {
+                    if let Err(error) = py.check_signals() {
+                        break Next::Raised(error);
+                    }
+                }
+                Ok(Step::End(end)) => {
+                    self.end = Some(end);
+                    self.position = end.offset();
+                }
+                Err(error) => break Next::Failed(error),
+            }
+        };
+        if batch.is_empty() {
+            return Some(stopped_by);
+        }
+        if is_interrupt(py, &stopped_by) {
+            self.hold(std::mem::take(batch));
+            return Some(stopped_by);
+        }
+        if !matches!(stopped_by, Next::End) {
+            self.position = batch.end_offset();
+        }
+        self.met = Some(stopped_by);
+        None
+    }
+
+    /// Returns a record. `None`, with an exception set: there is not enough memory, and the record
+    /// comes again.
+    #[inline(always)]
+    pub(crate) fn take(&mut self, py: Python<'_>, span: RecordSpan) -> Option<Py<PyBytes>> {
+        match new_bytes(py, self.reader.data(span)) {
+            Some(bytes) => {
+                self.position = span.end_offset;
+                Some(bytes.unbind())
+            }
+            None => {
+                self.reader.put_back(span);
+                None
+            }
+        }
+    }
+
+    /// Returns the next record, or what else comes next.
+    pub(crate) fn hand_out(&mut self, py: Python<'_>, next: Next) -> Result<Record, Next> {
+        match next {
+            Next::Record(span) => match self.take(py, span) {
+                Some(data) => Ok(record_of(span, data)),
+                None => Err(Next::Raised(PyErr::fetch(py))),
+            },
+            Next::Made(mut records, then) => {
+                let Some(record) = records.pop_front() else {
+                    return Err(Next::Elsewhere);
+                };
+                self.position = record.end_offset;
+                self.met = Self::left(records, then);
+                Ok(record)
+            }
+            Next::Held(mut held) => {
+                let Some((record, offset, end_offset)) = held.next() else {
+                    return Err(Next::Elsewhere);
+                };
+                let Some(data) = new_bytes(py, record) else {
+                    self.met = Some(Next::Held(held));
+                    return Err(Next::Raised(PyErr::fetch(py)));
+                };
+                held.index += 1;
+                if held.next().is_some() {
+                    self.met = Some(Next::Held(held));
+                }
+                self.position = end_offset;
+                Ok(Record {
+                    offset,
+                    end_offset,
+                    data: data.unbind(),
+                    salvaged: self.reader.is_salvaged(offset),
+                })
+            }
+            other => Err(other),
+        }
+    }
+
+    /// The number of bytes of a record that comes next.
+    pub(crate) fn len_of(&self, py: Python<'_>, next: &Next) -> Option<usize> {
+        match next {
+            Next::Made(records, _) => records.front().map(|record| record.data.as_bytes(py).len()),
+            Next::Record(span) => Some(self.reader.data(*span).len()),
+            Next::Held(held) => held.next().map(|(record, ..)| record.len()),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn skip(&mut self, region: cordwood::damage::SkippedRegion) {
+        if region.reason.severity() != Severity::TornTail {
+            self.position = region.end;
+        }
+        self.skipped.add(region);
+    }
+}
+
+#[inline]
+pub(crate) fn record_of(span: RecordSpan, data: Py<PyBytes>) -> Record {
+    Record {
+        offset: span.offset,
+        end_offset: span.end_offset,
+        data,
+        salvaged: span.is_salvaged,
+    }
+}
+
+/// Whether this must be raised at once: Ctrl-C, or another exception of a signal handler.
+/// Exceptions of a source may wait until the records before them have been returned.
+pub(crate) fn is_interrupt(py: Python<'_>, next: &Next) -> bool {
+    match next {
+        Next::Raised(_) => true,
+        Next::Failed(cordwood::Error::Io { source: error, .. }) => source::is_interrupt(py, error),
+        _ => false,
+    }
+}

@@ -1,0 +1,83 @@
+//! The class `Record`.
+
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::arguments::bytes_of;
+use crate::value::{NewArgs, new_args, short_repr};
+
+/// A record and where it is in the file: what `Reader.records` and `Follower.poll` return.
+///
+/// A record cannot be changed. Records are equal if their offsets, data and `salvaged` are. The
+/// constructor takes the attributes as keywords.
+///
+/// >>> with cordwood.open("example.log", "w") as writer:
+/// ...     writer.extend([b"one", b"two"])
+/// 2
+/// >>> with cordwood.open("example.log") as reader:
+/// ...     for record in reader.records():
+/// ...         record
+/// Record(offset=0, end_offset=10, data=b'one')
+/// Record(offset=10, end_offset=20, data=b'two')
+#[pyclass(frozen, module = "cordwood", get_all)]
+pub(crate) struct Record {
+    /// File offset of the first fragment's header, in bytes. `Reader.seek` goes there.
+    pub(crate) offset: u64,
+    /// File offset after the last fragment's data, in bytes.
+    pub(crate) end_offset: u64,
+    /// The bytes that were written.
+    pub(crate) data: Py<PyBytes>,
+    /// Whether it begins after damage in the same block, under the policy `"salvage"`.
+    ///
+    /// Its checksums are right, but where it begins had to be searched for: a log inside a record's
+    /// data can look like this.
+    pub(crate) salvaged: bool,
+}
+
+#[pymethods]
+impl Record {
+    #[new]
+    #[pyo3(signature = (*, offset, end_offset, data, salvaged = false))]
+    fn new(offset: u64, end_offset: u64, data: &Bound<'_, PyAny>, salvaged: bool) -> PyResult<Self> {
+        let data = match data.cast_exact::<PyBytes>() {
+            Ok(bytes) => bytes.clone(),
+            Err(_) => PyBytes::new(data.py(), &bytes_of("data", data)?),
+        };
+        Ok(Record {
+            offset,
+            end_offset,
+            data: data.unbind(),
+            salvaged,
+        })
+    }
+
+    #[classattr]
+    fn __match_args__() -> (&'static str, &'static str, &'static str) {
+        ("offset", "end_offset", "data")
+    }
+
+    fn __getnewargs_ex__<'py>(slf: &Bound<'py, Self>) -> PyResult<NewArgs<'py>> {
+        new_args(slf, &["offset", "end_offset", "data", "salvaged"])
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let data = short_repr(py, self.data.as_bytes(py))?;
+        let salvaged = if self.salvaged { ", salvaged=True" } else { "" };
+        Ok(format!(
+            "Record(offset={}, end_offset={}, data={data}{salvaged})",
+            self.offset, self.end_offset
+        ))
+    }
+
+    fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> bool {
+        other.cast::<Record>().is_ok_and(|other| {
+            let other = other.get();
+            (self.offset, self.end_offset, self.salvaged) == (other.offset, other.end_offset, other.salvaged)
+                && self.data.as_bytes(py) == other.data.as_bytes(py)
+        })
+    }
+
+    fn __hash__(&self, py: Python<'_>) -> PyResult<isize> {
+        (self.offset, self.end_offset, &self.data).into_pyobject(py)?.hash()
+    }
+}

@@ -1,0 +1,262 @@
+//! The class `Stat`.
+
+use std::ffi::OsStr;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+
+use cordwood::format::BLOCK_LEN;
+use cordwood::verbs;
+use pyo3::prelude::*;
+
+use crate::options::{compression_name, format_of};
+use crate::outcome::Outcome;
+use crate::value::{NewArgs, html, new_args};
+
+/// The path of a log, which does not count for equality.
+struct Source(Option<PathBuf>);
+
+impl PartialEq for Source {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Source {}
+
+/// What is in a log, in numbers: what `stat` returns.
+///
+/// `stored_len`, `header_len`, `trailer_len` and `skipped_len` add up to `file_len`. The
+/// constructor takes the attributes as keywords, without `record_len_mean` and `block_count`, which
+/// follow from the others. Two are equal if everything but the paths is. A notebook shows a table.
+///
+/// >>> with cordwood.open("example.log", "w") as writer:
+/// ...     writer.extend([b"one", b"two"])
+/// 2
+/// >>> stat = cordwood.stat("example.log")
+/// >>> stat
+/// <cordwood.Stat: record_count=2, payload_len=6, outcome=Outcome(kind='clean', offset=20)>
+/// >>> stat.stored_len, stat.header_len, stat.file_len
+/// (6, 14, 20)
+#[pyclass(frozen, module = "cordwood", eq)]
+#[derive(PartialEq, Eq)]
+pub(crate) struct Stat {
+    format: cordwood::LogFormat,
+    /// Records that were returned.
+    #[pyo3(get)]
+    record_count: u64,
+    /// Bytes of data in the records.
+    #[pyo3(get)]
+    payload_len: u64,
+    /// Bytes of data as they are stored: fewer than `payload_len` in a compressed log.
+    #[pyo3(get)]
+    stored_len: u64,
+    /// Bytes of the headers of the records' fragments.
+    #[pyo3(get)]
+    header_len: u64,
+    /// Bytes of the shortest record; `None` if there is none.
+    #[pyo3(get)]
+    record_len_min: Option<u64>,
+    /// Bytes of the longest record; `None` if there is none.
+    #[pyo3(get)]
+    record_len_max: Option<u64>,
+    /// FULL fragments of the records: records in one piece.
+    #[pyo3(get)]
+    full_count: u64,
+    /// FIRST fragments of the records.
+    #[pyo3(get)]
+    first_count: u64,
+    /// MIDDLE fragments of the records.
+    #[pyo3(get)]
+    middle_count: u64,
+    /// LAST fragments of the records.
+    #[pyo3(get)]
+    last_count: u64,
+    /// Bytes of trailers: at the ends of blocks, too few for a header.
+    #[pyo3(get)]
+    trailer_len: u64,
+    /// Bytes that were not returned, for whatever reason: `verify` says which.
+    #[pyo3(get)]
+    skipped_len: u64,
+    /// Bytes of these in regions of `Severity.CORRUPTION`.
+    #[pyo3(get)]
+    damaged_len: u64,
+    /// The length of the file in bytes; `None` if it is not known.
+    #[pyo3(get)]
+    file_len: Option<u64>,
+    /// How reading ended.
+    #[pyo3(get)]
+    outcome: Outcome,
+    /// The number of another log, if the whole file belongs to it; else `None`.
+    ///
+    /// The file's name, or `log_number`, has this log's number: the file was recycled and nothing
+    /// has been written to this log yet, or it was renamed or copied.
+    #[pyo3(get)]
+    other_log_number: Option<u32>,
+    path: Source,
+}
+
+impl Stat {
+    pub(crate) fn of(stat: verbs::Stat, path: Option<PathBuf>) -> Self {
+        Stat {
+            format: stat.format,
+            record_count: stat.record_count,
+            payload_len: stat.payload_len,
+            stored_len: stat.stored_len,
+            header_len: stat.header_len,
+            record_len_min: stat.record_len_min,
+            record_len_max: stat.record_len_max,
+            full_count: stat.full_count,
+            first_count: stat.first_count,
+            middle_count: stat.middle_count,
+            last_count: stat.last_count,
+            trailer_len: stat.trailer_len,
+            skipped_len: stat.skipped_len,
+            damaged_len: stat.damaged_len,
+            file_len: stat.file_len,
+            outcome: Outcome::from(stat.end),
+            other_log_number: stat.other_log_number,
+            path: Source(path),
+        }
+    }
+}
+
+#[pymethods]
+impl Stat {
+    #[new]
+    #[pyo3(signature = (
+        *, dialect, record_count, payload_len, file_len, outcome, log_number = None, compression = None, stored_len = 0,
+        header_len = 0, record_len_min = None, record_len_max = None, full_count = 0, first_count = 0, middle_count = 0, last_count = 0, trailer_len = 0,
+        skipped_len = 0, damaged_len = 0, other_log_number = None, path = None
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of the Python class")]
+    fn new(
+        dialect: &str,
+        record_count: u64,
+        payload_len: u64,
+        file_len: Option<u64>,
+        outcome: Outcome,
+        log_number: Option<u32>,
+        compression: Option<&str>,
+        stored_len: u64,
+        header_len: u64,
+        record_len_min: Option<u64>,
+        record_len_max: Option<u64>,
+        full_count: u64,
+        first_count: u64,
+        middle_count: u64,
+        last_count: u64,
+        trailer_len: u64,
+        skipped_len: u64,
+        damaged_len: u64,
+        other_log_number: Option<u32>,
+        path: Option<PathBuf>,
+    ) -> PyResult<Self> {
+        Ok(Stat {
+            format: format_of(dialect, log_number, compression)?,
+            record_count,
+            payload_len,
+            stored_len,
+            header_len,
+            record_len_min,
+            record_len_max,
+            full_count,
+            first_count,
+            middle_count,
+            last_count,
+            trailer_len,
+            skipped_len,
+            damaged_len,
+            file_len,
+            outcome,
+            other_log_number,
+            path: Source(path),
+        })
+    }
+
+    fn __getnewargs_ex__<'py>(slf: &Bound<'py, Self>) -> PyResult<NewArgs<'py>> {
+        new_args(
+            slf,
+            &[
+                "dialect",
+                "record_count",
+                "payload_len",
+                "file_len",
+                "outcome",
+                "log_number",
+                "compression",
+                "stored_len",
+                "header_len",
+                "record_len_min",
+                "record_len_max",
+                "full_count",
+                "first_count",
+                "middle_count",
+                "last_count",
+                "trailer_len",
+                "skipped_len",
+                "damaged_len",
+                "other_log_number",
+                "path",
+            ],
+        )
+    }
+
+    /// The dialect of the log, such as `"leveldb"`.
+    #[getter]
+    fn dialect(&self) -> &'static str {
+        self.format.dialect.name()
+    }
+
+    /// The number of the log; `None` if the dialect has none or it is not known.
+    #[getter]
+    fn log_number(&self) -> Option<u32> {
+        self.format.log_number
+    }
+
+    /// How each record is compressed: `"zstd"`; `None`: not at all.
+    #[getter]
+    fn compression(&self) -> Option<&'static str> {
+        compression_name(self.format)
+    }
+
+    /// Mean length of a record in bytes; `None` if there is none.
+    #[getter]
+    fn record_len_mean(&self) -> Option<f64> {
+        (self.record_count > 0).then(|| self.payload_len as f64 / self.record_count as f64)
+    }
+
+    /// Blocks of 32 KiB in the file, including a partial last one; `None` if `file_len` is.
+    #[getter]
+    fn block_count(&self) -> Option<u64> {
+        self.file_len.map(|len| len.div_ceil(BLOCK_LEN as u64))
+    }
+
+    /// The path, if the source was one; else `None`.
+    #[getter]
+    fn path(&self) -> Option<&OsStr> {
+        self.path.0.as_deref().map(Path::as_os_str)
+    }
+
+    /// What a notebook shows: a table, in HTML.
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        html(slf, "of_stat")
+    }
+
+    fn __hash__(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        let lens = (self.payload_len, self.header_len, self.skipped_len, self.file_len);
+        (self.record_count, lens, self.outcome).hash(&mut hasher);
+        hasher.finish()
+    }
+
+    fn __repr__(&self) -> String {
+        let Stat {
+            record_count,
+            payload_len,
+            outcome,
+            ..
+        } = self;
+        let outcome = outcome.__repr__();
+        format!("<cordwood.Stat: record_count={record_count}, payload_len={payload_len}, outcome={outcome}>")
+    }
+}

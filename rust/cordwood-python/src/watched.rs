@@ -1,0 +1,117 @@
+//! Sources that are read with the interpreter released, by one thread or several: Ctrl-C stops them,
+//! and they report their progress.
+
+use std::io::{self, Read, Seek, SeekFrom};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use cordwood::read::StreamSource;
+use pyo3::prelude::*;
+
+use crate::source::{Input, InputSource};
+
+/// A source that checks for Ctrl-C at each read, since the work is done with the interpreter
+/// released, and reports its progress. A thread other than Python's main one cannot detect Ctrl-C:
+/// it stops when the main one has.
+pub(crate) struct Watched {
+    input: Box<dyn Input>,
+    watch: Arc<Watch>,
+}
+
+/// The state shared by all threads that read one log.
+pub(crate) struct Watch {
+    /// Called with the number of bytes of each read.
+    progress: Option<Py<PyAny>>,
+    is_stopped: AtomicBool,
+    /// The first exception of `progress` or a signal handler.
+    raised: Mutex<Option<PyErr>>,
+}
+
+impl Watch {
+    pub(crate) fn new(progress: Option<&Bound<'_, PyAny>>) -> Arc<Self> {
+        Arc::new(Watch {
+            progress: progress.map(|progress| progress.clone().unbind()),
+            is_stopped: AtomicBool::new(false),
+            raised: Mutex::new(None),
+        })
+    }
+
+    /// If `result` is an exception, fails, and makes all threads fail at their next read.
+    fn check(&self, result: PyResult<()>) -> io::Result<()> {
+        if let Err(error) = result {
+            self.is_stopped.store(true, Ordering::Relaxed);
+            self.raised
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .get_or_insert(error);
+        }
+        if self.is_stopped.load(Ordering::Relaxed) {
+            return Err(io::Error::other("interrupted"));
+        }
+        Ok(())
+    }
+
+    /// Runs `work`, which reads [`Watched`] sources, with the interpreter released. If there are
+    /// several, this thread only waits, and checks for Ctrl-C.
+    pub(crate) fn run<T: Send>(
+        &self,
+        py: Python<'_>,
+        threads: usize,
+        work: impl FnOnce() -> Result<T, cordwood::Error> + Send,
+    ) -> PyResult<Result<T, cordwood::Error>> {
+        let done = if threads == 1 {
+            py.detach(work)
+        } else {
+            py.detach(|| {
+                thread::scope(|scope| {
+                    let (sender, receiver) = mpsc::channel();
+                    let thread = thread::Builder::new().spawn_scoped(scope, move || {
+                        let done = work();
+                        // The receiver outlives the sender, so this cannot fail.
+                        let _ = sender.send(());
+                        done
+                    });
+                    let thread = thread.map_err(|source| cordwood::Error::Io { path: None, source })?;
+                    while let Err(RecvTimeoutError::Timeout) = receiver.recv_timeout(PAUSE) {
+                        // The threads see the exception.
+                        let _ = self.check(Python::attach(|py| py.check_signals()));
+                    }
+                    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                })
+            })
+        };
+        match self.raised.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            Some(error) => Err(error),
+            None => Ok(done),
+        }
+    }
+}
+
+/// How long the thread that waits for others waits without a look at Ctrl-C.
+const PAUSE: Duration = Duration::from_millis(50);
+
+impl Read for Watched {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let Watched { input, watch } = self;
+        watch.check(Python::attach(|py| py.check_signals()))?;
+        let len = input.read(buffer)?;
+        if let Some(progress) = &watch.progress {
+            watch.check(Python::attach(|py| progress.call1(py, (len,)).map(drop)))?;
+        }
+        Ok(len)
+    }
+}
+
+impl Seek for Watched {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.input.seek(to)
+    }
+}
+
+pub(crate) fn watched(source: InputSource, watch: &Arc<Watch>) -> StreamSource<Watched> {
+    let watch = Arc::clone(watch);
+    source.map(|input| Watched { input, watch })
+}
