@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import reference
+from support import HELPERS
 
 import cordwood
 from cordwood.cli import main
@@ -295,9 +296,10 @@ def peak(path, records, *command, status=0):
     """The most memory that a command takes, in KiB."""
     with cordwood.open(path, "x") as writer:
         writer.extend(records)
-    # Not `ru_maxrss`, which begins with that of the process that starts this one.
-    script = "import sys; from cordwood.cli import main; status = main(sys.argv[1:]); "
-    script += "print(status, open('/proc/self/status').read().split('VmHWM:')[1].split()[0], file=sys.stderr)"
+    script = f"import sys; sys.path.append({str(HELPERS)!r}); from process import peak_len; "
+    script += (
+        "from cordwood.cli import main; status = main(sys.argv[1:]); print(status, peak_len() >> 10, file=sys.stderr)"
+    )
     command = [sys.executable, "-c", script, *command, str(path), *([f"{path}.out"] if command[0] == "convert" else [])]
     done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=True, timeout=300)
     found, memory = done.stderr.split()[-2:]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from support import written
+from write_batch import varint
 
 from cordwood.compat.leveldb_export import parse_leveldb_documents
 from cordwood.payload import PayloadError, entity
@@ -16,14 +17,6 @@ TESTS = Path(__file__).parents[1]
 CORPUS = Path(os.environ.get("CORDWOOD_CORPUS") or TESTS.parents[1] / "shared" / "corpus") / "firestore"
 EXPORTS = sorted(CORPUS.glob("*/output-0"))
 JUDGE = Path(os.environ.get("CORDWOOD_APPENGINE_PYTHON") or TESTS.parent / ".venv" / "appengine" / "bin" / "python")
-
-
-def varint(number):
-    out = bytearray()
-    while number > 127:
-        out.append(number & 127 | 128)
-        number >>= 7
-    return bytes([*out, number])
 
 
 def field(number, content):
@@ -131,7 +124,7 @@ def test_what_is_in_the_documents(log):
 @pytest.mark.parametrize("export", ["made here", *EXPORTS], ids=str)
 def test_the_documents_of_leveldb_export(export, log):
     path = log if export == "made here" else export
-    command = [str(JUDGE), str(TESTS / "appengine_judge.py"), "rows", str(path)]
+    command = [str(JUDGE), str(TESTS / "helpers" / "appengine_judge.py"), "rows", str(path)]
     expected = json.loads(subprocess.run(command, capture_output=True, check=True, timeout=120).stdout)
     assert len(expected) >= 3
     found = as_json(places(list(parse_leveldb_documents(str(path)))))

@@ -6,22 +6,21 @@ import sys
 from pathlib import Path
 
 import pytest
+from support import HELPERS
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read from /proc")
 
 MIB = 1 << 20
 
-# What each script begins with. VmHWM is the most that was ever resident.
+# What each script begins with.
 PRELUDE = """
-import json, struct
+import json, struct, sys
+sys.path.append(sys.argv[1])
 from pathlib import Path
 import cordwood
+from process import peak_len
 
 MIB = 1 << 20
-
-def peak():
-    [line] = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM")]
-    return int(line.split()[1]) * 1024
 
 class Repeated:
     '''A source: `head` once, and `chunk` over and over, `len_` bytes together.'''
@@ -45,14 +44,16 @@ def fragment(kind, payload):
 
 def run(script):
     # The process is the same Python with the same package; the script is one of those below.
-    done = subprocess.run([sys.executable, "-c", PRELUDE + script], capture_output=True, check=False, timeout=300)
+    done = subprocess.run(
+        [sys.executable, "-c", PRELUDE + script, HELPERS], capture_output=True, check=False, timeout=300
+    )
     assert done.returncode == 0, done.stderr.decode()
     return json.loads(done.stdout)
 
 
 READ = """
 import io
-before = peak()
+before = peak_len()
 sink = io.BytesIO()
 with cordwood.open(sink, "w") as writer:
     for length in (20_000, 100, 70_000, 0, 32_761, 1_000) * 10:
@@ -69,7 +70,7 @@ with cordwood.open(source) as reader:
     for record in reader:
         count += 1
     assert (reader.outcome.kind, reader.outcome.offset, reader.skipped) == ("clean", chunks * len(chunk), ())
-print(json.dumps({"count": count, "expected": chunks * 61, "len": chunks * len(chunk), "growth": peak() - before}))
+print(json.dumps({"count": count, "expected": chunks * 61, "len": chunks * len(chunk), "growth": peak_len() - before}))
 """
 
 
@@ -86,7 +87,7 @@ ENDLESS = """
 middle = fragment(3, bytes(32_761))
 source = Repeated(fragment(2, bytes(32_761)), middle * 32, 1 << 30)
 
-before = peak()
+before = peak_len()
 reader = cordwood.open(source, record_len_max=16 * MIB)
 try:
     next(reader)
@@ -96,7 +97,7 @@ assert next(reader, None) is None
 [too_large, rest] = reader.skipped
 assert (too_large.reason, rest.reason) == ("record_too_large", "too_large_rest")
 assert (too_large.offset, too_large.end_offset, rest.offset, rest.end_offset) == (0, length, length, 1 << 30)
-print(json.dumps({"taken": taken, "length": length, "growth": peak() - before}))
+print(json.dumps({"taken": taken, "length": length, "growth": peak_len() - before}))
 """
 
 
@@ -114,10 +115,10 @@ pair = fragment(77, b"") + fragment(78, b"")
 block = pair * 2340 + fragment(77, b"") + b"\\x01"
 assert len(block) == 32_768
 file = Repeated(b"", block * 16, 16 * MIB)
-before = peak()
+before = peak_len()
 with cordwood.open(file, on_corruption="skip") as reader:
     assert list(reader) == []
-growth = peak() - before
+growth = peak_len() - before
 print(json.dumps({"listed": len(reader.skipped), "skipped_len": reader.skipped_len, "growth": growth}))
 """
 
@@ -137,11 +138,11 @@ class Null:
 
 sink = Null()
 records = [bytes(length) for length in (20_000, 100, 70_000, 0, 32_761, 1_000)]
-before = peak()
+before = peak_len()
 with cordwood.open(sink, "w") as writer:
     while writer.tell() < 1 << 30:
         writer.extend(records)
-print(json.dumps({"taken": sink.taken, "growth": peak() - before}))
+print(json.dumps({"taken": sink.taken, "growth": peak_len() - before}))
 """
 
 
@@ -154,12 +155,12 @@ def test_writing_a_gigabyte_takes_little_memory():
 CLOSED = """
 import tempfile
 with tempfile.TemporaryDirectory() as folder:
-    before, writers = peak(), []
+    before, writers = peak_len(), []
     for number in range(100):
         writers.append(cordwood.open(Path(folder, str(number)), "x"))
         writers[-1].append(bytes(MIB // 2))
         writers[-1].close()
-    print(json.dumps({"growth": peak() - before}))
+    print(json.dumps({"growth": peak_len() - before}))
 """
 
 
@@ -171,7 +172,7 @@ DAMAGED = """
 block = fragment(1, bytes(32_761))
 good_and_bad = block + bytes([block[0] ^ 1]) + block[1:]
 source = Repeated(b"", good_and_bad * 16, 1 << 30)
-before = peak()
+before = peak_len()
 count = 0
 with cordwood.open(source) as reader:
     while True:
@@ -181,7 +182,7 @@ with cordwood.open(source) as reader:
             count += 1
         except cordwood.CorruptionError:
             count += 1
-print(json.dumps({"count": count, "growth": peak() - before}))
+print(json.dumps({"count": count, "growth": peak_len() - before}))
 """
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from cordwood.cli import _map_svg, _map_text
 from cordwood.cli._map_cells import Cells, Look, look_of, size
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 SVG = "{http://www.w3.org/2000/svg}"
 
 WHOLE = ("full", None, None)

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 from google.protobuf.json_format import MessageToDict
+from real_engines import offline_run, scan_wandb
 from wandb.proto.wandb_internal_pb2 import ConfigRecord, HistoryRecord, Record, RunRecord, SummaryRecord
-from wandb.sdk.internal.datastore import DataStore
 
 import cordwood
 from cordwood.errors import PayloadError
 from cordwood.payload import wandb
 
-CORPUS = Path(os.environ.get("CORDWOOD_CORPUS") or Path(__file__).parents[2] / "shared" / "corpus") / "wandb"
+CORPUS = Path(os.environ.get("CORDWOOD_CORPUS") or Path(__file__).parents[3] / "shared" / "corpus") / "wandb"
 
 RUN = """
 import wandb
@@ -38,23 +38,12 @@ run.finish()
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("run")
-    environment = {"WANDB_MODE": "offline", "WANDB_DIR": str(folder), "WANDB_SILENT": "true", "HOME": str(folder)}
-    command = [sys.executable, "-c", RUN]
-    done = subprocess.run(command, env=os.environ | environment, capture_output=True, check=False, timeout=120)
-    assert done.returncode == 0, done.stderr.decode()
-    [path] = folder.glob("wandb/offline-run-*/*.wandb")
-    return path
+    return offline_run(folder, RUN)
 
 
-def scanned(path):
-    """The messages of a file, as wandb's own reader gives them."""
-    store = DataStore()
-    store.open_for_scan(str(path))
-    while (record := store.scan_data()) is not None:
-        message = Record()
-        message.ParseFromString(bytes(record))
-        yield message
-    store.close()
+def messages_in(path):
+    """The messages of a file, found by wandb's own reader and parsed by its own protocol."""
+    return [Record.FromString(record) for record in scan_wandb(path)]
 
 
 def message_of(**fields):
@@ -112,7 +101,7 @@ def test_each_record_is_what_wandb_reads(name, request):
     path = CORPUS / "offline-run" / "run-g9dvvkua.wandb" if name == "corpus" else request.getfixturevalue("run")
     if not path.exists():
         pytest.skip(f"no corpus in {CORPUS}")
-    messages = list(scanned(path))
+    messages = list(messages_in(path))
     with cordwood.open(path) as reader:
         records = list(reader)
     assert [wandb.decode(record) for record in records] == messages

@@ -70,7 +70,8 @@ def replayed(path: Path, folder: Path) -> str:
 
 
 if __name__ == "__main__":
-    # `python tests/transcript.py FILE...` writes what the commands really print into the files, to be read in the diff.
+    # `python tests/helpers/transcript.py FILE...` writes what the commands really print into the files.
+    # Read the diff.
     import tempfile
 
     for name in sys.argv[1:]:

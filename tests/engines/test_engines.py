@@ -2,11 +2,11 @@
 
 import os
 import random
-from pathlib import Path
 
 import plyvel
 import pytest
 import reference
+from real_engines import the_log_of
 from support import PAYLOAD
 from write_batch import DELETE, PUT, parse_write_batch, take_bytes, take_varint, write_batch
 
@@ -23,11 +23,6 @@ def key_of(index):
 def open_database(folder, **options):
     # The buffer is larger than all that is put, so that everything stays in one log.
     return plyvel.DB(str(folder), create_if_missing=True, write_buffer_size=64 << 20, **options)
-
-
-def the_log_of(folder) -> Path:
-    [log] = Path(folder).glob("*.log")
-    return log
 
 
 def keys_in_leveldb(folder, **options):

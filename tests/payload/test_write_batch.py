@@ -11,12 +11,13 @@ import plyvel
 import pytest
 import rocksdict
 import write_batch as judge
+from real_engines import the_log_of
 from rocksdict import Options, Rdict
 
 import cordwood
 from cordwood.payload import Operation, OperationKind, PayloadError, WriteBatch, write_batch
 
-CORPUS = Path(os.environ.get("CORDWOOD_CORPUS") or Path(__file__).parents[2] / "shared" / "corpus")
+CORPUS = Path(os.environ.get("CORDWOOD_CORPUS") or Path(__file__).parents[3] / "shared" / "corpus")
 LOGS = sorted(
     str(path.relative_to(CORPUS))
     for engine in ("leveldb", "rocksdb", "pebble")
@@ -29,10 +30,6 @@ def records_of(path):
         records = list(reader)
         assert reader.outcome.kind == "clean"
     return records
-
-
-def the_log_of(folder) -> Path:
-    return max(Path(folder).glob("*.log"))
 
 
 # The corpus -------------------------------------------------------------------------------------

@@ -5,10 +5,15 @@ from __future__ import annotations
 import io
 import random
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 import reference
 
 import cordwood
+
+HELPERS = Path(__file__).parent
+TESTS = HELPERS.parent
+ROOT = TESTS.parent
 
 Event = reference.Record | reference.Skipped
 

@@ -12,7 +12,7 @@ import pytest
 import cordwood
 
 PACKAGE = Path(cordwood.__file__).parent
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PAGES = [
     "README.md",
     "docs/compat.md",

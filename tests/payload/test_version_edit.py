@@ -29,7 +29,7 @@ from cordwood.payload.version_edit import (
     WalAddition,
 )
 
-CORPUS = Path(os.environ.get("CORDWOOD_CORPUS") or Path(__file__).parents[2] / "shared" / "corpus")
+CORPUS = Path(os.environ.get("CORDWOOD_CORPUS") or Path(__file__).parents[3] / "shared" / "corpus")
 MANIFESTS = sorted(str(path.relative_to(CORPUS)) for path in CORPUS.glob("*/*/MANIFEST-*"))
 
 

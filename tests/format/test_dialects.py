@@ -7,14 +7,13 @@ import random
 import re
 import shutil
 import struct
-import subprocess
-import sys
 import time
 import zlib
 from pathlib import Path
 
 import pytest
 from compat_logs import SWANLAB, lengths
+from real_engines import offline_run, scan_wandb, the_log_of
 from rocksdict import Options, Rdict
 from support import PAYLOAD
 from swanlab.sdk.internal.core_python.store import DataStoreReader, DataStoreWriter
@@ -23,7 +22,7 @@ from write_batch import PUT, parse_write_batch, write_batch
 
 import cordwood
 
-CORPUS = Path(os.environ.get("CORDWOOD_CORPUS") or Path(__file__).parents[2] / "shared" / "corpus")
+CORPUS = Path(os.environ.get("CORDWOOD_CORPUS") or Path(__file__).parents[3] / "shared" / "corpus")
 
 # Around the lengths at which a record is cut, and one of many blocks.
 LENGTHS = [*range(30), *range(1_000, 70_000, 9_000), 200_000, *range(32_720, 32_770), *range(50)]
@@ -44,11 +43,6 @@ def options_of_rocksdb(**options):
     for name, value in options.items():
         getattr(made, f"set_{name}")(value)
     return made
-
-
-def the_log_of(folder) -> Path:
-    """The log that is written: that with the highest number."""
-    return max(Path(folder).glob("*.log"))
 
 
 def put_all(database, values):
@@ -161,16 +155,6 @@ def test_a_manifest_of_rocksdb(tmp_path):
 # W&B -------------------------------------------------------------------------------------------
 
 
-def scan_wandb(path):
-    store = DataStore()
-    store.open_for_scan(str(path))
-    records = []
-    while (record := store.scan_data()) is not None:
-        records.append(bytes(record))
-    store.close()
-    return records
-
-
 def test_a_file_of_wandb(tmp_path):
     path = tmp_path / "run.wandb"
     store = DataStore()
@@ -213,12 +197,7 @@ run.finish()
 
 
 def test_an_offline_run_of_wandb(tmp_path):
-    folder = str(tmp_path)
-    environment = os.environ | {"WANDB_MODE": "offline", "WANDB_DIR": folder, "WANDB_SILENT": "true", "HOME": folder}
-    command = [sys.executable, "-c", RUN]
-    done = subprocess.run(command, env=environment, capture_output=True, check=False, timeout=120)
-    assert done.returncode == 0, done.stderr.decode()
-    [path] = tmp_path.glob("wandb/offline-run-*/*.wandb")
+    path = offline_run(tmp_path, RUN)
     with cordwood.open(path) as reader:
         records = list(reader)
         assert (reader.dialect, reader.outcome.kind) == ("wandb", "clean")

@@ -9,7 +9,7 @@ from support import merged, plain_end, read_events
 
 import cordwood
 
-CORPUS = Path(os.environ.get("CORDWOOD_CORPUS") or Path(__file__).parents[2] / "shared" / "corpus")
+CORPUS = Path(os.environ.get("CORDWOOD_CORPUS") or Path(__file__).parents[3] / "shared" / "corpus")
 FILES = sorted(str(path.relative_to(CORPUS)) for path in CORPUS.glob("*/*/*"))
 
 pytestmark = pytest.mark.skipif(not FILES, reason=f"no corpus in {CORPUS}")

@@ -1,7 +1,6 @@
 """The policy `salvage` against `reference.py`, and what is made of it: `verify`, `salvage` and `stat`."""
 
 import io
-import logging
 import mmap
 import sys
 import threading
@@ -11,17 +10,13 @@ import pytest
 import reference
 from hypothesis import given
 from hypothesis import strategies as st
+from random_logs import files, files_with_ranges, options
 from reference import BLOCK_LEN, FIRST, FULL, HEADER_LEN
 from support import PAYLOAD, OnlyRead, begin_of, merged, plain_end, plain_skipped, read_events, written
-from test_against_reference import files, files_with_ranges, options
 
 import cordwood
 
-
-@pytest.fixture(autouse=True)
-def no_log(monkeypatch):
-    """Thousands of damaged files, and pytest would keep what is logged of each."""
-    monkeypatch.setattr(logging.getLogger("cordwood"), "disabled", True)
+pytestmark = pytest.mark.usefixtures("no_log")
 
 
 def read_salvaged(reader):

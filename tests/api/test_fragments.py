@@ -189,7 +189,7 @@ def test_what_is_wrong_is_told():
 
 
 def test_real_logs_tile():
-    corpus = Path(os.environ.get("CORDWOOD_CORPUS") or Path(__file__).parents[2] / "shared" / "corpus")
+    corpus = Path(os.environ.get("CORDWOOD_CORPUS") or Path(__file__).parents[3] / "shared" / "corpus")
     if not corpus.exists():
         pytest.skip("no corpus")
     for path in (path for path in corpus.rglob("*") if path.is_file() and path.suffix != ".md"):

@@ -8,12 +8,12 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 import reference
 from failing_calls import CAN_FAIL, failing
-from support import PAYLOAD
+from process import bytes_written
+from support import HELPERS, PAYLOAD
 
 import cordwood
 
@@ -327,12 +327,6 @@ def test_a_failed_sync_ends_all_work(tmp_path):
         os.close(reading)
 
 
-def bytes_written():
-    """What this process has handed to the system so far, with whatever call."""
-    lines = Path("/proc/self/io").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("wchar"))
-
-
 @pytest.mark.skipif(not CAN_FAIL, reason="no table of functions that is known here")
 @pytest.mark.parametrize("failures", [1, 2])
 def test_what_a_failed_sync_did_not_cover_is_written_again(path, failures):
@@ -366,7 +360,7 @@ def test_what_a_failed_sync_did_not_cover_is_written_again(path, failures):
 REOPEN = """
 import sys
 import cordwood
-from test_durability import bytes_written
+from process import bytes_written
 before = bytes_written()
 with cordwood.open(sys.argv[1], "a", checkpoint=107) as writer:
     writer.append(b"x")
@@ -379,7 +373,7 @@ with cordwood.open(sys.argv[1], "a", checkpoint=107) as writer:
 def test_a_new_process_writes_again_what_stands_from_the_checkpoint_on(path):
     """What is before is known to be synced, and the state of the rest is unknown."""
     path.write_bytes(reference.encode([bytes(100), PAYLOAD[:100]]))
-    done = run("env", f"PYTHONPATH={Path(__file__).parent}", sys.executable, "-c", REOPEN, path)
+    done = run("env", f"PYTHONPATH={HELPERS}", sys.executable, "-c", REOPEN, path)
     assert done.returncode == 0, done.stderr.decode()
     durable_offset, written = map(int, done.stdout.split())
     assert durable_offset == 222

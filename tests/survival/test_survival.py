@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-PROGRAMS = Path(__file__).parent / "survival"
+PROGRAMS = Path(__file__).parent
 
 # Full counts come in parts of a size that ends long before a test is taken to hang.
 FULL = os.environ.get("CORDWOOD_SURVIVAL") == "full"

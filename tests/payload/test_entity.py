@@ -17,10 +17,10 @@ import cordwood
 from cordwood.errors import PayloadError
 from cordwood.payload import entity
 
-HERE = Path(__file__).parent
-CORPUS = Path(os.environ.get("CORDWOOD_CORPUS") or HERE.parents[1] / "shared" / "corpus") / "firestore"
+TESTS = Path(__file__).parents[1]
+CORPUS = Path(os.environ.get("CORDWOOD_CORPUS") or TESTS.parents[1] / "shared" / "corpus") / "firestore"
 EXPORTS = [str(path) for path in sorted(CORPUS.glob("*/output-0"))]
-JUDGE = Path(os.environ.get("CORDWOOD_APPENGINE_PYTHON") or HERE.parent / ".venv" / "appengine" / "bin" / "python")
+JUDGE = Path(os.environ.get("CORDWOOD_APPENGINE_PYTHON") or TESTS.parent / ".venv" / "appengine" / "bin" / "python")
 
 needs_judge = pytest.mark.skipif(
     not JUDGE.exists(), reason=f"no App Engine SDK in {JUDGE}; `make test-python` installs it"
@@ -32,7 +32,7 @@ KEY = bytes.fromhex("6a0f 6a0161 720a0b 12045461736b 1807 0c")
 
 
 def judged(*arguments):
-    command = [str(JUDGE), str(HERE / "appengine_judge.py"), *map(str, arguments)]
+    command = [str(JUDGE), str(TESTS / "helpers" / "appengine_judge.py"), *map(str, arguments)]
     return json.loads(subprocess.run(command, capture_output=True, check=True, timeout=120).stdout)
 
 
