@@ -52,6 +52,7 @@ lint: $(VENV)/test.stamp  ## Check format and lints, and that the documented fig
 test-rust: $(VENV)/pip.stamp  ## Run the Rust tests, documentation examples included
 	cargo test --workspace --locked
 	cargo test --package cordwood-log --features zstd --locked --lib --test engines --test dialect_golden --test dialect_verbs --test reading
+	$(if $(CORDWOOD_CORPUS),cargo test --package cordwood-log --locked --test vectors -- --ignored)
 
 # An old wheel must not be installed in place of the new one, so the folder starts empty.
 wheel: $(VENV)/demo.stamp LICENSE-THIRD-PARTY  ## Build the release wheel into target/wheels

@@ -8,13 +8,13 @@ import sys
 import threading
 import zlib
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 import reference
 from crc32c import crc32c
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from real_files import ALL
 
 import cordwood
 from cordwood._native import runs
@@ -188,14 +188,11 @@ def test_what_is_wrong_is_told():
         assert [(f.kind, f.reason) for f in cordwood.fragments(file, dialect="leveldb")] == expected, file
 
 
-def test_real_logs_tile():
-    corpus = Path(os.environ.get("CORDWOOD_CORPUS") or Path(__file__).parents[3] / "shared" / "corpus")
-    if not corpus.exists():
-        pytest.skip("no corpus")
-    for path in (path for path in corpus.rglob("*") if path.is_file() and path.suffix != ".md"):
-        fragments = list(cordwood.fragments(path))
-        check_tiling(fragments, path.stat().st_size)
-        assert not any(fragment.severity == "corruption" for fragment in fragments)
+@pytest.mark.parametrize("path", ALL)
+def test_real_logs_tile(path):
+    fragments = list(cordwood.fragments(path))
+    check_tiling(fragments, path.stat().st_size)
+    assert not any(fragment.severity == "corruption" for fragment in fragments)
 
 
 class NotSeekable(io.RawIOBase):

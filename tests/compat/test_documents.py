@@ -7,6 +7,7 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
+from real_files import FIRESTORE
 from support import written
 from write_batch import varint
 
@@ -14,8 +15,6 @@ from cordwood.compat.leveldb_export import parse_leveldb_documents
 from cordwood.payload import PayloadError, entity
 
 TESTS = Path(__file__).parents[1]
-CORPUS = Path(os.environ.get("CORDWOOD_CORPUS") or TESTS.parents[1] / "shared" / "corpus") / "firestore"
-EXPORTS = sorted(CORPUS.glob("*/output-0"))
 JUDGE = Path(os.environ.get("CORDWOOD_APPENGINE_PYTHON") or TESTS.parent / ".venv" / "appengine" / "bin" / "python")
 
 
@@ -121,9 +120,9 @@ def test_what_is_in_the_documents(log):
 
 
 @pytest.mark.skipif(not JUDGE.exists(), reason=f"no App Engine SDK in {JUDGE}; `make test-python` installs it")
-@pytest.mark.parametrize("export", ["made here", *EXPORTS], ids=str)
+@pytest.mark.parametrize("export", [pytest.param(None, id="made here"), *FIRESTORE])
 def test_the_documents_of_leveldb_export(export, log):
-    path = log if export == "made here" else export
+    path = export or log
     command = [str(JUDGE), str(TESTS / "helpers" / "appengine_judge.py"), "rows", str(path)]
     expected = json.loads(subprocess.run(command, capture_output=True, check=True, timeout=120).stdout)
     assert len(expected) >= 3

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from compat_logs import SWANLAB, lengths
 from real_engines import offline_run, scan_wandb, the_log_of
+from real_files import corpus, vectors
 from rocksdict import Options, Rdict
 from support import PAYLOAD
 from swanlab.sdk.internal.core_python.store import DataStoreReader, DataStoreWriter
@@ -21,8 +22,6 @@ from wandb.sdk.internal.datastore import DataStore
 from write_batch import PUT, parse_write_batch, write_batch
 
 import cordwood
-
-CORPUS = Path(os.environ.get("CORDWOOD_CORPUS") or Path(__file__).parents[3] / "shared" / "corpus")
 
 # Around the lengths at which a record is cut, and one of many blocks.
 LENGTHS = [*range(30), *range(1_000, 70_000, 9_000), 200_000, *range(32_720, 32_770), *range(50)]
@@ -260,29 +259,38 @@ def test_pebble_closes_its_logs(tmp_path):
 
 # Which one it is -------------------------------------------------------------------------------
 
-# File: its dialect, and how many records it holds.
-IN_CORPUS = {
-    "firestore/daily-cat/output-0": ("leveldb", None, 11),
-    "leveldb/preallocated/000003.log": ("leveldb", None, 5),
-    "pebble/recyclable-trailer/000002.log": ("pebble", 2, 50),
-    "pebble/walsync/000007.log": ("pebble", 7, 30),
-    "rocksdb/plain/000010.log": ("leveldb", None, 300),
-    "rocksdb/recycled-stale-tail/000010.log": ("recyclable", 10, 300),
-    "wandb/offline-run/run-g9dvvkua.wandb": ("wandb", None, 10),
-}
+# The dialect and the log number of each, and how many records it holds.
+FILES = [
+    (*vectors("appengine/export/output-0"), "leveldb", None, 60),
+    (*vectors("leveldb/preallocated/000003.log"), "leveldb", None, 5),
+    (*vectors("pebble/recyclable-trailer/000002.log"), "pebble", 2, 51),
+    (*vectors("pebble/walsync/000007.log"), "pebble", 7, 51),
+    (*vectors("rocksdb/plain/000004.log"), "leveldb", None, 16),
+    (*vectors("rocksdb/recycled/000014.log"), "recyclable", 14, 14),
+    (*vectors("swanlab/run/run.swanlab"), "swanlab", None, 4),
+    (*vectors("wandb/run/run-1.wandb"), "wandb", None, 16),
+    (*corpus("firestore/daily-cat/output-0"), "leveldb", None, 11),
+    (*corpus("leveldb/preallocated/000003.log"), "leveldb", None, 5),
+    (*corpus("pebble/recyclable-trailer/000002.log"), "pebble", 2, 50),
+    (*corpus("pebble/walsync/000007.log"), "pebble", 7, 30),
+    (*corpus("rocksdb/plain/000010.log"), "leveldb", None, 300),
+    (*corpus("rocksdb/recycled-stale-tail/000010.log"), "recyclable", 10, 300),
+    (*corpus("wandb/offline-run/run-g9dvvkua.wandb"), "wandb", None, 10),
+]
 
 
-@pytest.mark.skipif(not CORPUS.exists(), reason=f"no corpus in {CORPUS}")
-@pytest.mark.parametrize("name", IN_CORPUS)
-def test_files_of_the_corpus(name):
-    dialect, number, count = IN_CORPUS[name]
-    found = cordwood.detect(CORPUS / name)
+@pytest.mark.parametrize(
+    ("path", "dialect", "number", "count"),
+    [pytest.param(*file.values, *rest, id=file.id, marks=file.marks) for file, *rest in FILES],
+)
+def test_files_of_engines_are_detected(path, dialect, number, count):
+    found = cordwood.detect(path)
     assert found == (dialect, number, None)
-    with cordwood.open(CORPUS / name) as reader:
+    with cordwood.open(path) as reader:
         records = list(reader)
         assert (len(records), reader.outcome.kind) == (count, "clean")
         assert (reader.dialect, reader.log_number, reader.compression) == found
-    file = (CORPUS / name).read_bytes()
+    file = (path).read_bytes()
     for source in [file, io.BytesIO(file)]:
         assert list(cordwood.open(source)) == records
         assert [record for pack in cordwood.open(source).record_batches(threads=3) for record in pack] == (

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from real_files import EXPORTS, FIRESTORE, corpus
 from support import written
 
 import cordwood
@@ -18,14 +19,11 @@ from cordwood.errors import PayloadError
 from cordwood.payload import entity
 
 TESTS = Path(__file__).parents[1]
-CORPUS = Path(os.environ.get("CORDWOOD_CORPUS") or TESTS.parents[1] / "shared" / "corpus") / "firestore"
-EXPORTS = [str(path) for path in sorted(CORPUS.glob("*/output-0"))]
 JUDGE = Path(os.environ.get("CORDWOOD_APPENGINE_PYTHON") or TESTS.parent / ".venv" / "appengine" / "bin" / "python")
 
 needs_judge = pytest.mark.skipif(
     not JUDGE.exists(), reason=f"no App Engine SDK in {JUDGE}; `make test-python` installs it"
 )
-needs_corpus = pytest.mark.skipif(not EXPORTS, reason=f"no corpus in {CORPUS}")
 
 # The key [Task 7] of the app "a", and the begin of a property "p".
 KEY = bytes.fromhex("6a0f 6a0161 720a0b 12045461736b 1807 0c")
@@ -63,7 +61,6 @@ def test_what_the_sdk_writes_is_read(seed):
 
 
 @needs_judge
-@needs_corpus
 @pytest.mark.parametrize("path", EXPORTS)
 def test_exports_as_the_sdk_reads_them(path):
     expected = judged("read", path)
@@ -83,8 +80,7 @@ def as_leveldb_export(value, *, is_nested=False):
 
 
 @needs_judge
-@needs_corpus
-@pytest.mark.parametrize("path", EXPORTS)
+@pytest.mark.parametrize("path", FIRESTORE)
 def test_convert_gives_the_rows_of_leveldb_export(path):
     expected = judged("rows", path)
     assert len(expected) > 10
@@ -100,11 +96,10 @@ def test_convert_gives_the_rows_of_leveldb_export(path):
     assert rows == expected
 
 
-@needs_corpus
-def test_exports_in_a_table():
+@pytest.mark.parametrize("path", corpus("firestore/swift-guide/output-0"))
+def test_exports_in_a_table(path):
     pq = pytest.importorskip("pyarrow.parquet")
-    [path] = [path for path in EXPORTS if "swift" in path]
-    command = [sys.executable, "-m", "cordwood", "convert", "--as", "entity", "--to", "parquet", path]
+    command = [sys.executable, "-m", "cordwood", "convert", "--as", "entity", "--to", "parquet", str(path)]
     table = pq.read_table(io.BytesIO(subprocess.run(command, capture_output=True, check=True, timeout=120).stdout))
     with cordwood.open(path) as reader:
         entities = [entity.decode(record) for record in reader]

@@ -1,7 +1,6 @@
 """Version edits: what the MANIFESTs of real databases say, against the files that are there."""
 
 import json
-import os
 import random
 import shutil
 import time
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import plyvel
 import pytest
+from real_files import MANIFESTS
 from rocksdict import Options, Rdict
 from write_batch import take_varint, varint
 
@@ -28,9 +28,6 @@ from cordwood.payload.version_edit import (
     NewFile,
     WalAddition,
 )
-
-CORPUS = Path(os.environ.get("CORDWOOD_CORPUS") or Path(__file__).parents[3] / "shared" / "corpus")
-MANIFESTS = sorted(str(path.relative_to(CORPUS)) for path in CORPUS.glob("*/*/MANIFEST-*"))
 
 
 def edits_of(path):
@@ -72,10 +69,9 @@ def files_in(folder, suffix):
     return {int(path.stem): path.stat().st_size for path in Path(folder).glob(f"*.{suffix}")}
 
 
-@pytest.mark.skipif(not MANIFESTS, reason=f"no corpus in {CORPUS}")
-@pytest.mark.parametrize("name", MANIFESTS or ["none"])
-def test_the_corpus(name):
-    first, second = edits_of(CORPUS / name)
+@pytest.mark.parametrize("path", MANIFESTS)
+def test_the_manifest_of_a_new_database(path):
+    first, second = edits_of(path)
     assert first.fields == (Field(FieldKind.COMPARATOR, 1, b"leveldb.BytewiseComparator"),)
     assert [(str(kind), value) for kind, _, value in second.fields] == [
         ("log_number", 3),

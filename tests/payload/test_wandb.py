@@ -2,21 +2,18 @@
 
 import json
 import math
-import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from google.protobuf.json_format import MessageToDict
 from real_engines import offline_run, scan_wandb
+from real_files import RUNS, corpus
 from wandb.proto.wandb_internal_pb2 import ConfigRecord, HistoryRecord, Record, RunRecord, SummaryRecord
 
 import cordwood
 from cordwood.errors import PayloadError
 from cordwood.payload import wandb
-
-CORPUS = Path(os.environ.get("CORDWOOD_CORPUS") or Path(__file__).parents[3] / "shared" / "corpus") / "wandb"
 
 RUN = """
 import wandb
@@ -96,11 +93,9 @@ def test_summary_and_configuration(run):
     assert config == {"lr": 0.1, "model": {"depth": 3}, "late": [1, 2]}
 
 
-@pytest.mark.parametrize("name", ["run", "corpus"])
-def test_each_record_is_what_wandb_reads(name, request):
-    path = CORPUS / "offline-run" / "run-g9dvvkua.wandb" if name == "corpus" else request.getfixturevalue("run")
-    if not path.exists():
-        pytest.skip(f"no corpus in {CORPUS}")
+@pytest.mark.parametrize("path", [pytest.param(None, id="made here"), *RUNS])
+def test_each_record_is_what_wandb_reads(path, request):
+    path = path or request.getfixturevalue("run")
     messages = list(messages_in(path))
     with cordwood.open(path) as reader:
         records = list(reader)
@@ -112,10 +107,8 @@ def test_each_record_is_what_wandb_reads(name, request):
     assert json.loads(json.dumps(expected, allow_nan=False)) == expected
 
 
-def test_a_run_without_history():
-    path = CORPUS / "offline-run" / "run-g9dvvkua.wandb"
-    if not path.exists():
-        pytest.skip(f"no corpus in {CORPUS}")
+@pytest.mark.parametrize("path", corpus("wandb/offline-run/run-g9dvvkua.wandb"))
+def test_a_run_without_history(path):
     assert list(wandb.history(cordwood.open(path))) == []
     assert wandb.summary(cordwood.open(path)) == {}
     assert wandb.config(cordwood.open(path)) == {"_wandb": {"code_path": "code/standalone_tests/code-toad.py"}}

@@ -1,28 +1,20 @@
 """Write batches: what the logs of real databases hold, and batches of ours that real databases read."""
 
 import json
-import os
 import pickle
 import random
 import shutil
-from pathlib import Path
 
 import plyvel
 import pytest
 import rocksdict
 import write_batch as judge
 from real_engines import the_log_of
+from real_files import LOGS, PEBBLE
 from rocksdict import Options, Rdict
 
 import cordwood
 from cordwood.payload import Operation, OperationKind, PayloadError, WriteBatch, write_batch
-
-CORPUS = Path(os.environ.get("CORDWOOD_CORPUS") or Path(__file__).parents[3] / "shared" / "corpus")
-LOGS = sorted(
-    str(path.relative_to(CORPUS))
-    for engine in ("leveldb", "rocksdb", "pebble")
-    for path in CORPUS.glob(f"{engine}/*/*.log")
-)
 
 
 def records_of(path):
@@ -32,14 +24,10 @@ def records_of(path):
     return records
 
 
-# The corpus -------------------------------------------------------------------------------------
-
-
-@pytest.mark.skipif(not LOGS, reason=f"no corpus in {CORPUS}")
-@pytest.mark.parametrize("name", LOGS or ["none"])
-def test_every_record_of_the_corpus_and_back(name):
-    engine = "pebble" if name.startswith("pebble") else "rocksdb"
-    records = records_of(CORPUS / name)
+@pytest.mark.parametrize("path", LOGS + PEBBLE)
+def test_every_record_of_a_real_log_and_back(path):
+    engine = "pebble" if path.parts[-3] == "pebble" else "rocksdb"
+    records = records_of(path)
     assert records
     for record in records:
         batch = WriteBatch(record, engine=engine)
@@ -49,10 +37,9 @@ def test_every_record_of_the_corpus_and_back(name):
         json.dumps(batch.to_dict())
 
 
-@pytest.mark.parametrize("name", [name for name in LOGS if not name.startswith("pebble")] or ["none"])
-@pytest.mark.skipif(not LOGS, reason=f"no corpus in {CORPUS}")
-def test_puts_and_deletes_of_the_corpus_are_those_of_the_judge(name):
-    for record in records_of(CORPUS / name):
+@pytest.mark.parametrize("path", LOGS)
+def test_puts_and_deletes_of_a_real_log_are_those_of_the_judge(path):
+    for record in records_of(path):
         batch = WriteBatch(record)
         found = [
             (judge.PUT, operation.key, operation.value)

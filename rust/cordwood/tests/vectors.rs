@@ -1,5 +1,5 @@
-//! Logs that other programs wrote. They lie beside the repository, or in the folder that `CORDWOOD_CORPUS` names. Without them there is nothing to
-//! test, and the tests pass.
+//! Logs that other programs wrote: those of `tests/vectors`, at the root of the repository, and more in the folder that
+//! `CORDWOOD_CORPUS` names. Without that folder, the test that reads it is ignored.
 
 mod common;
 
@@ -25,7 +25,68 @@ struct File {
 }
 
 /// `detect` does not see names, so a log number is that of the first fragment.
-const FILES: &[File] = &[
+const VECTORS: &[File] = &[
+    File {
+        by_64_bytes: None,
+        ..File::leveldb("appengine/export/output-0", 60, 775)
+    },
+    File::leveldb("leveldb/plyvel/000003.log", 24, 100_027),
+    File::leveldb("leveldb/plyvel/MANIFEST-000002", 2, 28),
+    File {
+        skipped: &[(185, 32_768, "zero_fill"), (32_768, 65_536, "zero_fill")],
+        ..File::leveldb("leveldb/preallocated/000003.log", 5, 30)
+    },
+    File {
+        skipped: &[(50, 32_768, "zero_fill"), (32_768, 65_536, "zero_fill")],
+        ..File::leveldb("leveldb/preallocated/MANIFEST-000002", 2, 28)
+    },
+    File {
+        name: "pebble/recyclable-trailer/000002.log",
+        dialect: LogFormat::new(Dialect::PEBBLE).with_log_number(2),
+        // Only the trailer shows that it is Pebble's.
+        by_64_bytes: Some(LogFormat::new(Dialect::RECYCLABLE).with_log_number(2)),
+        record_count: 51,
+        longest: 34_982,
+        skipped: &[(37_779, 37_790, "end_trailer")],
+    },
+    File {
+        name: "pebble/walsync/000007.log",
+        dialect: LogFormat::new(Dialect::PEBBLE).with_log_number(7),
+        by_64_bytes: Some(LogFormat::new(Dialect::PEBBLE).with_log_number(7)),
+        record_count: 51,
+        longest: 34_574,
+        skipped: &[(37_787, 37_798, "end_trailer")],
+    },
+    // Not recycled and not compressed, these are LevelDB's bytes.
+    File::leveldb("rocksdb/plain/000004.log", 16, 32_772),
+    File {
+        name: "rocksdb/recycled/000014.log",
+        // Nothing in it distinguishes it from a Pebble log.
+        dialect: LogFormat::new(Dialect::RECYCLABLE).with_log_number(14),
+        by_64_bytes: Some(LogFormat::new(Dialect::RECYCLABLE).with_log_number(14)),
+        record_count: 14,
+        longest: 40_027,
+        skipped: &[(41_668, 101_133, "stale")],
+    },
+    File {
+        name: "swanlab/run/run.swanlab",
+        dialect: LogFormat::new(Dialect::SWANLAB),
+        by_64_bytes: Some(LogFormat::new(Dialect::SWANLAB)),
+        record_count: 4,
+        longest: 40_000,
+        skipped: &[(0, 7, "file_header")],
+    },
+    File {
+        name: "wandb/run/run-1.wandb",
+        dialect: LogFormat::new(Dialect::WANDB),
+        by_64_bytes: Some(LogFormat::new(Dialect::WANDB)),
+        record_count: 16,
+        longest: 16_569,
+        skipped: &[(0, 7, "file_header")],
+    },
+];
+
+const CORPUS: &[File] = &[
     File::leveldb("leveldb/plyvel/000003.log", 2_367, 300_020),
     File::leveldb("leveldb/plyvel/MANIFEST-000002", 2, 28),
     File::leveldb("leveldb/100k-keys/000004.log", 17_613, 33),
@@ -106,53 +167,83 @@ impl File {
     }
 }
 
-fn corpus() -> Option<PathBuf> {
-    let named = std::env::var_os("CORDWOOD_CORPUS").map(PathBuf::from);
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus");
-    Some(named.unwrap_or(beside)).filter(|path| path.is_dir())
-}
+/// What is known of a file, where it is, and its bytes.
+type OnDisk = (&'static File, PathBuf, Vec<u8>);
 
-/// Each file with its path and its bytes.
-fn files() -> Vec<(&'static File, PathBuf, Vec<u8>)> {
-    let Some(corpus) = corpus() else {
-        return Vec::new();
-    };
+/// Each file of a folder with its path and its bytes.
+fn read(folder: &Path, files: &'static [File]) -> Vec<OnDisk> {
     let read = |file: &'static File| {
-        let path = corpus.join(file.name);
-        let bytes = std::fs::read(&path).expect(file.name);
+        let path = folder.join(file.name);
+        let bytes = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         (file, path, bytes)
     };
-    FILES.iter().map(read).collect()
+    files.iter().map(read).collect()
+}
+
+fn folder_of_vectors() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/vectors")
+}
+
+fn vectors() -> Vec<OnDisk> {
+    read(&folder_of_vectors(), VECTORS)
 }
 
 #[test]
 fn each_file_is_detected() {
-    for (file, _, bytes) in files() {
+    are_detected(&vectors());
+}
+
+#[test]
+fn each_file_cut_to_64_bytes_is_detected_or_said_to_be_unclear() {
+    are_detected_by_64_bytes_or_unclear(&vectors());
+}
+
+#[test]
+fn each_file_is_read_without_a_hint() {
+    are_read_without_a_hint(&vectors());
+}
+
+#[test]
+fn the_dialect_does_not_depend_on_how_the_file_is_read() {
+    are_read_slowly(&vectors());
+}
+
+#[test]
+#[ignore = "needs the folder that CORDWOOD_CORPUS names: see tests/vectors/README.md"]
+fn the_same_is_true_of_the_files_of_others() {
+    let folder = std::env::var_os("CORDWOOD_CORPUS").expect("CORDWOOD_CORPUS names a folder");
+    let files = read(Path::new(&folder), CORPUS);
+    are_detected(&files);
+    are_detected_by_64_bytes_or_unclear(&files);
+    are_read_without_a_hint(&files);
+    are_read_slowly(&files);
+}
+
+fn are_detected(files: &[OnDisk]) {
+    for (file, _, bytes) in files {
         let head = &bytes[..bytes.len().min(DETECT_LEN)];
         assert_eq!(detect(head), Ok(Some(file.dialect)), "{}", file.name);
     }
 }
 
-#[test]
-fn each_file_cut_to_64_bytes_is_detected_or_said_to_be_unclear() {
-    for (file, _, bytes) in files() {
+fn are_detected_by_64_bytes_or_unclear(files: &[OnDisk]) {
+    for (file, _, bytes) in files {
         let head = &bytes[..bytes.len().min(64)];
         assert_eq!(detect(head), Ok(file.by_64_bytes), "{}", file.name);
     }
 }
 
 /// By path and by bytes alone, which have no name to take a log number from.
-#[test]
-fn each_file_is_read_without_a_hint() {
-    for (file, path, bytes) in files() {
+fn are_read_without_a_hint(files: &[OnDisk]) {
+    for (file, path, bytes) in files {
         for policy in [OnCorruption::Fail, OnCorruption::Stop, OnCorruption::Salvage] {
             let options = ReadOptions::default().with_on_corruption(policy);
-            let mut by_path = Reader::open(&path, options.clone()).expect(file.name);
+            let mut by_path = Reader::open(path, options.clone()).expect(file.name);
             check(file, read_all(&mut by_path), bytes.len() as u64);
             assert_eq!(by_path.format().expect(file.name), file.dialect);
             check(
                 file,
-                read_all(&mut Reader::from_slice(&bytes, options)),
+                read_all(&mut Reader::from_slice(bytes, options)),
                 bytes.len() as u64,
             );
         }
@@ -187,10 +278,9 @@ impl Read for Slow<'_> {
     }
 }
 
-#[test]
-fn the_dialect_does_not_depend_on_how_the_file_is_read() {
-    for (file, _, bytes) in files() {
-        let mut reader = Reader::new(Slow(&bytes), ReadOptions::default());
+fn are_read_slowly(files: &[OnDisk]) {
+    for (file, _, bytes) in files {
+        let mut reader = Reader::new(Slow(bytes), ReadOptions::default());
         check(file, read_all(&mut reader), bytes.len() as u64);
         assert_eq!(reader.format().expect(file.name), file.dialect);
     }
@@ -199,17 +289,16 @@ fn the_dialect_does_not_depend_on_how_the_file_is_read() {
 /// The name says which log it is, whatever the file holds: one that was renamed to be recycled, and not yet written to.
 #[test]
 fn a_file_of_another_number_holds_nothing_of_its_log() {
-    let Some(corpus) = corpus() else { return };
     let folder = tempfile::tempdir().expect("a folder");
-    let renamed = folder.path().join("000011.log");
-    std::fs::copy(corpus.join("rocksdb/recycled-stale-tail/000010.log"), &renamed).expect("a copy");
+    let renamed = folder.path().join("000015.log");
+    std::fs::copy(folder_of_vectors().join("rocksdb/recycled/000014.log"), &renamed).expect("a copy");
     let (events, end) = read_all(&mut Reader::open(&renamed, ReadOptions::default()).expect("a file"));
     let [Found::Skipped(region)] = events[..] else {
         panic!("{} events", events.len())
     };
     assert_eq!(
         (region.begin, region.end, region.reason.as_str()),
-        (0, 471_062, "stale")
+        (0, 101_133, "stale")
     );
-    assert_eq!(end, End::Clean { offset: 471_062 });
+    assert_eq!(end, End::Clean { offset: 101_133 });
 }
