@@ -124,6 +124,15 @@ def test_the_timeout_ends_the_iteration_and_a_new_one_goes_on(live):
     assert 0.15 <= time.monotonic() - begin < 2
 
 
+def test_a_wait_in_an_event_loop_is_no_longer_than_what_is_left_of_the_timeout(live):
+    async def collect():
+        return [record async for record in cordwood.follow(live, timeout=0.1, poll_interval=30)]
+
+    begin = time.monotonic()
+    assert asyncio.run(collect()) == []
+    assert 0.1 <= time.monotonic() - begin < 10
+
+
 def test_idle_is_told_from_stuck(live):
     write(live, [b"one", b"two"])
     whole = live.read_bytes()
@@ -438,6 +447,7 @@ def test_a_closed_follower_still_says_how_it_went(live):
 
 def test_a_cancelled_task_loses_no_record(live):
     records = [b"%d" % number for number in range(200)]
+    rng = random.Random(1)
 
     async def read():
         follower = cordwood.follow(live, poll_interval=0.001)
@@ -446,10 +456,10 @@ def test_a_cancelled_task_loses_no_record(live):
         with cordwood.open(live, "w") as writer:
             for record in records:
                 writer.append(record)
-                if random.random() < 0.5:
+                if rng.random() < 0.5:
                     writer.flush()
                 try:
-                    async with asyncio.timeout(random.choice([0, 0.0005, 0.002])):
+                    async with asyncio.timeout(rng.choice([0, 0.0005, 0.002])):
                         found.append(await anext(reader))
                 except TimeoutError:
                     pass

@@ -415,3 +415,20 @@ def test_a_log_that_grows_meanwhile(tmp_path, monkeypatch, capfdbinary):
     header, row = (tmp_path / "a.csv").read_text().splitlines()
     assert (header, row[-2:]) == ("__key__,a", ",5")
     assert b"at 35: 34 bytes left out, an incomplete record at the end of the file" in capfdbinary.readouterr().err
+
+
+@pytest.mark.parametrize("form", ["parquet", "arrow", "csv"])
+def test_half_a_surrogate_pair_is_escaped(form, tmp_path):
+    """JSON can say it, and no table can hold it."""
+    item = b"\x12\x04text" + b"\x82\x01\x08" + rb'"\ud800"'
+    history = b"\x0a" + bytes([len(item)]) + item
+    message = b"\x12" + bytes([len(history)]) + history
+    path, table = tmp_path / "run", tmp_path / f"table.{form}"
+    with cordwood.open(path, "x") as writer:
+        writer.append(message)
+    convert("--as", "wandb-history", path, table)
+    if form == "csv":
+        assert table.read_text(encoding="utf-8") == "text\n\\ud800\n"
+    else:
+        found = pq.read_table(table) if form == "parquet" else pa.ipc.open_file(table).read_all()
+        assert found.to_pydict() == {"text": ["\\ud800"]}
