@@ -52,6 +52,7 @@ lint: $(VENV)/test.stamp  ## Check format and lints, and that the documented fig
 test-rust: $(VENV)/pip.stamp  ## Run the Rust tests, documentation examples included
 	cargo test --workspace --locked
 	cargo test --package cordwood-log --features zstd --locked --lib --test engines --test dialect_golden --test dialect_verbs --test reading
+	$(if $(CORDWOOD_CORPUS),cargo test --package cordwood-log --locked --test vectors -- --ignored)
 
 # An old wheel must not be installed in place of the new one, so the folder starts empty.
 wheel: $(VENV)/demo.stamp LICENSE-THIRD-PARTY  ## Build the release wheel into target/wheels
@@ -68,7 +69,7 @@ test-python: $(VENV)/test.stamp $(VENV)/peers.stamp $(VENV)/appengine.stamp inst
 
 # Not part of `make test`, which does a tenth or less of it: five minutes.
 survival: $(VENV)/test.stamp install  ## Kill, fork and rotate 2,500 times, and look for what was lost
-	CORDWOOD_SURVIVAL=full $(BIN)/pytest tests/test_survival.py
+	CORDWOOD_SURVIVAL=full $(BIN)/pytest tests/survival
 
 # The stubs are hand-written: stubtest compares them with the built module, and the type checkers
 # see what a user's type checker sees, in the documentation's examples, too.
@@ -90,9 +91,8 @@ wheel-abi3: $(VENV)/demo.stamp LICENSE-THIRD-PARTY  ## Build the wheel for the s
 test-abi3: $(VENV)/test.stamp install wheel-abi3  ## Run the tests of the classes on that wheel
 	rm -rf target/abi3
 	$(BIN)/pip install --quiet --no-deps --no-index --target target/abi3 $(WHEELS)-abi3/cordwood-*.whl
-	PYTHONPATH=target/abi3 $(BIN)/pytest --quiet tests/test_golden.py tests/test_reader.py tests/test_writer.py \
-		tests/test_record_batches.py tests/test_sources.py tests/test_threads.py tests/test_salvage.py tests/test_follow.py \
-		tests/test_fast_calls.py
+	PYTHONPATH=target/abi3 $(BIN)/pytest --quiet tests/format/test_golden.py $(addprefix tests/api/test_,$(addsuffix .py, \
+		reader writer record_batches sources threads salvage follow fast_calls))
 
 bench-abi3: test-abi3  ## Time that wheel beside the one for this Python
 	$(BIN)/python benches/python/abi3.py target/abi3

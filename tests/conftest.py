@@ -1,7 +1,9 @@
 """Hypothesis profiles: `pytest --hypothesis-profile=thorough` for a long search before a release."""
 
+import logging
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # No deadline: how long an example takes depends on the machine. Logs of several blocks are slow to draw, as intended.
@@ -15,3 +17,32 @@ settings.register_profile(
 )
 settings.register_profile("thorough", settings.get_profile("cordwood"), max_examples=20_000)
 settings.load_profile("cordwood")
+
+WITHOUT_CORPUS = pytest.StashKey[int]()
+
+
+def pytest_collection_modifyitems(config, items):
+    """Without the corpus, the tests that need it are left out, and the last lines of the run say so."""
+    if os.environ.get("CORDWOOD_CORPUS"):
+        return
+    needing = [item for item in items if item.get_closest_marker("corpus")]
+    if needing:
+        items[:] = [item for item in items if item not in needing]
+        config.hook.pytest_deselected(items=needing)
+    config.stash[WITHOUT_CORPUS] = len(needing)
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    if count := config.stash.get(WITHOUT_CORPUS, 0):
+        terminalreporter.section("not run", yellow=True)
+        terminalreporter.line(
+            f"{count} tests read files of other people that are not in the repository: name their folder by "
+            "CORDWOOD_CORPUS (see tests/vectors/README.md)",
+            yellow=True,
+        )
+
+
+@pytest.fixture
+def no_log(monkeypatch):
+    """Nothing is logged: of thousands of damaged files, pytest would keep what is logged of each."""
+    monkeypatch.setattr(logging.getLogger("cordwood"), "disabled", True)

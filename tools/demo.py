@@ -78,7 +78,7 @@ def read_what_leveldb_wrote(folder: Path) -> None:
 
 def sample_batches() -> Iterator[list[Operation]]:
     """Yield puts, deletes and batches; some values are longer than a block, some empty."""
-    rng = random.Random(1)  # noqa: S311 - the same data at each run; nothing here is secret
+    rng = random.Random(1)
     for number in range(3000):
         yield [(b"user:%06d" % number, rng.randbytes(rng.randrange(200)))]
     for number in range(0, 3000, 7):

@@ -32,7 +32,7 @@ def damaged_log() -> bytes:
 
 def _records() -> Iterator[bytes]:
     # Of what random offers, only this is promised to be the same in each version of Python.
-    draw = random.Random(20260).random  # noqa: S311 - nothing secret
+    draw = random.Random(20260).random
     for index in range(190):
         length = 70_000 if index == 70 else 3000 if index == 189 else int(100 + 3400 * draw() ** 3)
         yield b"%06d " % index + b"x" * length

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import reference
+from support import HELPERS
 
 import cordwood
 from cordwood.cli import main
@@ -307,9 +308,10 @@ def peak(path, records, *command, status=0):
     """The most memory that a command takes, in KiB."""
     with cordwood.open(path, "x") as writer:
         writer.extend(records)
-    # Not `ru_maxrss`, which begins with that of the process that starts this one.
-    script = "import sys; from cordwood.cli import main; status = main(sys.argv[1:]); "
-    script += "print(status, open('/proc/self/status').read().split('VmHWM:')[1].split()[0], file=sys.stderr)"
+    script = f"import sys; sys.path.append({str(HELPERS)!r}); from process import peak_len; "
+    script += (
+        "from cordwood.cli import main; status = main(sys.argv[1:]); print(status, peak_len() >> 10, file=sys.stderr)"
+    )
     command = [sys.executable, "-c", script, *command, str(path), *([f"{path}.out"] if command[0] == "convert" else [])]
     done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=True, timeout=300)
     found, memory = done.stderr.split()[-2:]
@@ -425,3 +427,20 @@ def test_a_log_that_grows_meanwhile(tmp_path, monkeypatch, capfdbinary):
     header, row = (tmp_path / "a.csv").read_text().splitlines()
     assert (header, row[-2:]) == ("__key__,a", ",5")
     assert b"at 35: 34 bytes left out, an incomplete record at the end of the file" in capfdbinary.readouterr().err
+
+
+@pytest.mark.parametrize("form", ["parquet", "arrow", "csv"])
+def test_half_a_surrogate_pair_is_escaped(form, tmp_path):
+    """JSON can say it, and no table can hold it."""
+    item = b"\x12\x04text" + b"\x82\x01\x08" + rb'"\ud800"'
+    history = b"\x0a" + bytes([len(item)]) + item
+    message = b"\x12" + bytes([len(history)]) + history
+    path, table = tmp_path / "run", tmp_path / f"table.{form}"
+    with cordwood.open(path, "x") as writer:
+        writer.append(message)
+    convert("--as", "wandb-history", path, table)
+    if form == "csv":
+        assert table.read_text(encoding="utf-8") == "text\n\\ud800\n"
+    else:
+        found = pq.read_table(table) if form == "parquet" else pa.ipc.open_file(table).read_all()
+        assert found.to_pydict() == {"text": ["\\ud800"]}

@@ -1,13 +1,13 @@
 """The output of `--json` has the fields that docs/cli.md lists, in their order and with their types."""
 
 import json
-import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from real_files import vectors
 from support import PAYLOAD, written
 
 DOCS = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
@@ -123,12 +123,9 @@ def test_split(log):
         check(value, fields("split"))
 
 
-def test_cat_of_a_recycled_log():
+@pytest.mark.parametrize("path", vectors("rocksdb/recycled/000014.log"))
+def test_cat_of_a_recycled_log(path):
     """What is left of an older log at the end is no damage, as it is for the other verbs."""
-    corpus = Path(os.environ.get("CORDWOOD_CORPUS") or Path(__file__).parents[3] / "shared" / "corpus")
-    path = corpus / "rocksdb" / "recycled-stale-tail" / "000010.log"
-    if not path.exists():
-        pytest.skip(f"no corpus in {corpus}")
     [report], status = cordwood("verify", "--json", str(path))
     assert (report["ok"], status) == (True, 0)
     values, status = cordwood("cat", "--json", str(path))

@@ -26,11 +26,19 @@ def test_shtab_may_be_looked_for_in_vain(monkeypatch, tmp_path):
     assert main(["cat", str(tmp_path / "log")]) == 0
 
 
-@pytest.mark.parametrize(("term", "has_colors"), [("xterm", True), ("dumb", False)])
-def test_colors_are_for_terminals_that_have_them(term, has_colors, tmp_path):
+@pytest.mark.parametrize(
+    ("settings", "has_colors"),
+    [
+        ({"TERM": "xterm"}, True),
+        ({"TERM": "xterm", "NO_COLOR": ""}, True),
+        ({"TERM": "xterm", "NO_COLOR": "1"}, False),
+        ({"TERM": "dumb"}, False),
+    ],
+)
+def test_colors_are_for_terminals_that_have_them_and_users_who_want_them(settings, has_colors, tmp_path):
     (tmp_path / "log").write_bytes(b"\xdd\x5f\xb3\x7a\x03\x00\x01foo")
     outer, inner = pty.openpty()
-    env = {name: value for name, value in os.environ.items() if name != "NO_COLOR"} | {"TERM": term}
+    env = {name: value for name, value in os.environ.items() if name != "NO_COLOR"} | settings
     command = [sys.executable, "-m", "cordwood", "map", str(tmp_path / "log")]
     subprocess.run(command, stdout=inner, env=env, check=True, timeout=60)
     shown = os.read(outer, 65536)

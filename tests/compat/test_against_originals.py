@@ -4,10 +4,8 @@
 """
 
 import importlib
-import os
 import random
 import struct
-from pathlib import Path
 
 import compat_logs
 import compat_peers
@@ -15,11 +13,10 @@ import pytest
 from compat_logs import DAMAGE, LEVELDB, WANDB, Log, lengths, truth
 from compat_pairs import DEVIATIONS, PAIRS
 from compat_peers import on_and_on, outcome, shown
+from real_files import EXPORTS, LOGS, MANIFESTS, RUNS
 from write_batch import parse_write_batch
 
-CORPUS = Path(os.environ.get("CORDWOOD_CORPUS") or Path(__file__).parents[3] / "shared" / "corpus")
 SEEDS = range(2)
-
 
 pairs = pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.calls)
 damages = pytest.mark.parametrize("damage", DAMAGE)
@@ -66,24 +63,27 @@ def test_damaged(pair, damage, seed, tmp_path):
     compare(pair, damage, path)
 
 
-CORPUS_FILES = {
-    WANDB: ["wandb/*/*"],
-    LEVELDB: ["firestore/*/output-*", "leveldb/*/*", "rocksdb/plain/*.log"],
-}
+REAL_FILES = [(WANDB, param) for param in RUNS] + [
+    # The originals know nothing of RocksDB's other types.
+    (LEVELDB, param)
+    for param in EXPORTS + LOGS + MANIFESTS
+    if "rocksdb/recycled" not in param.id and "rocksdb/compressed" not in param.id
+]
 
 
-@pairs
-def test_corpus(pair):
-    patterns = CORPUS_FILES[pair.flavour]
-    files = [path for pattern in patterns for path in CORPUS.glob(pattern)]
-    if pair.in_batches:
-        files = [path for path in files if path.suffix == ".log"]
-    if not files:
-        pytest.skip(f"no file of this kind in {CORPUS}")
-    for path in files:
-        theirs, ours = pair.outcomes(path)
-        assert ours == theirs, path
-        assert ours[-1] == "ended"
+@pytest.mark.parametrize(
+    ("pair", "path"),
+    [
+        pytest.param(pair, *param.values, id=f"{pair.calls}-{param.id}", marks=param.marks)
+        for pair in PAIRS
+        for flavour, param in REAL_FILES
+        if flavour is pair.flavour and (param.id.endswith(".log") or not pair.in_batches)
+    ],
+)
+def test_real_files(pair, path):
+    theirs, ours = pair.outcomes(path)
+    assert ours == theirs
+    assert ours[-1] == "ended"
 
 
 # What the drop-ins give is judged by the reference, too: it is all that can be read, also after damage. -------

@@ -7,23 +7,15 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
+from real_files import FIRESTORE
 from support import written
+from write_batch import varint
 
 from cordwood.compat.leveldb_export import parse_leveldb_documents
 from cordwood.payload import PayloadError, entity
 
 TESTS = Path(__file__).parents[1]
-CORPUS = Path(os.environ.get("CORDWOOD_CORPUS") or TESTS.parents[1] / "shared" / "corpus") / "firestore"
-EXPORTS = sorted(CORPUS.glob("*/output-0"))
 JUDGE = Path(os.environ.get("CORDWOOD_APPENGINE_PYTHON") or TESTS.parent / ".venv" / "appengine" / "bin" / "python")
-
-
-def varint(number):
-    out = bytearray()
-    while number > 127:
-        out.append(number & 127 | 128)
-        number >>= 7
-    return bytes([*out, number])
 
 
 def field(number, content):
@@ -128,10 +120,10 @@ def test_what_is_in_the_documents(log):
 
 
 @pytest.mark.skipif(not JUDGE.exists(), reason=f"no App Engine SDK in {JUDGE}; `make test-python` installs it")
-@pytest.mark.parametrize("export", ["made here", *EXPORTS], ids=str)
+@pytest.mark.parametrize("export", [pytest.param(None, id="made here"), *FIRESTORE])
 def test_the_documents_of_leveldb_export(export, log):
-    path = log if export == "made here" else export
-    command = [str(JUDGE), str(TESTS / "appengine_judge.py"), "rows", str(path)]
+    path = export or log
+    command = [str(JUDGE), str(TESTS / "helpers" / "appengine_judge.py"), "rows", str(path)]
     expected = json.loads(subprocess.run(command, capture_output=True, check=True, timeout=120).stdout)
     assert len(expected) >= 3
     found = as_json(places(list(parse_leveldb_documents(str(path)))))

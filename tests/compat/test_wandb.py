@@ -11,6 +11,7 @@ import pytest
 import reference
 from compat_logs import DAMAGE, WANDB, Log, lengths
 from compat_peers import on_and_on, original
+from failing_calls import CAN_FAIL, failing
 
 import cordwood
 from cordwood.compat import wandb
@@ -68,6 +69,19 @@ def test_wandb_write(name, tmp_path):
         store.ensure_flushed(0)
         store.close()
     assert (tmp_path / "ours").read_bytes() == (tmp_path / "theirs").read_bytes()
+
+
+@pytest.mark.skipif(not CAN_FAIL, reason="no table of functions that is known here")
+def test_wandb_write_syncs_what_it_says_is_on_the_disk(tmp_path):
+    """The third offset that it returns moves with a record in pieces: then the disk is waited for."""
+    store = wandb.DataStore()
+    store.open_for_write(str(tmp_path / "run-1.wandb"))
+    with failing("fdatasync"):
+        assert store.write(Message(b"one"))[2] == 0
+        with pytest.raises(OSError, match="Inappropriate ioctl"):
+            store.write(Message(bytes(70_000)))
+    with pytest.raises(OSError, match="an earlier sync failed"):
+        store.close()
 
 
 def test_wandb_write_takes_any_message(tmp_path):

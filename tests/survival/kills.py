@@ -22,8 +22,8 @@ from pathlib import Path
 
 import cordwood
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-import judge  # in the folder above
+sys.path.insert(0, str(Path(__file__).parents[1] / "helpers"))
+import judge  # one of the helpers
 from judge import WrongRecordsError
 
 GENERATIONS = 6

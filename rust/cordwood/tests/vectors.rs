@@ -1,0 +1,304 @@
+//! Logs that other programs wrote: those of `tests/vectors`, at the root of the repository, and more in the folder that
+//! `CORDWOOD_CORPUS` names. Without that folder, the test that reads it is ignored.
+
+mod common;
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use common::{Found, read_all};
+use cordwood_log::damage::Severity;
+use cordwood_log::verbs::{DETECT_LEN, detect};
+use cordwood_log::{Dialect, End, LogFormat, OnCorruption, ReadOptions, Reader};
+
+/// What is known of a file.
+struct File {
+    name: &'static str,
+    dialect: LogFormat,
+    /// What its first 64 bytes show, if anything.
+    by_64_bytes: Option<LogFormat>,
+    record_count: usize,
+    /// The length of the longest.
+    longest: usize,
+    /// What is not returned: file offsets and reasons.
+    skipped: &'static [(u64, u64, &'static str)],
+}
+
+/// `detect` does not see names, so a log number is that of the first fragment.
+const VECTORS: &[File] = &[
+    File {
+        by_64_bytes: None,
+        ..File::leveldb("appengine/export/output-0", 60, 775)
+    },
+    File::leveldb("leveldb/plyvel/000003.log", 24, 100_027),
+    File::leveldb("leveldb/plyvel/MANIFEST-000002", 2, 28),
+    File {
+        skipped: &[(185, 32_768, "zero_fill"), (32_768, 65_536, "zero_fill")],
+        ..File::leveldb("leveldb/preallocated/000003.log", 5, 30)
+    },
+    File {
+        skipped: &[(50, 32_768, "zero_fill"), (32_768, 65_536, "zero_fill")],
+        ..File::leveldb("leveldb/preallocated/MANIFEST-000002", 2, 28)
+    },
+    File {
+        name: "pebble/recyclable-trailer/000002.log",
+        dialect: LogFormat::new(Dialect::PEBBLE).with_log_number(2),
+        // Only the trailer shows that it is Pebble's.
+        by_64_bytes: Some(LogFormat::new(Dialect::RECYCLABLE).with_log_number(2)),
+        record_count: 51,
+        longest: 34_982,
+        skipped: &[(37_779, 37_790, "end_trailer")],
+    },
+    File {
+        name: "pebble/walsync/000007.log",
+        dialect: LogFormat::new(Dialect::PEBBLE).with_log_number(7),
+        by_64_bytes: Some(LogFormat::new(Dialect::PEBBLE).with_log_number(7)),
+        record_count: 51,
+        longest: 34_574,
+        skipped: &[(37_787, 37_798, "end_trailer")],
+    },
+    // Not recycled and not compressed, these are LevelDB's bytes.
+    File::leveldb("rocksdb/plain/000004.log", 16, 32_772),
+    File {
+        name: "rocksdb/recycled/000014.log",
+        // Nothing in it distinguishes it from a Pebble log.
+        dialect: LogFormat::new(Dialect::RECYCLABLE).with_log_number(14),
+        by_64_bytes: Some(LogFormat::new(Dialect::RECYCLABLE).with_log_number(14)),
+        record_count: 14,
+        longest: 40_027,
+        skipped: &[(41_668, 101_133, "stale")],
+    },
+    File {
+        name: "swanlab/run/run.swanlab",
+        dialect: LogFormat::new(Dialect::SWANLAB),
+        by_64_bytes: Some(LogFormat::new(Dialect::SWANLAB)),
+        record_count: 4,
+        longest: 40_000,
+        skipped: &[(0, 7, "file_header")],
+    },
+    File {
+        name: "wandb/run/run-1.wandb",
+        dialect: LogFormat::new(Dialect::WANDB),
+        by_64_bytes: Some(LogFormat::new(Dialect::WANDB)),
+        record_count: 16,
+        longest: 16_569,
+        skipped: &[(0, 7, "file_header")],
+    },
+];
+
+const CORPUS: &[File] = &[
+    File::leveldb("leveldb/plyvel/000003.log", 2_367, 300_020),
+    File::leveldb("leveldb/plyvel/MANIFEST-000002", 2, 28),
+    File::leveldb("leveldb/100k-keys/000004.log", 17_613, 33),
+    File {
+        // Its first fragment fills the block.
+        by_64_bytes: None,
+        ..File::leveldb("leveldb/large-record/000003.log", 3, 97_288)
+    },
+    File::leveldb("leveldb/chrome-indexeddb/000003.log", 18, 624),
+    File {
+        by_64_bytes: None,
+        ..File::leveldb("leveldb/log-only/000003.log", 4, 472)
+    },
+    File {
+        skipped: &[(139, 32_768, "zero_fill"), (32_768, 65_536, "zero_fill")],
+        ..File::leveldb("leveldb/preallocated/000003.log", 5, 23)
+    },
+    File {
+        skipped: &[(50, 32_768, "zero_fill"), (32_768, 65_536, "zero_fill")],
+        ..File::leveldb("leveldb/preallocated/MANIFEST-000002", 2, 28)
+    },
+    // Not recycled and not compressed, these are LevelDB's bytes.
+    File::leveldb("rocksdb/plain/000010.log", 300, 5_024),
+    File {
+        name: "rocksdb/recycled-stale-tail/000010.log",
+        // Nothing in it distinguishes it from a Pebble log.
+        dialect: LogFormat::new(Dialect::RECYCLABLE).with_log_number(10),
+        by_64_bytes: None,
+        record_count: 300,
+        longest: 5_024,
+        skipped: &[(412_981, 471_062, "stale")],
+    },
+    File {
+        name: "pebble/walsync/000007.log",
+        dialect: LogFormat::new(Dialect::PEBBLE).with_log_number(7),
+        by_64_bytes: Some(LogFormat::new(Dialect::PEBBLE).with_log_number(7)),
+        record_count: 30,
+        longest: 30,
+        skipped: &[(1_450, 1_461, "end_trailer")],
+    },
+    File {
+        name: "pebble/recyclable-trailer/000002.log",
+        dialect: LogFormat::new(Dialect::PEBBLE).with_log_number(2),
+        // Only the trailer shows that it is Pebble's.
+        by_64_bytes: Some(LogFormat::new(Dialect::RECYCLABLE).with_log_number(2)),
+        record_count: 50,
+        longest: 58,
+        skipped: &[(2_998, 3_009, "end_trailer")],
+    },
+    File {
+        name: "wandb/offline-run/run-g9dvvkua.wandb",
+        dialect: LogFormat::new(Dialect::WANDB),
+        by_64_bytes: Some(LogFormat::new(Dialect::WANDB)),
+        record_count: 10,
+        longest: 7_211,
+        skipped: &[(0, 7, "file_header")],
+    },
+    File {
+        by_64_bytes: None,
+        ..File::leveldb("firestore/daily-cat/output-0", 11, 38_539)
+    },
+    File {
+        by_64_bytes: None,
+        ..File::leveldb("firestore/swift-guide/output-0", 16, 457)
+    },
+];
+
+impl File {
+    const fn leveldb(name: &'static str, record_count: usize, longest: usize) -> File {
+        File {
+            name,
+            dialect: LogFormat::new(Dialect::LEVELDB),
+            by_64_bytes: Some(LogFormat::new(Dialect::LEVELDB)),
+            record_count,
+            longest,
+            skipped: &[],
+        }
+    }
+}
+
+/// What is known of a file, where it is, and its bytes.
+type OnDisk = (&'static File, PathBuf, Vec<u8>);
+
+/// Each file of a folder with its path and its bytes.
+fn read(folder: &Path, files: &'static [File]) -> Vec<OnDisk> {
+    let read = |file: &'static File| {
+        let path = folder.join(file.name);
+        let bytes = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        (file, path, bytes)
+    };
+    files.iter().map(read).collect()
+}
+
+fn folder_of_vectors() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/vectors")
+}
+
+fn vectors() -> Vec<OnDisk> {
+    read(&folder_of_vectors(), VECTORS)
+}
+
+#[test]
+fn each_file_is_detected() {
+    are_detected(&vectors());
+}
+
+#[test]
+fn each_file_cut_to_64_bytes_is_detected_or_said_to_be_unclear() {
+    are_detected_by_64_bytes_or_unclear(&vectors());
+}
+
+#[test]
+fn each_file_is_read_without_a_hint() {
+    are_read_without_a_hint(&vectors());
+}
+
+#[test]
+fn the_dialect_does_not_depend_on_how_the_file_is_read() {
+    are_read_slowly(&vectors());
+}
+
+#[test]
+#[ignore = "needs the folder that CORDWOOD_CORPUS names: see tests/vectors/README.md"]
+fn the_same_is_true_of_the_files_of_others() {
+    let folder = std::env::var_os("CORDWOOD_CORPUS").expect("CORDWOOD_CORPUS names a folder");
+    let files = read(Path::new(&folder), CORPUS);
+    are_detected(&files);
+    are_detected_by_64_bytes_or_unclear(&files);
+    are_read_without_a_hint(&files);
+    are_read_slowly(&files);
+}
+
+fn are_detected(files: &[OnDisk]) {
+    for (file, _, bytes) in files {
+        let head = &bytes[..bytes.len().min(DETECT_LEN)];
+        assert_eq!(detect(head), Ok(Some(file.dialect)), "{}", file.name);
+    }
+}
+
+fn are_detected_by_64_bytes_or_unclear(files: &[OnDisk]) {
+    for (file, _, bytes) in files {
+        let head = &bytes[..bytes.len().min(64)];
+        assert_eq!(detect(head), Ok(file.by_64_bytes), "{}", file.name);
+    }
+}
+
+/// By path and by bytes alone, which have no name to take a log number from.
+fn are_read_without_a_hint(files: &[OnDisk]) {
+    for (file, path, bytes) in files {
+        for policy in [OnCorruption::Fail, OnCorruption::Stop, OnCorruption::Salvage] {
+            let options = ReadOptions::default().with_on_corruption(policy);
+            let mut by_path = Reader::open(path, options.clone()).expect(file.name);
+            check(file, read_all(&mut by_path), bytes.len() as u64);
+            assert_eq!(by_path.format().expect(file.name), file.dialect);
+            check(
+                file,
+                read_all(&mut Reader::from_slice(bytes, options)),
+                bytes.len() as u64,
+            );
+        }
+    }
+}
+
+fn check(file: &File, (events, end): (Vec<Found>, End), file_len: u64) {
+    let mut lens = Vec::new();
+    let mut skipped = Vec::new();
+    for event in events {
+        match event {
+            Found::Record { data, .. } => lens.push(data.len()),
+            Found::Skipped(region) => {
+                assert_eq!(region.reason.severity(), Severity::Info, "{}: {region}", file.name);
+                skipped.push((region.begin, region.end, region.reason.as_str()));
+            }
+        }
+    }
+    assert_eq!(lens.len(), file.record_count, "{}", file.name);
+    assert_eq!(lens.into_iter().max(), Some(file.longest), "{}", file.name);
+    assert_eq!(skipped, file.skipped, "{}", file.name);
+    assert_eq!(end, End::Clean { offset: file_len }, "{}", file.name);
+}
+
+/// Reads at most 1,000 bytes at a time, as a slow pipe does.
+struct Slow<'a>(&'a [u8]);
+
+impl Read for Slow<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let len = buffer.len().min(1_000);
+        self.0.read(&mut buffer[..len])
+    }
+}
+
+fn are_read_slowly(files: &[OnDisk]) {
+    for (file, _, bytes) in files {
+        let mut reader = Reader::new(Slow(bytes), ReadOptions::default());
+        check(file, read_all(&mut reader), bytes.len() as u64);
+        assert_eq!(reader.format().expect(file.name), file.dialect);
+    }
+}
+
+/// The name says which log it is, whatever the file holds: one that was renamed to be recycled, and not yet written to.
+#[test]
+fn a_file_of_another_number_holds_nothing_of_its_log() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let renamed = folder.path().join("000015.log");
+    std::fs::copy(folder_of_vectors().join("rocksdb/recycled/000014.log"), &renamed).expect("a copy");
+    let (events, end) = read_all(&mut Reader::open(&renamed, ReadOptions::default()).expect("a file"));
+    let [Found::Skipped(region)] = events[..] else {
+        panic!("{} events", events.len())
+    };
+    assert_eq!(
+        (region.begin, region.end, region.reason.as_str()),
+        (0, 101_133, "stale")
+    );
+    assert_eq!(end, End::Clean { offset: 101_133 });
+}

@@ -1,0 +1,421 @@
+"""What a writer of a file promises when a write, a sync, the process or another writer gets in its way."""
+
+import errno
+import os
+import resource
+import signal
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import reference
+from failing_calls import CAN_FAIL, failing
+from process import bytes_written
+from support import HELPERS, PAYLOAD
+
+import cordwood
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "some.log"
+
+
+def run(*command):
+    return subprocess.run(command, capture_output=True, check=False, timeout=300)
+
+
+def python(*arguments):
+    """The same Python, with the same package."""
+    return run(sys.executable, *arguments)
+
+
+# When it syncs ---------------------------------------------------------------------------------
+
+
+def durable_offsets(path, lengths, **options):
+    """The durable offset after each append, and after closing."""
+    with cordwood.Writer(path, "w", **options) as writer:
+        offsets = []
+        for length in lengths:
+            writer.append(bytes(length))
+            offsets.append(writer.durable_offset)
+    return offsets, writer.durable_offset
+
+
+@pytest.mark.parametrize(
+    ("options", "offsets", "closed"),
+    [
+        ({}, [0, 0, 0, 0], 0),
+        ({"sync": "never"}, [0, 0, 0, 0], 0),
+        ({"sync": "close"}, [0, 0, 0, 0], 428),
+        ({"sync": "append"}, [107, 214, 321, 428], 428),
+        ({"sync_len": 1}, [107, 214, 321, 428], 428),
+        ({"sync_len": 200}, [0, 214, 214, 428], 428),
+        ({"sync_len": 1 << 40}, [0, 0, 0, 0], 428),
+        ({"sync_interval": 0}, [107, 214, 321, 428], 428),
+        ({"sync_interval": 3600}, [0, 0, 0, 0], 428),
+    ],
+)
+def test_when_records_are_synced(path, options, offsets, closed):
+    assert durable_offsets(path, [100] * 4, **options) == (offsets, closed)
+    assert path.read_bytes() == reference.encode([bytes(100)] * 4)
+
+
+def test_sync_of_one_append(path):
+    with cordwood.Writer(path) as writer:
+        assert writer.append(b"one") == 0
+        assert writer.append(b"two", sync=True) == 10
+        assert writer.durable_offset == 20
+        assert path.read_bytes() == reference.encode([b"one", b"two"])
+        assert writer.append(b"three", sync=False) == 20
+        assert writer.durable_offset == 20
+
+
+def test_sync_len_counts_what_extend_appends(path):
+    with cordwood.Writer(path, sync_len=1000) as writer:
+        writer.extend([bytes(100)] * 5)
+        assert writer.durable_offset == 0
+        writer.extend([bytes(100)] * 5)
+        assert writer.durable_offset == 1070
+
+
+def test_what_was_there_is_durable_after_the_first_sync(path):
+    path.write_bytes(reference.encode([b"one"]))
+    with cordwood.Writer(path, "a") as writer:
+        assert writer.durable_offset == 0
+        writer.sync()
+        assert writer.durable_offset == 10
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"sync": "sometimes"},
+        {"sync": "append", "sync_len": 1},
+        {"sync": "close", "sync_interval": 1},
+        {"sync_len": 1, "sync_interval": 1},
+        {"sync_interval": -1},
+        {"sync_interval": float("nan")},
+        {"on_torn_tail": "hope", "mode": "a"},
+        {"on_torn_tail": "truncate"},
+        {"checkpoint": 0},
+    ],
+    ids=str,
+)
+def test_options_that_make_no_sense(path, options):
+    with pytest.raises(ValueError, match=next(iter(options))):
+        cordwood.Writer(path, **options)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("options", [{"sync": "append"}, {"sync_len": 1}, {"sync_interval": 1}, {"preallocate_len": 1}])
+def test_options_that_an_object_does_not_take(tmp_path, options):
+    with (tmp_path / "some.log").open("wb") as file, pytest.raises(ValueError, match="need a path"):
+        cordwood.Writer(file, "w", **options)
+
+
+@pytest.mark.parametrize("kind", ["path", "object"])
+def test_threads_that_append_with_sync(path, kind):
+    """Each record is there once when its append returns."""
+    count = 50
+    start = threading.Barrier(8)
+    with path.open("wb") as file, cordwood.Writer(path if kind == "path" else file, "w") as writer:
+
+        def append(thread):
+            start.wait(60)
+            for number in range(count):
+                record = b"%d %d" % (thread, number)
+                offset = writer.append(record, sync=True)
+                assert writer.durable_offset >= offset + 7 + len(record)
+
+        with ThreadPoolExecutor(8) as pool:
+            for future in [pool.submit(append, thread) for thread in range(8)]:
+                future.result(60)
+    records = [tuple(map(int, record.split())) for record in cordwood.open(path)]
+    assert sorted(records) == [(thread, number) for thread in range(8) for number in range(count)]
+    for thread in range(8):
+        assert [number for owner, number in records if owner == thread] == list(range(count))
+
+
+def test_a_thread_that_syncs_does_not_keep_others_waiting(path):
+    """The lock is free while a thread waits for the disk: otherwise this would take forever."""
+    with cordwood.Writer(path) as writer:
+        stop = threading.Event()
+
+        def sync():
+            while not stop.is_set():
+                writer.append(b"synced", sync=True)
+
+        thread = threading.Thread(target=sync)
+        thread.start()
+        for _ in range(20_000):
+            writer.append(b"plain")
+        stop.set()
+        thread.join(60)
+    assert sum(record == b"plain" for record in cordwood.open(path)) == 20_000
+
+
+# A second writer -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["w", "a"])
+def test_a_second_writer_is_refused(path, mode):
+    with cordwood.Writer(path) as writer:
+        writer.append(b"one", sync=True)
+        with pytest.raises(BlockingIOError, match="another writer") as caught:
+            cordwood.Writer(path, mode)
+        assert (caught.value.errno, caught.value.filename) == (errno.EAGAIN, str(path))
+        # It has changed nothing.
+        assert path.read_bytes() == reference.encode([b"one"])
+        writer.append(b"two")
+    with cordwood.Writer(path, "a") as writer:
+        assert writer.append(b"three") == 20
+
+
+APPEND = """
+import sys
+import cordwood
+try:
+    with cordwood.Writer(sys.argv[1], "a") as writer:
+        writer.append(b"from the other process")
+except BlockingIOError as error:
+    print(error)
+    sys.exit(3)
+"""
+
+
+def test_a_second_process_is_refused(path):
+    with cordwood.Writer(path) as writer:
+        writer.append(b"one")
+        writer.flush()
+        done = python("-c", APPEND, path)
+        assert done.returncode == 3, done.stderr.decode()
+        assert b"another writer has this log open" in done.stdout
+        assert str(path) in done.stdout.decode()
+    assert python("-c", APPEND, path).returncode == 0
+    assert list(cordwood.open(path)) == [b"one", b"from the other process"]
+
+
+def test_a_closed_log_is_not_locked_by_who_waits(path):
+    writer = cordwood.Writer(path)
+
+    def append_until_closed():
+        while True:
+            try:
+                writer.append(b"one", sync=True)
+            except ValueError:
+                return
+
+    with ThreadPoolExecutor(4) as pool:
+        threads = [pool.submit(append_until_closed) for _ in range(4)]
+        while writer.durable_offset == 0:
+            pass
+        writer.close()
+        cordwood.Writer(path, "a").close()
+        for thread in threads:
+            thread.result(60)
+
+
+def test_a_reader_is_not_locked_out(path):
+    with cordwood.Writer(path) as writer:
+        writer.append(b"one")
+        writer.flush()
+        assert list(cordwood.open(path)) == [b"one"]
+
+
+# Failures --------------------------------------------------------------------------------------
+
+
+class Limit:
+    """The file cannot be longer than `length`: writes beyond it are cut short, then fail."""
+
+    def __init__(self, length):
+        self.length = length
+
+    def __enter__(self):
+        self.before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        self.handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (self.length, self.before[1]))
+
+    def __exit__(self, *exception):
+        resource.setrlimit(resource.RLIMIT_FSIZE, self.before)
+        signal.signal(signal.SIGXFSZ, self.handler)
+
+
+@pytest.mark.parametrize("length", [0, 1, 10, 5000, 9_999, 10_007, 20_000])
+def test_a_write_that_does_not_fit_is_undone(path, length):
+    """The first write arrives in part. Nothing of it stays, and all that was appended is written once there is room."""
+    with cordwood.Writer(path, flush="close") as writer:
+        writer.append(b"before", sync=True)
+        with Limit(13 + length):
+            writer.append(PAYLOAD[:10_000])
+            writer.append(b"two")
+            with pytest.raises(OSError, match=r"all before offset 13 is on the disk.*can be used on") as caught:
+                writer.flush() if length < 10_017 else writer.append(PAYLOAD[:30_000], sync=True)
+            assert (caught.value.errno, caught.value.filename) == (errno.EFBIG, str(path))
+            assert path.read_bytes() == reference.encode([b"before"])
+            assert writer.durable_offset == 13
+        writer.append(b"three", sync=True)
+        assert writer.durable_offset == writer.tell()
+    assert list(cordwood.open(path)) == [b"before", PAYLOAD[:10_000], b"two", b"three"]
+
+
+def test_an_append_whose_write_failed_is_not_in_the_log(path):
+    """What was acknowledged before still is."""
+    with cordwood.Writer(path) as writer:
+        writer.append(b"one")
+        with Limit(100), pytest.raises(OSError, match="nothing is known to be on the disk"):
+            writer.append(PAYLOAD, sync=True)
+        assert writer.tell() == 10
+        assert writer.append(b"two", sync=True) == 10
+    assert path.read_bytes() == reference.encode([b"one", b"two"])
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 256 KiB."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mount = run("mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", folder)
+    if mount.returncode != 0:
+        pytest.skip(f"cannot mount: {mount.stderr.decode().strip()}")
+    yield folder
+    assert run("umount", folder).returncode == 0
+
+
+def test_a_disk_that_is_full(small_disk):
+    path, ballast = small_disk / "some.log", small_disk / "ballast"
+    ballast.write_bytes(bytes(128 << 10))
+    acknowledged = []
+    with cordwood.Writer(path, sync="append") as writer:
+        records = [b"%06d" % number + PAYLOAD[:1000] for number in range(1000)]
+        with pytest.raises(OSError, match="on the disk") as caught:
+            acknowledged.extend(record for record in records if writer.append(record) >= 0)
+        assert caught.value.errno == errno.ENOSPC
+        assert f"all before offset {writer.durable_offset} is on the disk" in str(caught.value)
+        assert list(cordwood.open(path)) == acknowledged
+        assert 100 < len(acknowledged) < 140
+        ballast.unlink()
+        writer.append(b"there is room again")
+    assert list(cordwood.open(path)) == [*acknowledged, b"there is room again"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
+def test_a_failed_sync_ends_all_work(tmp_path):
+    """A pipe takes writes and cannot be synced: the one failure of a sync that needs no broken disk."""
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    reading = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        writer = cordwood.Writer(path, "w")
+        writer.append(b"one")
+        with pytest.raises(OSError, match="nothing is known to be on the disk") as caught:
+            writer.sync()
+        assert caught.value.errno == errno.EINVAL
+        for use in [lambda: writer.append(b"two"), lambda: writer.extend([b"two"]), writer.flush, writer.sync]:
+            with pytest.raises(OSError, match="an earlier sync failed"):
+                use()
+        assert writer.durable_offset == 0
+        with pytest.raises(OSError, match="an earlier sync failed"):
+            writer.close()
+        writer.close()
+        assert os.read(reading, 100) == reference.encode([b"one"])
+    finally:
+        os.close(reading)
+
+
+@pytest.mark.skipif(not CAN_FAIL, reason="no table of functions that is known here")
+@pytest.mark.parametrize("failures", [1, 2])
+def test_what_a_failed_sync_did_not_cover_is_written_again(path, failures):
+    """Linux has marked its pages as clean: only bytes that are rewritten can be synced."""
+    records = [bytes(100)]
+    with cordwood.open(path, "w") as writer:
+        writer.append(records[0])
+        writer.sync()
+    for number in range(failures):
+        writer = cordwood.open(path, "a")
+        if number == 0:
+            writer.sync()
+        records.append(PAYLOAD[:100])
+        writer.append(records[-1])
+        with failing("fdatasync"), pytest.raises(OSError, match="sync") as caught:
+            writer.sync()
+        assert caught.value.errno == errno.ENOTTY
+        with pytest.raises(OSError, match="an earlier sync failed"):
+            writer.close()
+    before = bytes_written()
+    records.append(b"x")
+    with cordwood.open(path, "a") as writer:
+        assert writer.durable_offset <= 107
+        writer.append(b"x")
+        writer.sync()
+        assert writer.durable_offset == 107 * (1 + failures) + 8
+    assert path.read_bytes() == reference.encode(records)
+    assert bytes_written() - before >= 107 * failures + 8
+
+
+REOPEN = """
+import sys
+import cordwood
+from process import bytes_written
+before = bytes_written()
+with cordwood.open(sys.argv[1], "a", checkpoint=107) as writer:
+    writer.append(b"x")
+    writer.sync()
+    print(writer.durable_offset, bytes_written() - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc")
+def test_a_new_process_writes_again_what_stands_from_the_checkpoint_on(path):
+    """What is before is known to be synced, and the state of the rest is unknown."""
+    path.write_bytes(reference.encode([bytes(100), PAYLOAD[:100]]))
+    done = run("env", f"PYTHONPATH={HELPERS}", sys.executable, "-c", REOPEN, path)
+    assert done.returncode == 0, done.stderr.decode()
+    durable_offset, written = map(int, done.stdout.split())
+    assert durable_offset == 222
+    assert written >= 222 - 107
+    assert path.read_bytes() == reference.encode([bytes(100), PAYLOAD[:100], b"x"])
+
+
+# Where it begins -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("index", range(4))
+def test_a_checkpoint(path, index):
+    records = [b"one", PAYLOAD[:70_000], b"two", PAYLOAD[:40_000]]
+    file = bytearray(reference.encode(records))
+    offsets = reference.record_offsets(records)
+    if index >= 2:
+        file[8] ^= 1  # Damage in a block before that of the checkpoint is not looked at.
+    path.write_bytes(file)
+    with cordwood.Writer(path, "a", checkpoint=offsets[index]) as writer:
+        assert writer.discarded_tail is None
+        assert writer.append(b"three") == len(file)
+    assert path.read_bytes() == file + reference.encode([b"three"], len(file))
+
+
+@pytest.mark.parametrize("offset", [1, 11, 21, 10_000])
+def test_a_checkpoint_where_no_record_begins_or_ends(path, offset):
+    path.write_bytes(reference.encode([b"one", b"two"]))
+    with pytest.raises(OSError, match=f"no record begins or ends at the checkpoint {offset}") as caught:
+        cordwood.Writer(path, "a", checkpoint=offset)
+    assert caught.value.filename == str(path)
+    for checkpoint in (10, 20):
+        with cordwood.Writer(path, "a", checkpoint=checkpoint) as writer:
+            assert writer.tell() == 20
+
+
+def test_room_ahead_leaves_a_file_that_reads_well(path):
+    with cordwood.Writer(path, preallocate_len=1 << 20) as writer:
+        for number in range(3):
+            writer.append(b"%d" % number, sync=True)
+            # While it is written, too: the length of the file is that of its records.
+            assert path.read_bytes() == reference.encode([b"%d" % number for number in range(number + 1)])
+        if sys.platform == "linux":
+            assert path.stat().st_blocks * 512 >= 1 << 20
+    assert path.stat().st_blocks * 512 < 1 << 20
+    assert list(cordwood.open(path)) == [b"0", b"1", b"2"]

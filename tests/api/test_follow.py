@@ -1,0 +1,605 @@
+"""`cordwood.follow`: a log that another process writes, in threads and in an event loop."""
+
+import asyncio
+import os
+import pickle
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from reference import BLOCK_LEN, FULL, encode, fragment
+
+import cordwood
+
+# Appends a log in pieces of random length, to a file or into one of zeros that is longer.
+WRITER = """
+import random, sys, time
+path, source, seed, ahead = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+rng = random.Random(seed)
+log = open(source, "rb").read()
+with open(path, "r+b", buffering=0) as file:
+    if ahead:
+        file.truncate(len(log) + ahead)
+    written = 0
+    while written < len(log):
+        chunk = log[written : written + rng.randint(1, rng.choice([10, 1_000, 100_000]))]
+        file.write(chunk)
+        written += len(chunk)
+        if rng.random() < 0.3:
+            time.sleep(rng.random() / 500)
+"""
+
+
+@pytest.fixture
+def live(tmp_path):
+    path = tmp_path / "live.log"
+    path.touch()
+    return path
+
+
+def random_records(seed, count=80):
+    rng = random.Random(seed)
+    lengths = [rng.choice([0, rng.randrange(300), rng.randrange(300), rng.randrange(100_000)]) for _ in range(count)]
+    return [rng.randbytes(length) + bytes(rng.choice([0, 0, length % 50])) for length in lengths]
+
+
+def write(path, records, mode="w"):
+    with cordwood.open(path, mode) as writer:
+        writer.extend(records)
+
+
+def start_writer(live, records, seed, *, ahead):
+    source = live.with_name("source.log")
+    write(source, records)
+    arguments = [str(live), str(source), str(seed), str(ahead)]
+    return subprocess.Popen([sys.executable, "-c", WRITER, *arguments])
+
+
+@pytest.mark.parametrize("ahead", [0, 300_000], ids=["plain", "preallocated"])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_another_process_writes_at_random_chunk_sizes(live, seed, ahead):
+    records = random_records(seed)
+    with (
+        start_writer(live, records, seed, ahead=ahead),
+        cordwood.follow(live, timeout=10, poll_interval=0.001) as follower,
+    ):
+        found = [next(follower) for _ in records]
+        assert follower.poll() is None
+        assert follower.waiting.reason == ("zeros" if ahead else "idle")
+    assert found == records
+    assert follower.closed
+
+
+def test_async_for_over_what_another_process_writes(live):
+    records = random_records(3)
+
+    async def read():
+        found = []
+        with cordwood.follow(live, timeout=10, poll_interval=0.001) as follower:
+            async for record in follower.records():
+                found.append(record)
+                if len(found) == len(records):
+                    return found
+        return found
+
+    with start_writer(live, records, 3, ahead=0):
+        found = asyncio.run(read())
+    assert [record.data for record in found] == records
+    assert found == list(cordwood.open(live).records())
+
+
+def test_resume_from_a_kept_offset(live):
+    records = random_records(4, 20)
+    write(live, records)
+    offsets = [record.offset for record in cordwood.open(live).records()]
+    for number, offset in enumerate(offsets):
+        follower = cordwood.follow(live, start=offset, timeout=0)
+        assert next(follower) == records[number]
+        again = cordwood.follow(live, start=follower.tell(), timeout=0)
+        assert list(again) == records[number + 1 :]
+        assert list(again) == []
+
+
+def test_the_timeout_ends_the_iteration_and_a_new_one_goes_on(live):
+    follower = cordwood.follow(live, timeout=0.15)
+    begin = time.monotonic()
+    assert list(follower) == []
+    assert 0.15 <= time.monotonic() - begin < 2
+    assert follower.timeout == 0.15
+    write(live, [b"one"])
+    assert list(follower) == [b"one"]
+    assert follower.waiting == follower.waiting
+    assert repr(follower.waiting) == "NotYet(reason='idle', offset=10, file_len=10)"
+
+    async def collect():
+        return [record async for record in follower]
+
+    begin = time.monotonic()
+    assert asyncio.run(collect()) == []
+    assert 0.15 <= time.monotonic() - begin < 2
+
+
+def test_a_wait_in_an_event_loop_is_no_longer_than_what_is_left_of_the_timeout(live):
+    async def collect():
+        return [record async for record in cordwood.follow(live, timeout=0.1, poll_interval=30)]
+
+    begin = time.monotonic()
+    assert asyncio.run(collect()) == []
+    assert 0.1 <= time.monotonic() - begin < 10
+
+
+def test_idle_is_told_from_stuck(live):
+    write(live, [b"one", b"two"])
+    whole = live.read_bytes()
+    live.write_bytes(whole[:15])
+    follower = cordwood.follow(live, timeout=0)
+    assert follower.waiting is None
+    assert list(follower) == [b"one"]
+    assert (follower.waiting.reason, follower.waiting.pending_len) == (cordwood.WaitReason.INCOMPLETE, 5)
+    live.write_bytes(whole)
+    assert follower.poll() == cordwood.open(live, start=10).records().__next__()
+    assert follower.waiting is None
+    assert follower.poll() is None
+    assert (follower.waiting.reason, follower.waiting.pending_len) == ("idle", 0)
+
+
+def damaged(live):
+    write(live, [b"one", b"two", b"x" * 40_000, b"three"])
+    data = bytearray(live.read_bytes())
+    data[18] ^= 1
+    live.write_bytes(data)
+
+
+def test_damage_with_a_sound_block_behind_it_is_raised_at_once(live):
+    write(live, [b"one", b"x" * 32_751, b"three"])
+    data = bytearray(live.read_bytes())
+    data[18] ^= 1
+    live.write_bytes(data)
+    follower = cordwood.follow(live, retry_polls=1_000_000)
+    assert next(follower) == b"one"
+    with pytest.raises(cordwood.CorruptionError) as caught:
+        next(follower)
+    assert (caught.value.path, caught.value.offset, caught.value.length) == (str(live), 10, 32_758)
+    assert follower.tell() == 32_768
+    assert next(follower) == b"three"
+    assert [region.reason for region in follower.skipped] == ["checksum_mismatch"]
+
+
+def test_damage_at_the_end_is_raised_once_and_within_its_time(live):
+    write(live, [b"one", b"two"])
+    data = bytearray(live.read_bytes())
+    data[-1] ^= 1
+    live.write_bytes(data)
+    follower = cordwood.follow(live, poll_interval=5)
+    assert next(follower) == b"one"
+    begin = time.monotonic()
+    with pytest.raises(cordwood.CorruptionError):
+        next(follower)
+    assert 0.1 <= time.monotonic() - begin < 2
+    with live.open("ab") as file:
+        file.write(bytes(32_768 - 20))
+    write(live.with_name("other"), [b"next"])
+    with live.open("ab") as file:
+        file.write(live.with_name("other").read_bytes())
+    assert next(follower) == b"next"
+    (region,) = follower.skipped
+    assert (region.offset, region.end_offset, region.severity) == (10, 32_768, "corruption")
+
+
+def test_the_policies_skip_and_stop(live, caplog):
+    damaged(live)
+    follower = cordwood.follow(live, on_corruption="skip", timeout=0)
+    reader = cordwood.open(live, on_corruption="skip")
+    assert list(follower) == list(reader) == [b"one", b"three"]
+    assert follower.skipped == reader.skipped
+    assert "checksum mismatch" in caplog.text
+
+    follower = cordwood.follow(live, on_corruption="stop")
+    assert list(follower) == [b"one"]
+    assert follower.outcome.kind == cordwood.OutcomeKind.STOPPED
+    assert follower.outcome.offset == 10
+    assert follower.poll() is None
+    assert follower.waiting is None
+
+    async def collect():
+        return [record async for record in cordwood.follow(live, on_corruption="stop")]
+
+    assert asyncio.run(collect()) == [b"one"]
+
+
+def test_truncation_and_rotation_are_raised(live):
+    write(live, [b"one", b"two"])
+    follower = cordwood.follow(live, timeout=0)
+    list(follower)
+    whole = live.read_bytes()
+    old = live.rename(live.with_name("old.log"))
+    with pytest.raises(cordwood.LogRotatedError) as caught:
+        next(follower)
+    assert (caught.value.path, caught.value.offset, caught.value.file_len) == (str(live), 20, 20)
+    with old.open("ab") as file:
+        file.write(whole[:10])
+    assert next(follower) == b"one"
+
+    os.truncate(old, 12)
+    for _ in range(2):
+        with pytest.raises(cordwood.LogTruncatedError, match="cut to 12 bytes") as caught:
+            follower.poll()
+    assert isinstance(caught.value, cordwood.CordwoodError)
+    copy = pickle.loads(pickle.dumps(caught.value))  # noqa: S301 - our own
+    assert (type(copy), str(copy), vars(copy)) == (type(caught.value), str(caught.value), vars(caught.value))
+
+
+# Rotation --------------------------------------------------------------------------------------
+
+
+def rename(path):
+    path.rename(path.with_name("old.log"))
+
+
+@pytest.mark.parametrize("leave", [rename, os.remove], ids=["rename", "remove"])
+def test_reopen_continues_with_the_next_file(live, leave):
+    write(live, [b"one", b"two"])
+    with cordwood.follow(live, timeout=0, on_rotation="reopen") as follower:
+        assert next(follower) == b"one"
+        leave(live)
+        # All of the old file comes first; then there is none.
+        assert list(follower) == [b"two"]
+        assert follower.waiting == cordwood.NotYet(reason="idle", offset=20, file_len=20)
+        assert (follower.tell(), follower.outcome.kind) == (20, "unfinished")
+        write(live, [b"three"])
+        assert list(follower) == [b"three"]
+        assert (follower.tell(), follower.waiting.file_len) == (12, 12)
+        leave(live)
+        write(live, [b"four"])
+        leave(live)
+        write(live, [b"five", b"six"])
+        # Of a file that came and went between two polls nobody can know.
+        assert list(follower) == [b"five", b"six"]
+
+
+def test_reopen_of_a_file_that_is_replaced(live):
+    write(live, [b"one"])
+    with cordwood.follow(live, timeout=0, on_rotation="reopen") as follower:
+        assert list(follower) == [b"one"]
+        new = live.with_name("new.log")
+        write(new, [b"two", b"three"])
+        new.replace(live)
+        assert [(record.offset, record.data) for record in follower.records()] == [(0, b"two"), (10, b"three")]
+
+
+def test_reopen_misses_nothing_that_was_written_to_the_old_file_late(live):
+    """The writer has renamed its file, writes on, and only then makes the next one."""
+    write(live, [b"one"])
+    with cordwood.follow(live, timeout=0, on_rotation="reopen") as follower:
+        old = live.rename(live.with_name("old.log"))
+        assert list(follower) == [b"one"]
+        write(old, [b"one", b"late"])
+        write(live, [b"two"])
+        assert list(follower) == [b"late", b"two"]
+
+
+def test_reopen_starts_at_the_beginning_and_keeps_the_options(live, caplog, monkeypatch, tmp_path):
+    write(live, [b"one", b"two"])
+    monkeypatch.chdir(live.parent)
+    with cordwood.follow(live.name, timeout=0, start=10, on_corruption="skip", on_rotation="reopen") as follower:
+        (tmp_path / "elsewhere").mkdir()
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        assert list(follower) == [b"two"]
+        with live.open("ab") as file:
+            file.write(b"torn")
+        rename(live)
+        damaged = bytearray(encode([bytes(40_000), b"after"]))
+        damaged[100] ^= 1
+        live.write_bytes(damaged)
+        assert list(follower) == [b"after"]
+        assert [region.offset for region in follower.skipped] == [0, 32_768]
+        rename(live)
+        write(live, [b"three"])
+        assert list(follower) == [b"three"]
+        assert follower.skipped == ()
+        assert follower.skipped_len == 0
+    assert caplog.messages[0] == (
+        f"{live.name}: rotated: the old file ends with 4 bytes at offset 20 that are no whole record"
+    )
+    assert all("skipped" in message for message in caplog.messages[1:])
+
+
+def test_reopen_of_what_is_no_file(live):
+    write(live, [b"one"])
+    with cordwood.follow(live, timeout=0, on_rotation="reopen") as follower:
+        rename(live)
+        live.mkdir()
+        assert next(follower) == b"one"
+        for _ in range(2):
+            with pytest.raises(IsADirectoryError):
+                next(follower)
+        live.rmdir()
+        write(live, [b"two"])
+        assert list(follower) == [b"two"]
+
+
+@pytest.mark.parametrize(("tail", "kind"), [(b"", "clean"), (b"torn", "torn_tail")])
+def test_stop_ends_the_iteration(live, tail, kind, caplog):
+    write(live, [b"one", b"two"])
+    follower = cordwood.follow(live, on_rotation="stop", timeout=60)
+    assert next(follower) == b"one"
+    with live.open("ab") as file:
+        file.write(tail)
+    rename(live)
+    write(live, [b"three"])
+    assert list(follower) == [b"two"]
+    for _ in range(2):
+        assert follower.outcome == cordwood.Outcome(kind=kind, offset=20)
+        assert (list(follower), follower.poll(), follower.waiting, follower.tell()) == ([], None, None, 20)
+        assert len(caplog.messages) == bool(tail)
+
+    async def collect():
+        return [record async for record in follower]
+
+    assert asyncio.run(collect()) == []
+    follower.close()
+    assert follower.outcome.kind == kind
+
+
+@pytest.mark.parametrize("on_rotation", ["reopen", "stop"])
+def test_a_file_that_is_cut_is_an_error_all_the_same(live, on_rotation):
+    write(live, [b"one", b"two"])
+    with cordwood.follow(live, timeout=0, on_rotation=on_rotation) as follower:
+        assert list(follower) == [b"one", b"two"]
+        os.truncate(live, 5)
+        with pytest.raises(cordwood.LogTruncatedError):
+            next(follower)
+
+
+def test_reopen_waits_for_the_next_file(live):
+    write(live, [b"one"])
+
+    def rotate():
+        for number in range(5):
+            time.sleep(0.05)
+            rename(live)
+            time.sleep(0.05)
+            write(live, [b"%d" % number])
+
+    with cordwood.follow(live, timeout=20, on_rotation="reopen", poll_interval=0.005) as follower:
+        thread = threading.Thread(target=rotate)
+        thread.start()
+        assert [next(follower) for _ in range(6)] == [b"one", b"0", b"1", b"2", b"3", b"4"]
+        thread.join()
+
+    async def collect():
+        with cordwood.follow(live, timeout=20, on_rotation="reopen", poll_interval=0.005) as follower:
+            records = aiter(follower)
+            first = await anext(records)
+            rename(live)
+            write(live, [b"last"])
+            return first, await anext(records)
+
+    assert asyncio.run(collect()) == (b"4", b"last")
+
+
+def test_what_on_rotation_can_be(live):
+    write(live, [b"one"])
+    for value, error in [("none", ValueError), (3, TypeError)]:
+        with pytest.raises(error, match="on_rotation must be 'raise', 'reopen' or 'stop', not"):
+            cordwood.follow(live, on_rotation=value)
+
+
+@pytest.fixture
+def ctrl_c():
+    """As at a terminal. In the background of a shell SIGINT is ignored, and Python leaves it so."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c")
+def test_ctrl_c_and_other_threads(live):
+    follower = cordwood.follow(live, poll_interval=60, timeout=30)
+    main = threading.get_ident()
+    counted = []
+
+    def interrupt():
+        end = time.monotonic() + 0.3
+        while time.monotonic() < end:
+            counted.append(follower.tell())
+        signal.pthread_kill(main, signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    begin = time.monotonic()
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        next(follower)
+    assert time.monotonic() - begin < 2
+    thread.join()
+    # The interpreter was free, and so was the follower.
+    assert len(counted) > 100
+
+
+def test_closing_ends_a_wait_in_another_thread(live):
+    follower = cordwood.follow(live, poll_interval=0.01)
+    threading.Timer(0.1, follower.close).start()
+    with pytest.raises(ValueError, match="the follower is closed"):
+        next(follower)
+    follower.close()
+    with pytest.raises(ValueError, match="the follower is closed"):
+        follower.tell()
+
+
+def test_a_closed_follower_still_says_how_it_went(live):
+    log = bytearray(encode([b"one", b"two"]))
+    log[8] ^= 1
+    live.write_bytes(log + encode([b"three"] * 8_000)[:40_000])
+    with cordwood.follow(live, timeout=0, on_corruption="stop", retry_time=0, retry_polls=0) as follower:
+        assert list(follower) == []
+        before = (follower.outcome, follower.skipped, follower.skipped_len)
+        assert (before[0].kind, before[0].offset, len(before[1])) == ("stopped", 0, 1)
+    assert (follower.outcome, follower.skipped, follower.skipped_len) == before
+    idle = cordwood.follow(live, on_corruption="skip")
+    idle.close()
+    assert (idle.outcome.kind, idle.outcome.offset) == ("unfinished", 0)
+
+
+def test_a_cancelled_task_loses_no_record(live):
+    records = [b"%d" % number for number in range(200)]
+    rng = random.Random(1)
+
+    async def read():
+        follower = cordwood.follow(live, poll_interval=0.001)
+        reader = aiter(follower)
+        found = []
+        with cordwood.open(live, "w") as writer:
+            for record in records:
+                writer.append(record)
+                if rng.random() < 0.5:
+                    writer.flush()
+                try:
+                    async with asyncio.timeout(rng.choice([0, 0.0005, 0.002])):
+                        found.append(await anext(reader))
+                except TimeoutError:
+                    pass
+        follower_rest = cordwood.follow(live, start=follower.tell(), timeout=0)
+        return found + [record async for record in follower_rest]
+
+    assert asyncio.run(read()) == records
+
+
+def test_a_task_cancelled_at_any_turn_loses_no_record(live):
+    records = [b"%d" % number for number in range(40)]
+    write(live, records)
+
+    async def read():
+        reader = aiter(cordwood.follow(live))
+        found = []
+        for number in range(100):
+            task = asyncio.create_task(anext(reader))
+            for _ in range(number % 5):
+                await asyncio.sleep(0)
+            task.cancel()
+            await asyncio.wait([task])
+            if not task.cancelled():
+                found.append(task.result())
+        return found
+
+    assert asyncio.run(read()) == records
+
+
+def test_the_event_loop_goes_on_beside_a_backlog(live):
+    write(live, [b"x"] * 20_000)
+
+    async def read():
+        turns = 0
+
+        async def count():
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        task = asyncio.create_task(count())
+        found = [record async for record in cordwood.follow(live, timeout=0)]
+        task.cancel()
+        return len(found), turns
+
+    count, turns = asyncio.run(read())
+    assert count == 20_000
+    assert turns > 1_000
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"poll_interval": -1}, "poll_interval must be a number of seconds"),
+        ({"timeout": float("nan")}, "timeout must be a number of seconds"),
+        ({"retry_time": -0.5}, "retry_time must be a number of seconds"),
+        ({"on_corruption": "hope"}, "on_corruption must be"),
+    ],
+)
+def test_wrong_options(live, options, error):
+    with pytest.raises(ValueError, match=error):
+        cordwood.follow(live, **options)
+
+
+def test_what_cannot_be_followed(tmp_path):
+    with pytest.raises(FileNotFoundError) as caught:
+        cordwood.follow(tmp_path / "none")
+    assert caught.value.filename == str(tmp_path / "none")
+    with pytest.raises(OSError, match="directory"):
+        cordwood.follow(tmp_path)
+    with pytest.raises(OSError, match="only a regular file"):
+        cordwood.follow("/dev/null")
+    with pytest.raises(TypeError, match=r"path must be str or os\.PathLike, not bytes"):
+        cordwood.follow(b"content")
+
+
+def test_for_ever_is_a_timeout_too(live):
+    write(live, [b"one"])
+    assert next(cordwood.follow(live, timeout=float("inf"), poll_interval=float("inf"))) == b"one"
+
+
+def test_a_relative_path_stays_the_same_file(tmp_path, monkeypatch):
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with cordwood.open("live.log", "w") as writer, cordwood.follow("live.log", timeout=0) as follower:
+        writer.append(b"one")
+        writer.flush()
+        assert list(follower) == [b"one"]
+        monkeypatch.chdir("elsewhere")
+        writer.append(b"two")
+        writer.flush()
+        assert list(follower) == [b"two"]
+        assert follower.path == "live.log"
+        # Another file of that name there is another file; here it is rotation, as before.
+        Path("live.log").write_bytes(b"")
+        assert list(follower) == []
+        (tmp_path / "live.log").rename(tmp_path / "old.log")
+        with pytest.raises(cordwood.LogRotatedError):
+            next(follower)
+
+
+TABLE_FOOTER = b"\x57\xfb\x80\x8b\x24\x75\x47\xdb"
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [
+        (b"\x1f\x8b\x08" + bytes(20), "gzip"),
+        (b"SQLite format 3\0" + bytes(84), "SQLite"),
+        (b"PAR1\x15\x04\x15\x10" + bytes(40), "Parquet"),
+        (b"PK\x03\x04\x14\0\0\0\x08\0" + bytes(40), "ZIP"),
+        (b"2026/01/31-23:59:59.999999 7f00 Recovering log #3\n", "info log"),
+        # By its end: LevelDB writes such a file at once.
+        (b"\xaa" * 100 + TABLE_FOOTER, "LevelDB table"),
+    ],
+)
+def test_a_file_with_a_known_signature_is_no_log(tmp_path, file, name):
+    path = tmp_path / "file"
+    path.write_bytes(file)
+    with cordwood.follow(path, timeout=0) as follower:
+        for _ in range(2):
+            with pytest.raises(cordwood.DialectError, match=f"no log: this is (an? )?{name}") as caught:
+                next(follower)
+            assert (caught.value.path, caught.value.format) == (str(path), name)
+
+
+@pytest.mark.parametrize(
+    "file", [b"plain text, no log\n", b'{"key": 1}\n' * 5_000, b"\x01\xff\x02\xfe\x03\xfd\x4d\x05\x06"]
+)
+def test_what_has_no_signature_may_become_a_log(tmp_path, file):
+    """The first record of a log may be in its place as soon as a writer has continued, or started over."""
+    path = tmp_path / "file"
+    path.write_bytes(file)
+    assert list(cordwood.follow(path, timeout=0, on_corruption="skip")) == []
+    with pytest.raises(cordwood.DialectError):
+        cordwood.verify(path)
+    # What was there is damage of the first blocks, and the log begins after it.
+    begin = -(-len(file) // BLOCK_LEN) * BLOCK_LEN
+    follower = cordwood.follow(path, timeout=0, on_corruption="skip")
+    assert list(follower) == []
+    path.write_bytes(file.ljust(begin, b"\0") + fragment(FULL, b"one"))
+    assert list(follower) == [b"one"]

@@ -1,0 +1,368 @@
+"""The policy `salvage` against `reference.py`, and what is made of it: `verify`, `salvage` and `stat`."""
+
+import io
+import mmap
+import sys
+import threading
+from itertools import pairwise
+
+import pytest
+import reference
+from hypothesis import given
+from hypothesis import strategies as st
+from random_logs import files, files_with_ranges, options
+from reference import BLOCK_LEN, FIRST, FULL, HEADER_LEN
+from support import PAYLOAD, OnlyRead, begin_of, merged, plain_end, plain_skipped, read_events, written
+
+import cordwood
+
+pytestmark = pytest.mark.usefixtures("no_log")
+
+
+def read_salvaged(reader):
+    """As `read_events`, with the marks."""
+    records = [reference.Record(item.offset, item.end_offset, item.data, item.salvaged) for item in reader.records()]
+    return merged(sorted([*records, *plain_skipped(reader)], key=begin_of))
+
+
+# Against the reference -------------------------------------------------------------------------
+
+
+@st.composite
+def smashed_logs(draw):
+    """Short records, some of them logs; damage to headers and payloads of a block; a cut or zeros at the end."""
+    lens = st.lists(st.integers(0, 9), max_size=3)
+    short = st.one_of(
+        st.integers(0, 60).map(lambda length: PAYLOAD[length : 2 * length]),
+        lens.map(lambda lens: reference.encode([PAYLOAD[:length] for length in lens])),
+    )
+    records = draw(st.lists(short, min_size=1, max_size=25))
+    if draw(st.booleans()):
+        records.insert(
+            draw(st.integers(0, len(records))), PAYLOAD[: draw(st.integers(BLOCK_LEN - 100, BLOCK_LEN + 100))]
+        )
+    file = bytearray(reference.encode(records))
+    headers = [item.begin for item in reference.fragments(bytes(file), verify_checksums=False)]
+    for _ in range(draw(st.integers(1, 4))):
+        begin = draw(st.sampled_from(headers)) + draw(st.sampled_from([0, 0, 0, 4, 5, 6, 7, 8]))
+        new = draw(st.sampled_from([b"", b"\0" * 7, b"\xff" * 7, b"\0\0", b"\x01", b"junk and more junk"]))
+        if begin < len(file):
+            file[begin] ^= 1 << draw(st.integers(0, 7))
+        file[begin : begin + len(new)] = new[: max(0, len(file) - begin)]
+    if draw(st.booleans()):
+        del file[len(file) - draw(st.integers(0, min(len(file), 80))) :]
+    if draw(st.booleans()):
+        file += bytes(draw(st.integers(0, 100)))
+    return bytes(file)
+
+
+@given(st.one_of(smashed_logs(), smashed_logs(), files), options)
+def test_what_is_salvaged_is_what_the_reference_salvages(file, options):
+    *expected, end = reference.events(file, salvage=True, **options)
+    with cordwood.open(file, dialect="leveldb", on_corruption="salvage", **options) as reader:
+        assert read_salvaged(reader) == merged(expected)
+        assert plain_end(reader) == end
+
+
+@given(files_with_ranges(), options)
+def test_ranges_are_salvaged_as_by_the_reference(file_with_range, options):
+    file, file_range = file_with_range
+    options |= file_range
+    *expected, end = reference.events(file, salvage=True, **options)
+    with cordwood.open(file, dialect="leveldb", on_corruption="salvage", **options) as reader:
+        assert read_salvaged(reader) == merged(expected)
+        assert plain_end(reader) == end
+
+
+@given(st.one_of(smashed_logs(), files), st.data())
+def test_adjacent_ranges_give_the_whole(file, data):
+    cuts = data.draw(st.lists(st.integers(1, len(file) + 2), max_size=5))
+    parts = []
+    for start, end in pairwise([0, *sorted(cuts), None]):
+        with cordwood.open(file, dialect="leveldb", on_corruption="salvage", start=start, end=end) as reader:
+            parts += read_salvaged(reader)
+    with cordwood.open(file, dialect="leveldb", on_corruption="salvage") as reader:
+        assert merged(parts) == read_salvaged(reader)
+
+
+@given(st.one_of(smashed_logs(), files))
+def test_salvage_only_adds_to_what_skip_returns(file):
+    with cordwood.open(file, dialect="leveldb", on_corruption="skip") as reader:
+        skipped = list(reader.records())
+    with cordwood.open(file, dialect="leveldb", on_corruption="salvage") as reader:
+        assert [record for record in reader.records() if not record.salvaged] == skipped
+
+
+# The mark --------------------------------------------------------------------------------------
+
+
+def test_records_behind_damage_in_the_same_block_are_marked():
+    file = bytearray(written([b"one", b"two", b"three", PAYLOAD[:BLOCK_LEN], b"four"]))
+    file[18] ^= 4
+    with cordwood.open(file, dialect="leveldb", on_corruption="salvage") as reader:
+        assert [(record.data[:5], record.salvaged) for record in reader.records()] == [
+            (b"one", False),
+            (b"three", True),
+            (PAYLOAD[:5], True),
+            (b"four", False),
+        ]
+        (region,) = reader.skipped
+        assert (region.offset, region.end_offset, region.reason) == (10, 20, "checksum_mismatch")
+        assert region.bit_flip is None, "only verify and salvage look for it"
+
+
+def test_the_mark_is_seen_in_repr_and_makes_a_difference():
+    file = bytearray(written([b"one", b"two"]))
+    with cordwood.open(file, dialect="leveldb") as reader:
+        _, sound = reader.records()
+    file[8] ^= 1
+    with cordwood.open(file, dialect="leveldb", on_corruption="salvage") as reader:
+        (salvaged,) = reader.records()
+    assert (sound.offset, sound.data) == (salvaged.offset, salvaged.data)
+    assert sound != salvaged
+    assert repr(salvaged) == "Record(offset=10, end_offset=20, data=b'two', salvaged=True)"
+    assert repr(sound) == "Record(offset=10, end_offset=20, data=b'two')"
+
+
+def test_each_batch_has_salvaged_records_too():
+    file = bytearray(written([b"one", b"two", b"three"]))
+    file[8] ^= 1
+    with cordwood.open(file, dialect="leveldb", on_corruption="salvage") as reader:
+        assert list(reader.batches()) == [[b"two", b"three"]]
+
+
+def test_a_live_log_cannot_be_salvaged(tmp_path):
+    path = tmp_path / "live.log"
+    path.write_bytes(b"")
+    with pytest.raises(ValueError, match="salvage"):
+        cordwood.follow(path, on_corruption="salvage")
+
+
+# verify ----------------------------------------------------------------------------------------
+
+
+def check_report(report, file, **options):
+    """That a report says what a reader says."""
+    on_corruption = options.pop("on_corruption", "skip")
+    with cordwood.open(file, dialect="leveldb", on_corruption=on_corruption, **options) as reader:
+        records = list(reader.records())
+        assert report.record_count == len(records)
+        assert report.salvaged_count == sum(record.salvaged for record in records)
+        assert report.payload_len == sum(len(record.data) for record in records)
+        regions = merged(plain_skipped(report))
+        assert regions == merged(plain_skipped(reader))
+        assert report.outcome == reader.outcome
+    for sums, attribute in ((report.len_by_reason, "reason"), (report.len_by_severity, "severity")):
+        expected = {}
+        for region in report.skipped:
+            key = getattr(region, attribute)
+            expected[key] = expected.get(key, 0) + len(region)
+        assert sums == expected
+    assert report.ok == all(region.severity != "corruption" for region in report.skipped)
+
+
+@given(files_with_ranges(), options, st.sampled_from(["skip", "stop", "salvage"]), st.integers(2, 5))
+def test_a_report_is_what_a_reader_sees_whatever_the_number_of_threads(file_with_range, options, policy, threads):
+    file, file_range = file_with_range
+    options |= file_range
+    report = cordwood.verify(file, dialect="leveldb", on_corruption=policy, **options)
+    assert report.file_len == len(file)
+    check_report(report, file, on_corruption=policy, **options)
+    assert cordwood.verify(file, dialect="leveldb", threads=threads, on_corruption=policy, **options) == report
+
+
+def test_each_kind_of_source_gives_the_same_report(tmp_path):
+    file = bytearray(written([PAYLOAD[:100], PAYLOAD[: 3 * BLOCK_LEN], PAYLOAD[:50_000], b"end"]))
+    file[2 * BLOCK_LEN] ^= 1
+    path = tmp_path / "example.log"
+    path.write_bytes(file)
+    report = cordwood.verify(bytes(file), dialect="leveldb")
+    assert not report.ok
+    with path.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+        sources = [str(path), path, file, memoryview(file), mapped]
+        for source in sources:
+            for threads in (1, 3):
+                assert cordwood.verify(source, dialect="leveldb", threads=threads) == report
+            assert cordwood.stat(source, dialect="leveldb") == cordwood.stat(bytes(file), dialect="leveldb")
+        assert cordwood.verify(opened, threads=3) == report
+    assert cordwood.verify(OnlyRead(bytes(file), 1000), threads=3) == report
+    assert cordwood.stat(OnlyRead(bytes(file), 1000)) == cordwood.stat(bytes(file), dialect="leveldb")
+
+
+@pytest.mark.parametrize(
+    ("offset", "part"), [(0, "checksum"), (3, "checksum"), (4, "length"), (5, "length"), (6, "kind"), (7, "payload")]
+)
+@pytest.mark.parametrize("bit", range(8))
+def test_a_flipped_bit_is_found(offset, part, bit):
+    file = bytearray(written([PAYLOAD[:70], b"next", PAYLOAD[:BLOCK_LEN]]))
+    file[offset] ^= 1 << bit
+    report = cordwood.verify(file, dialect="leveldb")
+    flip = report.skipped[0].bit_flip
+    assert (flip.offset, flip.bit, flip.part) == (offset, bit, part)
+    assert isinstance(flip.part, cordwood.FragmentPart)
+    assert repr(flip) == f"BitFlip(offset={offset}, bit={bit}, part='{part}')"
+    assert flip == cordwood.verify(file, dialect="leveldb", on_corruption="salvage").skipped[0].bit_flip
+    assert len({flip, cordwood.verify(file, dialect="leveldb").skipped[0].bit_flip}) == 1
+    file[20] ^= 1
+    assert cordwood.verify(file, dialect="leveldb").skipped[0].bit_flip is None or offset == 20
+
+
+def test_a_good_log_and_one_that_is_torn_are_ok():
+    file = written([b"one", b"two"])
+    report = cordwood.verify(file, dialect="leveldb")
+    assert (report.ok, report.skipped, report.len_by_reason, report.len_by_severity) == (True, (), {}, {})
+    assert repr(report) == (
+        "<cordwood.Report: ok=True, record_count=2, skipped=0, outcome=Outcome(kind='clean', offset=20)>"
+    )
+    report = cordwood.verify(file[:-1], dialect="leveldb")
+    assert report.ok
+    assert report.len_by_severity == {"torn_tail": 9}
+    assert report.outcome.kind == "torn_tail"
+
+
+@pytest.mark.parametrize(
+    "bad", [{"threads": 0}, {"on_corruption": "raise"}, {"on_corruption": "hope"}], ids=["threads", "raise", "hope"]
+)
+def test_verify_refuses_what_makes_no_sense(bad):
+    with pytest.raises(ValueError, match=next(iter(bad))):
+        cordwood.verify(b"", **bad)
+
+
+def test_verify_raises_what_the_source_raises(tmp_path):
+    class Bad:
+        def read(self, size):
+            raise LookupError("no more")
+
+    for verb in (cordwood.verify, cordwood.stat, lambda source: cordwood.salvage(source, tmp_path / "new.log")):
+        with pytest.raises(LookupError, match="no more"):
+            verb(Bad())
+        with pytest.raises(FileNotFoundError) as caught:
+            verb(tmp_path / "missing.log")
+        assert caught.value.filename == str(tmp_path / "missing.log")
+        with pytest.raises(TypeError, match="source"):
+            verb(7)
+    assert list(tmp_path.iterdir()) == []
+
+
+# salvage ---------------------------------------------------------------------------------------
+
+
+@given(st.one_of(smashed_logs(), files))
+def test_the_new_log_has_the_records(tmp_path_factory, file):
+    destination = tmp_path_factory.mktemp("salvage") / "clean.log"
+    report = cordwood.salvage(file, destination, dialect="leveldb")
+    check_report(report, file, on_corruption="salvage")
+    with cordwood.open(file, dialect="leveldb", on_corruption="salvage") as reader:
+        records = list(reader)
+    assert destination.read_bytes() == reference.encode(records)
+    assert list(destination.parent.iterdir()) == [destination]
+
+
+def test_nothing_is_overwritten(tmp_path):
+    source = tmp_path / "example.log"
+    source.write_bytes(written([b"one"]))
+    other = tmp_path / "other.log"
+    other.write_bytes(b"precious")
+    dangling = tmp_path / "dangling.log"
+    dangling.symlink_to(tmp_path / "nowhere.log")
+    before = sorted(tmp_path.iterdir())
+    for destination in (source, other, dangling):
+        with pytest.raises(FileExistsError) as caught:
+            cordwood.salvage(source, destination)
+        assert caught.value.filename == str(destination)
+    assert source.read_bytes() == written([b"one"])
+    assert other.read_bytes() == b"precious"
+    assert sorted(tmp_path.iterdir()) == before
+    with pytest.raises(FileNotFoundError):
+        cordwood.salvage(source, tmp_path / "missing" / "clean.log")
+    with pytest.raises(TypeError, match="destination"):
+        cordwood.salvage(source, io.BytesIO())
+
+
+def test_a_destination_without_a_folder_is_in_this_one(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    cordwood.salvage(written([b"one"]), "clean.log")
+    assert (tmp_path / "clean.log").read_bytes() == written([b"one"])
+
+
+def test_a_failure_halfway_leaves_nothing(tmp_path):
+    class Fails(OnlyRead):
+        def read(self, size):
+            piece = super().read(size)
+            if not piece:
+                raise OSError("the disk is on fire")
+            return piece
+
+    with pytest.raises(OSError, match="on fire"):
+        cordwood.salvage(Fails(written([PAYLOAD] * 3)), tmp_path / "clean.log")
+    assert list(tmp_path.iterdir()) == []
+
+
+# stat ------------------------------------------------------------------------------------------
+
+
+@given(st.one_of(smashed_logs(), files), options)
+def test_statistics_are_those_of_the_reference(file, options):
+    stat = cordwood.stat(file, dialect="leveldb", **options)
+    *events, end = reference.events(file, **options)
+    records = [event for event in events if isinstance(event, reference.Record)]
+    lens = [len(record.data) for record in records]
+    verifies = options.get("verify_checksums", True)
+    parts = [
+        part for part in reference.fragments(file, verify_checksums=verifies) if isinstance(part, reference.Fragment)
+    ]
+    spans = [(record.offset, record.end_offset) for record in records]
+    own = [part for part in parts if any(begin <= part.begin < end for begin, end in spans)]
+    counts = [sum(part.kind == kind for part in own) for kind in range(FULL, FULL + 4)]
+    assert [stat.full_count, stat.first_count, stat.middle_count, stat.last_count] == counts
+    assert stat.record_count == len(records)
+    assert stat.payload_len == sum(lens)
+    assert (stat.record_len_min, stat.record_len_max) == (min(lens, default=None), max(lens, default=None))
+    assert stat.record_len_mean == (sum(lens) / len(lens) if lens else None)
+    assert stat.skipped_len == sum(event.end - event.begin for event in events if isinstance(event, reference.Skipped))
+    report = cordwood.verify(file, dialect="leveldb", **options)
+    assert stat.damaged_len == report.len_by_severity.get(cordwood.Severity.CORRUPTION, 0)
+    assert stat.file_len == len(file)
+    assert stat.block_count == -(-len(file) // BLOCK_LEN)
+    assert stat.payload_len + HEADER_LEN * sum(counts) + stat.trailer_len + stat.skipped_len == len(file)
+    assert (str(stat.outcome.kind), stat.outcome.offset) == (end.kind, end.offset)
+    assert cordwood.stat(file, dialect="leveldb", threads=3, **options) == stat
+
+
+def test_the_interpreter_is_free_meanwhile():
+    """Another thread goes on while a long file is verified."""
+    file = written([PAYLOAD] * 64)
+    counted = 0
+    done = threading.Event()
+
+    def count():
+        nonlocal counted
+        while not done.is_set():
+            counted += 1
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    thread = threading.Thread(target=count)
+    thread.start()
+    try:
+        before = counted
+        report = cordwood.verify(file, dialect="leveldb")
+        assert counted > before
+    finally:
+        done.set()
+        thread.join()
+        sys.setswitchinterval(interval)
+    assert report.record_count == 64
+
+
+def test_a_first_behind_damage_is_joined_with_the_next_block():
+    bad = bytearray(reference.fragment(FULL, b"bad"))
+    bad[8] ^= 1
+    whole = BLOCK_LEN - len(bad) - HEADER_LEN
+    file = bytes(bad) + reference.fragment(FIRST, PAYLOAD[:whole]) + reference.fragment(4, b"last")
+    with cordwood.open(file, dialect="leveldb", on_corruption="salvage") as reader:
+        (record,) = reader.records()
+        assert record.data == PAYLOAD[:whole] + b"last"
+        assert record.salvaged
+    with cordwood.open(file, dialect="leveldb", on_corruption="skip") as reader:
+        assert [type(event) for event in read_events(reader)] == [reference.Skipped] * 2

@@ -1,0 +1,64 @@
+"""What no console session shows of `cordwood write`: when records arrive, and how long they may be."""
+
+import io
+import select
+import subprocess
+import sys
+import time
+
+import pytest
+import reference
+
+from cordwood.cli import _records
+
+
+class Pipe(io.BytesIO):
+    """Gives at most 64 KiB at a time."""
+
+    def read1(self, size):
+        return super().read1(min(size, 1 << 16))
+
+
+COMMAND = [sys.executable, "-m", "cordwood", "write"]
+
+
+@pytest.mark.parametrize("record", [b"one", bytes(70_000)], ids=["short", "long"])
+def test_records_are_there_before_more_is_waited_for(record, tmp_path):
+    path = tmp_path / "log"
+    expected = reference.encode([record])
+    with subprocess.Popen([*COMMAND, "--format", "nul", path], stdin=subprocess.PIPE) as process:
+        process.stdin.write(record.replace(b"\0", b"x") + b"\0")
+        process.stdin.flush()
+        until = time.monotonic() + 30
+        while not (path.exists() and path.stat().st_size == len(expected)):
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        assert process.poll() is None
+        process.stdin.close()
+        assert process.wait(60) == 0
+
+
+def test_records_leave_by_stdout_before_more_is_waited_for():
+    with subprocess.Popen([*COMMAND, "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        for record in (b"one", b"three"):
+            process.stdin.write(record + b"\n")
+            process.stdin.flush()
+            assert select.select([process.stdout], [], [], 30)[0]
+            assert process.stdout.read(7 + len(record))[7:] == record
+        process.stdin.close()
+        assert (process.stdout.read(), process.wait(60)) == (b"", 0)
+
+
+@pytest.mark.parametrize("form", ["lines", "nul"])
+def test_a_record_that_is_longer_than_the_limit_is_refused(form, monkeypatch):
+    assert _records.RECORD_LEN_MAX == 1 << 30
+    monkeypatch.setattr(_records, "RECORD_LEN_MAX", 200_000)
+    delimiter = {"lines": b"\n", "nul": b"\0"}[form]
+
+    def records(*lens):
+        stream = Pipe(b"".join(b"x" * length + delimiter for length in lens))
+        return [record for some in _records.records_from(stream, form) for record in some]
+
+    assert [len(record) for record in records(100_000, 200_000, 5)] == [100_000, 200_000, 5]
+    with pytest.raises(ValueError, match="a record on stdin is longer than 200000 bytes; is the --format right"):
+        records(5, 600_000, 5)

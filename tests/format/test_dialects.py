@@ -1,0 +1,415 @@
+"""Logs of RocksDB, W&B and SwanLab: written by them and read by cordwood, and the other way round."""
+
+import contextlib
+import io
+import os
+import random
+import re
+import shutil
+import struct
+import time
+import zlib
+from pathlib import Path
+
+import pytest
+from compat_logs import SWANLAB, lengths
+from real_engines import offline_run, scan_wandb, the_log_of
+from real_files import corpus, vectors
+from rocksdict import Options, Rdict
+from support import PAYLOAD
+from swanlab.sdk.internal.core_python.store import DataStoreReader, DataStoreWriter
+from wandb.sdk.internal.datastore import DataStore
+from write_batch import PUT, parse_write_batch, write_batch
+
+import cordwood
+
+# Around the lengths at which a record is cut, and one of many blocks.
+LENGTHS = [*range(30), *range(1_000, 70_000, 9_000), 200_000, *range(32_720, 32_770), *range(50)]
+RECORDS = [PAYLOAD[index : index + length] for index, length in enumerate(LENGTHS)]
+
+
+def key_of(index):
+    return b"key-%06d" % index
+
+
+# RocksDB ---------------------------------------------------------------------------------------
+
+
+def options_of_rocksdb(**options):
+    made = Options(raw_mode=True)
+    made.create_if_missing(True)
+    made.set_write_buffer_size(64 << 20)
+    for name, value in options.items():
+        getattr(made, f"set_{name}")(value)
+    return made
+
+
+def put_all(database, values):
+    for index, value in enumerate(values):
+        database.put(key_of(index), value)
+    database.flush_wal(True)
+
+
+def puts_in(records):
+    """The keys and values of RocksDB's batches, each of one put."""
+    batches = [parse_write_batch(record) for record in records]
+    assert all(len(operations) == 1 and operations[0][0] == PUT for _, operations in batches)
+    return [operations[0][1:] for _, operations in batches]
+
+
+def expected_puts(values):
+    return [(key_of(index), value) for index, value in enumerate(values)]
+
+
+def test_a_plain_log_of_rocksdb(tmp_path):
+    database = Rdict(str(tmp_path / "db"), options_of_rocksdb())
+    put_all(database, RECORDS)
+    log = shutil.copy(the_log_of(tmp_path / "db"), tmp_path)
+    database.close()
+    with cordwood.open(log) as reader:
+        # Without recycling and compression, it is what LevelDB writes.
+        assert reader.dialect == "leveldb"
+        assert puts_in(reader) == expected_puts(RECORDS)
+        assert (reader.skipped, reader.outcome.kind) == ((), "clean")
+
+
+def test_a_recycled_log_of_rocksdb(tmp_path):
+    """The file held a longer log before: what that has left is reported separately, and is not damage."""
+    database = Rdict(str(tmp_path / "db"), options_of_rocksdb(recycle_log_file_num=2))
+    for _ in range(4):
+        put_all(database, RECORDS)
+        database.flush()
+    values = RECORDS[:60]
+    put_all(database, values)
+    log = the_log_of(tmp_path / "db")
+    copy = shutil.copy(log, tmp_path)
+    database.close()
+    with cordwood.open(copy) as reader:
+        assert puts_in(reader) == expected_puts(values)
+        assert (reader.dialect, reader.log_number) == ("recyclable", int(log.stem))
+        [*_, stale] = reader.skipped
+        assert (stale.reason, stale.severity, stale.end_offset) == ("stale", "info", Path(copy).stat().st_size)
+        assert reader.outcome.kind == "clean"
+    # By another name, the first fragment says which log it is.
+    renamed = shutil.copy(copy, tmp_path / "renamed")
+    assert puts_in(cordwood.open(renamed)) == expected_puts(values)
+    # With the number of the older log, nothing of this one is believed.
+    older = int(log.stem) - 1
+    with cordwood.open(renamed, dialect="rocksdb", log_number=older, on_corruption="skip") as reader:
+        assert not any(record in map(bytes, reader) for record in RECORDS[:1] if record)
+
+
+def test_a_compressed_log_of_rocksdb(tmp_path):
+    folder = tmp_path / "db"
+    Rdict(str(folder), options_of_rocksdb()).close()
+    # rocksdict has no setter for this option; its file of options has the line.
+    for path in folder.glob("OPTIONS-*"):
+        path.write_text(re.sub("wal_compression=.*", "wal_compression=kZSTD", path.read_text()))
+    database = Rdict(str(folder), *Options.load_latest(str(folder)))
+    for index, value in enumerate(RECORDS):
+        database[key_of(index)] = value + bytes(1000)
+    database.flush_wal(True)
+    log = shutil.copy(the_log_of(folder), tmp_path)
+    database.close()
+    with cordwood.open(log) as reader:
+        found = puts_in(reader)
+        assert (reader.dialect, reader.compression, reader.outcome.kind) == ("rocksdb", "zstd", "clean")
+        assert [region.reason for region in reader.skipped] == ["metadata"]
+        # The record that says how all others are compressed comes before them again.
+        reader.seek(0)
+        assert puts_in(reader) == found
+        assert {region.reason for region in reader.skipped} == {"metadata"}
+    assert found == [(key, value + bytes(1000)) for key, value in expected_puts(RECORDS)]
+
+
+@pytest.mark.parametrize("kind", ["plain", "recyclable", "zstd"])
+def test_rocksdb_opens_a_log_of_cordwood(tmp_path, kind):
+    folder = tmp_path / "db"
+    Rdict(str(folder), options_of_rocksdb()).close()
+    log = the_log_of(folder)
+    options = {
+        "plain": {"dialect": "leveldb"},
+        "recyclable": {"dialect": "rocksdb", "log_number": int(log.stem)},
+        "zstd": {"dialect": "rocksdb", "compression": "zstd"},
+    }[kind]
+    with cordwood.open(log, "w", **options) as writer:
+        for index, value in enumerate(RECORDS):
+            writer.append(write_batch(index + 1, [(PUT, key_of(index), value)]))
+    database = Rdict(str(folder), options_of_rocksdb())
+    found = [database.get(key_of(index)) for index in range(len(RECORDS))]
+    count = len(list(database.keys()))
+    database.close()
+    assert found == RECORDS
+    assert count == len(RECORDS)
+
+
+def test_a_manifest_of_rocksdb(tmp_path):
+    Rdict(str(tmp_path / "db"), options_of_rocksdb()).close()
+    [manifest] = (tmp_path / "db").glob("MANIFEST-*")
+    with cordwood.open(manifest) as reader:
+        assert len(list(reader)) > 1
+        assert (reader.dialect, reader.skipped) == ("leveldb", ())
+
+
+# W&B -------------------------------------------------------------------------------------------
+
+
+def test_a_file_of_wandb(tmp_path):
+    path = tmp_path / "run.wandb"
+    store = DataStore()
+    store.open_for_write(str(path))
+    for record in RECORDS:
+        store._write_data(record)  # noqa: SLF001 - `write` takes only protobufs
+    store.close()
+    with cordwood.open(path) as reader:
+        assert reader.dialect == "wandb"
+        assert list(reader) == RECORDS
+        assert [region.reason for region in reader.skipped] == ["file_header"]
+        assert reader.outcome.kind == "clean"
+    # Byte for byte, from a path and from an object.
+    for sink in [tmp_path / "copy.wandb", io.BytesIO()]:
+        with cordwood.open(sink, "x", dialect="wandb") as writer:
+            writer.extend(RECORDS)
+        written = sink.getvalue() if isinstance(sink, io.BytesIO) else sink.read_bytes()
+        assert written == path.read_bytes()
+    assert scan_wandb(tmp_path / "copy.wandb") == RECORDS
+
+
+def test_a_run_file_is_appended_to_where_wandb_empties_it(tmp_path):
+    path = tmp_path / "run.wandb"
+    with cordwood.open(path, "x", dialect="wandb") as writer:
+        writer.append(b"one")
+    path.write_bytes(path.read_bytes() + b"torn")
+    for records in [[b"two"], [b"three", PAYLOAD[:100_000]]]:
+        with cordwood.open(path, "a", dialect="wandb", on_torn_tail="truncate") as writer:
+            writer.extend(records)
+    assert scan_wandb(path) == [b"one", b"two", b"three", PAYLOAD[:100_000]]
+
+
+RUN = """
+import wandb
+run = wandb.init(project="test", settings=wandb.Settings(console="off"))
+for step in range(20):
+    run.log({"loss": 1 / (step + 1)})
+run.finish()
+"""
+
+
+def test_an_offline_run_of_wandb(tmp_path):
+    path = offline_run(tmp_path, RUN)
+    with cordwood.open(path) as reader:
+        records = list(reader)
+        assert (reader.dialect, reader.outcome.kind) == ("wandb", "clean")
+    assert records == scan_wandb(path)
+    assert len(records) > 20
+
+
+# SwanLab ---------------------------------------------------------------------------------------
+
+
+SWANLAB_LENGTHS = {"mixed": [len(record) for record in RECORDS]} | lengths(SWANLAB)
+
+
+@pytest.mark.parametrize("name", SWANLAB_LENGTHS)
+def test_a_file_of_swanlab(name, tmp_path):
+    records = [bytes([index % 256]) * length for index, length in enumerate(SWANLAB_LENGTHS[name])]
+    path = tmp_path / "run.swanlab"
+    store = DataStoreWriter()
+    store.open(path)
+    for record in records:
+        store.write(record)
+    store.close()
+    with cordwood.open(path) as reader:
+        assert reader.dialect == "swanlab"
+        assert list(reader) == records
+    with cordwood.open(tmp_path / "copy", "x", dialect="swanlab") as writer:
+        writer.extend(records)
+    assert (tmp_path / "copy").read_bytes() == path.read_bytes()
+    if not re.fullmatch("left_[1-6]_at_end", name):  # There theirs takes the missing trailer for damage.
+        store = DataStoreReader()
+        store.open(tmp_path / "copy")
+        assert list(iter(store.scan, None)) == records
+        store.close()
+
+
+# Pebble ----------------------------------------------------------------------------------------
+
+
+def test_pebble_closes_its_logs(tmp_path):
+    own = {"dialect": "pebble", "log_number": 7}
+    for sink in [tmp_path / "000007.log", io.BytesIO()]:
+        with cordwood.open(sink, "x", **own) as writer:
+            writer.extend(RECORDS)
+        source = sink.getvalue() if isinstance(sink, io.BytesIO) else sink
+        with cordwood.open(source) as reader:
+            assert list(reader) == RECORDS
+            # Until its trailer, nothing tells such a log from one of RocksDB.
+            assert (reader.dialect, reader.log_number) == ("recyclable", 7)
+            assert [(region.reason, len(region)) for region in reader.skipped] == [("end_trailer", 11)]
+            assert reader.outcome.kind == "clean"
+    before = (tmp_path / "000007.log").read_bytes()
+    for named in (own, {"dialect": "pebble"}, {"dialect": "recyclable"}, {}):
+        with pytest.raises(cordwood.DialectError, match=r"never appended to.* create a new log"):
+            cordwood.open(tmp_path / "000007.log", "a", **named)
+    with pytest.raises(cordwood.DialectError, match="never appended to"):
+        cordwood.open(tmp_path / "new.log", "a", **own)
+    assert not (tmp_path / "new.log").exists()
+    assert (tmp_path / "000007.log").read_bytes() == before
+
+
+# Which one it is -------------------------------------------------------------------------------
+
+# The dialect and the log number of each, and how many records it holds.
+FILES = [
+    (*vectors("appengine/export/output-0"), "leveldb", None, 60),
+    (*vectors("leveldb/preallocated/000003.log"), "leveldb", None, 5),
+    (*vectors("pebble/recyclable-trailer/000002.log"), "pebble", 2, 51),
+    (*vectors("pebble/walsync/000007.log"), "pebble", 7, 51),
+    (*vectors("rocksdb/plain/000004.log"), "leveldb", None, 16),
+    (*vectors("rocksdb/recycled/000014.log"), "recyclable", 14, 14),
+    (*vectors("swanlab/run/run.swanlab"), "swanlab", None, 4),
+    (*vectors("wandb/run/run-1.wandb"), "wandb", None, 16),
+    (*corpus("firestore/daily-cat/output-0"), "leveldb", None, 11),
+    (*corpus("leveldb/preallocated/000003.log"), "leveldb", None, 5),
+    (*corpus("pebble/recyclable-trailer/000002.log"), "pebble", 2, 50),
+    (*corpus("pebble/walsync/000007.log"), "pebble", 7, 30),
+    (*corpus("rocksdb/plain/000010.log"), "leveldb", None, 300),
+    (*corpus("rocksdb/recycled-stale-tail/000010.log"), "recyclable", 10, 300),
+    (*corpus("wandb/offline-run/run-g9dvvkua.wandb"), "wandb", None, 10),
+]
+
+
+@pytest.mark.parametrize(
+    ("path", "dialect", "number", "count"),
+    [pytest.param(*file.values, *rest, id=file.id, marks=file.marks) for file, *rest in FILES],
+)
+def test_files_of_engines_are_detected(path, dialect, number, count):
+    found = cordwood.detect(path)
+    assert found == (dialect, number, None)
+    with cordwood.open(path) as reader:
+        records = list(reader)
+        assert (len(records), reader.outcome.kind) == (count, "clean")
+        assert (reader.dialect, reader.log_number, reader.compression) == found
+    file = (path).read_bytes()
+    for source in [file, io.BytesIO(file)]:
+        assert list(cordwood.open(source)) == records
+        assert [record for pack in cordwood.open(source).record_batches(threads=3) for record in pack] == (
+            [] if isinstance(source, io.BytesIO) else records
+        )
+    assert cordwood.verify(file, threads=3) == cordwood.verify(file)
+    # The first 64 bytes name the right one, or none.
+    head = cordwood.detect(file[:64])
+    assert head is None or head == found or (head.dialect, found.dialect) == ("recyclable", "pebble")
+
+
+FOREIGN = {
+    "gzip": b"\x1f\x8b\x08" + bytes(20),
+    "zstd": b"\x28\xb5\x2f\xfd" + bytes(20),
+    "SQLite": b"SQLite format 3\0" + bytes(84),
+}
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_what_is_no_log_is_named(tmp_path, name):
+    path = tmp_path / "file"
+    path.write_bytes(FOREIGN[name])
+    for use in [cordwood.detect, cordwood.verify, cordwood.stat, lambda path: list(cordwood.open(path))]:
+        with pytest.raises(cordwood.DialectError, match=re.escape(f"{path}: no log: this is {name}")) as caught:
+            use(path)
+        assert (caught.value.format, caught.value.path, caught.value.offset) == (name, str(path), 0)
+    # Whoever names the dialect is believed.
+    assert list(cordwood.open(path, dialect="leveldb", on_corruption="skip")) == []
+
+
+def test_bytes_are_content_and_no_path():
+    with pytest.raises(cordwood.DialectError, match="bytes are the content of a log, not its path") as caught:
+        list(cordwood.open(b"name.log"))
+    assert (caught.value.format, caught.value.path) == ("text", None)
+
+
+FILE_COUNT = 2_000
+
+
+def first_header_may_be_torn(file):
+    """Whether the file ends before the fragment that its first header states, of a type that a dialect writes or 0."""
+    length, kind = struct.unpack_from("<HB", file, 4)
+    header_len = 11 if 5 <= kind <= 8 else 19 if 9 <= kind <= 12 else 7
+    return kind in {*range(13), 130, 131} and len(file) < header_len + length
+
+
+def test_files_of_the_system_are_no_logs():
+    """None of 2,000 is reported as "ok" but those whose first header may be that of a torn record."""
+    paths = [
+        Path(folder, name)
+        for top in ("/usr/lib", "/usr/share")
+        for folder, _, files in os.walk(top)
+        for name in sorted(files)
+    ]
+    # In an order that does not depend on the folders, and is the same each time.
+    random.Random(14).shuffle(paths)
+    count, ok = 0, []
+    for path in paths:
+        if count == FILE_COUNT:
+            break
+        if path.is_symlink() or not path.is_file() or not os.access(path, os.R_OK):
+            continue
+        file = path.read_bytes()
+        if len(file) < 7 or not file.strip(b"\0"):
+            continue
+        count += 1
+        begin = time.process_time()
+        with contextlib.suppress(cordwood.DialectError):
+            if cordwood.verify(path).ok:
+                ok.append(path)
+        # Not a measurement: it finds what hangs, and what takes longer the longer the file is.
+        assert time.process_time() - begin < 1 + len(file) / 50e6, path
+    # Where there are fewer files, all of them have been read, and a machine without any has shown nothing.
+    assert count == FILE_COUNT or (count > 0 and len(paths) >= count)
+    assert [path for path in ok if not first_header_may_be_torn(path.read_bytes())] == []
+
+
+@pytest.mark.parametrize("file", [b"", b"x", bytes(100), b"\xdd\x5f\xb3\x7a\x03\x00\x01fo"])
+def test_what_cannot_be_told(file):
+    assert cordwood.detect(file) is None
+    assert cordwood.open(file).dialect == "leveldb"
+
+
+@pytest.mark.parametrize("dialect", ["leveldb", "wandb", "wandb_old", "swanlab"])
+def test_ranges_and_threads_in_each_dialect(tmp_path, dialect):
+    path = tmp_path / "log"
+    with cordwood.open(path, "x", dialect=dialect) as writer:
+        writer.extend(RECORDS)
+    with cordwood.open(path, dialect=dialect) as reader:
+        whole = list(reader.records())
+    for options in [{"dialect": dialect}, {}] if dialect != "wandb_old" else [{"dialect": dialect}]:
+        assert [record.data for record in cordwood.open(path, **options).records()] == RECORDS
+        for middle in [7, 8, 32_768, 32_775, 100_000, whole[40].offset]:
+            halves = [{"end": middle}, {"start": middle}]
+            found = [record for half in halves for record in cordwood.open(path, **half, **options).records()]
+            assert found == whole
+        assert [
+            record for pack in cordwood.open(path, **options).record_batches(threads=2) for record in pack
+        ] == RECORDS
+        assert cordwood.verify(path, threads=3, **options) == cordwood.verify(path, **options)
+
+
+def test_salvage_keeps_the_dialect(tmp_path):
+    file = bytearray(b":W&B\xe1\xbe\x00")
+    for data in [b"one", b"two", b"three"]:
+        file += struct.pack("<IHB", zlib.crc32(b"\x01" + data), len(data), 1) + data
+    file[20] ^= 1
+    report = cordwood.salvage(bytes(file), tmp_path / "clean.wandb")
+    assert report.skipped[-1].bit_flip.offset == 20
+    assert scan_wandb(tmp_path / "clean.wandb") == [b"one", b"three"]
+
+
+def test_a_live_run_file(tmp_path):
+    path = tmp_path / "run.wandb"
+    with cordwood.open(path, "x", dialect="wandb") as writer:
+        writer.append(b"one")
+        writer.flush()
+        follower = cordwood.follow(path, timeout=0)
+        assert list(follower) == [b"one"]
+        writer.append(PAYLOAD[:50_000])
+        writer.flush()
+        assert list(follower) == [PAYLOAD[:50_000]]

@@ -1,0 +1,96 @@
+"""What several test files use: cordwood's events in the words of the reference, and sources and sinks with habits."""
+
+from __future__ import annotations
+
+import io
+import random
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import reference
+
+import cordwood
+
+HELPERS = Path(__file__).parent
+TESTS = HELPERS.parent
+ROOT = TESTS.parent
+
+Event = reference.Record | reference.Skipped
+
+# Any part of it is unlike any other, and not a log.
+PAYLOAD = random.Random(20261121).randbytes(1 << 20)
+
+
+def begin_of(event: Event) -> int:
+    return event.offset if isinstance(event, reference.Record) else event.begin
+
+
+def end_of(event: Event) -> int:
+    return event.end_offset if isinstance(event, reference.Record) else event.end
+
+
+def merged(events: Iterable[Event]) -> list[Event]:
+    """The events with regions that touch and have the same reason made one, as `Reader.skipped` may give them."""
+    out: list[Event] = []
+    for event in events:
+        last = out[-1] if out else None
+        if (
+            isinstance(event, reference.Skipped)
+            and isinstance(last, reference.Skipped)
+            and (last.end, last.reason) == (event.begin, event.reason)
+        ):
+            out[-1] = reference.Skipped(last.begin, event.end, event.reason)
+        else:
+            out.append(event)
+    return out
+
+
+def plain_record(record: cordwood.Record) -> reference.Record:
+    return reference.Record(record.offset, record.end_offset, record.data)
+
+
+def plain_skipped(reader: cordwood.Reader) -> list[reference.Skipped]:
+    return [reference.Skipped(region.offset, region.end_offset, str(region.reason)) for region in reader.skipped]
+
+
+def plain_end(reader: cordwood.Reader) -> reference.End:
+    assert reader.outcome.kind != "unfinished"
+    return reference.End(str(reader.outcome.kind), reader.outcome.offset)
+
+
+def read_events(reader: cordwood.Reader) -> list[Event]:
+    """All that a reader returns and lists as skipped, by offset. Its policy must not be to raise."""
+    records = [plain_record(record) for record in reader.records()]
+    return merged(sorted([*records, *plain_skipped(reader)], key=begin_of))
+
+
+def step_on(iterator: Iterator[object]) -> Iterator[object]:
+    """What an iterator gives, with the damage that it raises in between."""
+    while True:
+        try:
+            yield next(iterator)
+        except StopIteration:
+            return
+        except cordwood.CordwoodError as error:
+            yield error
+
+
+def written(records: Iterable[bytes]) -> bytes:
+    """The log that cordwood writes for some records."""
+    sink = io.BytesIO()
+    with cordwood.Writer(sink) as writer:
+        writer.extend(records)
+    return sink.getvalue()
+
+
+class OnlyRead:
+    """A source that has `read` and nothing else, and gives at most `len_max` bytes at a time."""
+
+    def __init__(self, data: bytes, len_max: int = 1 << 62) -> None:
+        self._rest = memoryview(data)
+        self._len_max = len_max
+
+    def read(self, size: int) -> bytes:
+        len_ = min(size, self._len_max)
+        piece, self._rest = self._rest[:len_], self._rest[len_:]
+        return bytes(piece)

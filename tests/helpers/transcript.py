@@ -1,0 +1,80 @@
+"""Console sessions in Markdown files: each command is run, and what it prints compared with what is below it.
+
+A file is one session in one empty folder, with `cordwood` on the path. stdout and stderr come as on a terminal, in one;
+`$?` is the status of the command before.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+
+def commands(text: str) -> Iterator[tuple[str, str]]:
+    """The commands of a file's console blocks, each with what it should print. A line of a command may end in `\\`."""
+    for block in re.findall(r"```console\n(.*?)```", text, re.DOTALL):
+        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            match = re.fullmatch(r"((?:[^\n]*\\\n)*[^\n]*\n)(.*)", part, re.DOTALL)
+            assert match, part
+            yield match[1], match[2]
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """That of a user whose `cordwood` is the one under test."""
+    folder.mkdir()
+    script = folder / "cordwood"
+    script.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m cordwood "$@"\n', encoding="utf-8")
+    script.chmod(0o755)
+    kept = {
+        name: value for name, value in os.environ.items() if name not in {"NO_COLOR", "FORCE_COLOR", "PYTHONUNBUFFERED"}
+    }
+    return kept | {"PATH": f"{folder}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "80", "LC_ALL": "C.UTF-8"}
+
+
+def replayed(path: Path, folder: Path) -> str:
+    """The text of a file with all that its commands really print, run in `folder`."""
+    text = path.read_text(encoding="utf-8")
+    env = environment(folder / "bin")
+    work = folder / "work"
+    work.mkdir()
+    status = 0
+    printed = []
+    for command, _ in commands(text):
+        done = subprocess.run(
+            ["/bin/bash", "-c", f"(exit {status})\n{command}"],
+            check=False,
+            cwd=work,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=60,
+        )
+        status = done.returncode
+        printed.append((command, done.stdout.decode("utf-8", "backslashreplace")))
+    blocks = iter(re.split(r"(```console\n.*?```)", text, flags=re.DOTALL))
+    sessions = iter(printed)
+    out = []
+    for part in blocks:
+        if not part.startswith("```console\n"):
+            out.append(part)
+            continue
+        count = len(list(commands(part)))
+        out.append("```console\n" + "".join(f"$ {c}{o}" for c, o in (next(sessions) for _ in range(count))) + "```")
+    return "".join(out)
+
+
+if __name__ == "__main__":
+    # `python tests/helpers/transcript.py FILE...` writes what the commands really print into the files.
+    # Read the diff.
+    import tempfile
+
+    for name in sys.argv[1:]:
+        with tempfile.TemporaryDirectory() as temporary:
+            text = replayed(Path(name), Path(temporary))
+        Path(name).write_text(text, encoding="utf-8")

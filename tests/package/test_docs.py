@@ -1,0 +1,74 @@
+"""Every example in the documentation gives what is printed below it."""
+
+import ast
+import doctest
+import io
+import re
+from contextlib import redirect_stdout
+from pathlib import Path
+
+import pytest
+
+import cordwood
+
+PACKAGE = Path(cordwood.__file__).parent
+ROOT = Path(__file__).parents[2]
+PAGES = [
+    "README.md",
+    "docs/compat.md",
+    "docs/exports.md",
+    "docs/guides/own-log.md",
+    "docs/guides/rescue.md",
+    "docs/guides/tables.md",
+    "docs/payload.md",
+    "docs/wandb.md",
+]
+
+
+def docstrings():
+    """Those of the sources and of the stub, which has those of the compiled module: see test_help.py."""
+    for path in sorted(PACKAGE.rglob("*.py*")):
+        if path.suffix in (".py", ".pyi"):
+            module = ast.parse(path.read_text(encoding="utf-8"))
+            for name, node in documented(module, ""):
+                yield f"{path.relative_to(PACKAGE).as_posix()}: {name or 'module'}", ast.get_docstring(node) or ""
+
+
+def documented(node, name):
+    """A module, class or function under its qualified name, and all that are defined in it."""
+    yield name, node
+    for child in node.body:
+        if isinstance(child, ast.ClassDef | ast.FunctionDef):
+            yield from documented(child, f"{name}.{child.name}".lstrip("."))
+
+
+EXAMPLES = [(name, text) for name, text in docstrings() if ">>>" in text]
+
+
+def test_examples_are_found():
+    names = {name for name, _ in EXAMPLES}
+    assert names >= {"__init__.py: module", "_open.py: open", "_native.pyi: Reader", "_native.pyi: Reader.records"}
+
+
+@pytest.mark.parametrize(("name", "text"), EXAMPLES, ids=[name for name, _ in EXAMPLES])
+def test_example(name, text, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    test = doctest.DocTestParser().get_doctest(text, {"cordwood": cordwood}, name, None, 0)
+    report = io.StringIO()
+    result = doctest.DocTestRunner().run(test, out=report.write)
+    assert result.attempted > 0
+    assert result.failed == 0, report.getvalue()
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_prints_what_it_says(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / page).read_text(encoding="utf-8")
+    found = re.findall(r"```python\n(.*?)```.*?```text\n(.*?)```", text, re.DOTALL)
+    assert len(found) == text.count("```python\n")
+    names = {}  # An example goes on where the one before it ended.
+    for code, expected in found:
+        printed = io.StringIO()
+        with redirect_stdout(printed):
+            exec(code, names)  # noqa: S102 - the page's own code
+        assert printed.getvalue() == expected

@@ -1,0 +1,388 @@
+"""Version edits: what the MANIFESTs of real databases say, against the files that are there."""
+
+import json
+import random
+import shutil
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import plyvel
+import pytest
+from real_files import MANIFESTS
+from rocksdict import Options, Rdict
+from write_batch import take_varint, varint
+
+import cordwood
+from cordwood.payload import PayloadError, VersionEdit, version_edit
+from cordwood.payload.version_edit import (
+    BlobFileAddition,
+    BlobFileGarbage,
+    CompactPointer,
+    CustomField,
+    CustomFieldKind,
+    DeletedFile,
+    Field,
+    FieldKind,
+    InternalKey,
+    NewFile,
+    WalAddition,
+)
+
+
+def edits_of(path):
+    """All edits of a MANIFEST; each says the same again."""
+    with cordwood.open(path) as reader:
+        edits = []
+        for record in reader:
+            edit = VersionEdit(record)
+            assert bytes(edit) == record
+            json.dumps(edit.to_dict())
+            edits.append(edit)
+        assert reader.outcome.kind == "clean"
+    return edits
+
+
+def fields_of(edits, kind):
+    return [field.value for edit in edits for field in edit.fields if field.kind == kind]
+
+
+def live_files(edits):
+    """What is in the levels of each column family after all edits."""
+    families = {0: {}}
+    for edit in edits:
+        [family] = [field.value for field in edit.fields if field.kind is FieldKind.COLUMN_FAMILY] or [0]
+        files = families.setdefault(family, {})
+        for field in edit.fields:
+            match field.value:
+                case NewFile() as file:
+                    files[file.level, file.file_number] = file
+                case DeletedFile() as file:
+                    del files[file]
+                case None:
+                    assert field.kind is FieldKind.COLUMN_FAMILY_DROP
+                    del families[family]
+    return families
+
+
+def files_in(folder, suffix):
+    return {int(path.stem): path.stat().st_size for path in Path(folder).glob(f"*.{suffix}")}
+
+
+@pytest.mark.parametrize("path", MANIFESTS)
+def test_the_manifest_of_a_new_database(path):
+    first, second = edits_of(path)
+    assert first.fields == (Field(FieldKind.COMPARATOR, 1, b"leveldb.BytewiseComparator"),)
+    assert [(str(kind), value) for kind, _, value in second.fields] == [
+        ("log_number", 3),
+        ("prev_log_number", 0),
+        ("next_file_number", 4),
+        ("last_sequence", 0),
+    ]
+
+
+def test_fields_one_at_a_time():
+    edit = VersionEdit(b"\x02\x04\x06\x01\x05")
+    fields = iter(edit)
+    assert next(fields) == Field(FieldKind.LOG_NUMBER, 2, 4)
+    assert tuple(fields) == edit.fields[1:] == tuple(edit)[1:]
+    assert list(fields) == []
+    assert list(VersionEdit(b"")) == []
+
+
+def test_the_manifest_of_leveldb_says_which_files_are_there(tmp_path):
+    random.seed(3)
+    folder = tmp_path / "db"
+    database = plyvel.DB(str(folder), create_if_missing=True, write_buffer_size=1 << 20, max_file_size=1 << 20)
+    for index in range(40_000):
+        database.put(b"key%07d" % (index * 7919 % 40_000), random.randbytes(200))
+        if index % 3 == 0:
+            database.delete(b"key%07d" % (index * 13 % 40_000))
+    database.compact_range()
+    last_key = max(database.iterator(include_value=False))
+    database.close()
+    # Files that are not needed any more are deleted when the database is opened. It may then begin a compaction, which
+    # leaves a file if it is closed meanwhile.
+    for seconds in (0, 0.1, 1, 10):
+        database = plyvel.DB(str(folder))
+        time.sleep(seconds)
+        database.close()
+        [manifest] = folder.glob("MANIFEST-*")
+        edits = edits_of(manifest)
+        [files] = live_files(edits).values()
+        if len(files) == len(files_in(folder, "ldb")):
+            break
+
+    assert {file.file_number: file.file_len for file in files.values()} == files_in(folder, "ldb")
+    assert len(files) > 1
+    for file in files.values():
+        assert file.smallest.user_key <= file.largest.user_key
+        assert {file.smallest.value_type, file.largest.value_type} <= {0, 1}
+        assert 0 < file.smallest.sequence <= 40_000 + 13_334
+        assert (file.smallest_sequence, file.largest_sequence, file.path_id, file.custom_fields) == (None, None, 0, ())
+    assert max(file.largest.user_key for file in files.values()) == last_key
+    [log] = folder.glob("*.log")
+    assert fields_of(edits, "log_number")[-1] == int(log.stem)
+
+
+def test_a_manifest_of_leveldb_with_all_that_leveldb_writes(tmp_path):
+    folder = tmp_path / "db"
+    database = plyvel.DB(str(folder), create_if_missing=True, write_buffer_size=64 << 10, max_file_size=64 << 10)
+    for index in range(40_000):
+        database.put(b"key%07d" % (index * 7919 % 40_000), b"value" * 10)
+    database.compact_range()
+    manifest = shutil.copy(max(folder.glob("MANIFEST-*")), tmp_path)
+    database.close()
+    edits = edits_of(manifest)
+    assert {field.tag for edit in edits for field in edit.fields} == {1, 2, 3, 4, 5, 6, 7, 9}
+    live_files(edits)
+    pointer = fields_of(edits, "compact_pointer")[0]
+    assert pointer.key.user_key.startswith(b"key")
+
+
+def options(**settings):
+    made = Options(raw_mode=True)
+    made.create_if_missing(True)
+    for name, value in settings.items():
+        getattr(made, f"set_{name}")(value)
+    return made
+
+
+def test_the_manifest_of_rocksdb_says_which_files_are_there(tmp_path):
+    folder = tmp_path / "db"
+    database = Rdict(str(folder), options(disable_auto_compactions=True))
+    users = database.create_column_family("users", options(disable_auto_compactions=True))
+    gone = database.create_column_family("gone", options())
+    for turn in range(5):
+        for index in range(500):
+            database[b"%d" % index] = b"x%d" % turn
+            users[b"u%d" % index] = b"y%d" % turn
+        database.delete_range(b"1", b"2")
+        gone[b"g"] = b"g"
+        for family in (database, users, gone):
+            family.flush()
+        if turn == 3:
+            database.compact_range(None, None)
+            gone.close()
+            database.drop_column_family("gone")
+            gone = database.create_column_family("gone again", options())
+    manifest = shutil.copy(max(folder.glob("MANIFEST-*")), tmp_path)
+    live = [
+        {(file["level"], int(Path(file["name"].lstrip("/")).stem), file["size"]) for file in family.live_files()}
+        for family in (database, users, gone)
+    ]
+    on_disk = files_in(folder, "sst")
+    identity = (folder / "IDENTITY").read_bytes()
+    last_sequence = database.latest_sequence_number()
+
+    edits = edits_of(manifest)
+    families = live_files(edits)
+    found = {
+        family: {(level, number, file.file_len) for (level, number), file in files.items()}
+        for family, files in families.items()
+    }
+    # Each handle names the files of all column families.
+    assert set().union(*found.values()) == set().union(*live)
+    assert {number: length for files in found.values() for _, number, length in files} == on_disk
+    assert sorted(found) == [0, 1, 3]
+    assert all(found.values())
+    assert fields_of(edits, "column_family_add") == [b"users", b"gone", b"gone again"]
+    assert fields_of(edits, "db_id") == [identity]
+    assert max(fields_of(edits, "last_sequence")) <= last_sequence
+    numbers = {file.smallest.user_key: file for file in families[1].values()}
+    assert set(numbers) == {b"u0"}
+    for file in families[0].values():
+        custom = {field.kind: field.value for field in file.custom_fields}
+        assert len(custom[CustomFieldKind.UNIQUE_ID]) in (16, 24)
+        assert custom[CustomFieldKind.FILE_CREATION_TIME] > 1_600_000_000
+        assert custom[CustomFieldKind.TAIL_SIZE] < file.file_len
+    for handle in (gone, users, database):
+        handle.close()
+
+
+def test_blob_files_of_rocksdb(tmp_path):
+    folder = tmp_path / "db"
+    settings = {
+        "enable_blob_files": True,
+        "min_blob_size": 100,
+        "enable_blob_gc": True,
+        "blob_gc_age_cutoff": 0.25,
+        "blob_gc_force_threshold": 1.0,
+        "disable_auto_compactions": True,
+    }
+    database = Rdict(str(folder), options(**settings))
+    users = database.create_column_family("users", options(**settings))
+    for turn in range(4):
+        for index in range(turn, 50):
+            database[b"%02d" % index] = b"x" * 200
+            users[b"%02d" % index] = b"u"
+        database.flush()
+    database.compact_range(None, None)
+    manifest = shutil.copy(max(folder.glob("MANIFEST-*")), tmp_path)
+    on_disk = files_in(folder, "blob")
+    edits = edits_of(manifest)
+    additions = fields_of(edits, "blob_file_addition")
+    garbage = fields_of(edits, "blob_file_garbage")
+    assert additions
+    left = {blob.file_number: blob.blob_count for blob in additions}
+    assert all(isinstance(blob, BlobFileAddition) for blob in additions)
+    for blob in garbage:
+        assert isinstance(blob, BlobFileGarbage)
+        left[blob.file_number] -= blob.blob_count
+    # A file of which all is garbage is deleted.
+    assert {number for number, count in left.items() if count} == set(on_disk)
+    assert sum(left.values()) == 50
+    assert len(garbage) > 1
+    for handle in (users, database):
+        handle.close()
+
+
+def test_atomic_flushes_of_rocksdb(tmp_path):
+    """The edits of a group say how many of it follow, down to 0."""
+    folder = tmp_path / "db"
+    settings = {"atomic_flush": True, "write_buffer_size": 64 << 10}
+    database = Rdict(str(folder), options(**settings))
+    users = database.create_column_family("users", options(**settings))
+    for index in range(3_000):
+        database[b"%d" % index] = bytes(100)
+        users[b"%d" % index] = b"u"
+    users.close()
+    database.close()
+    [manifest] = folder.glob("MANIFEST-*")
+    groups = fields_of(edits_of(manifest), "in_atomic_group")
+    assert groups.count(0) > 1
+    assert max(groups) > 0
+    assert all(later == left - 1 for left, later in pairwise(groups) if left)
+    assert groups[-1] == 0
+
+
+def test_an_empty_edit_says_nothing():
+    """RocksDB writes one after the edit with the identity of a new database."""
+    edit = VersionEdit(b"")
+    assert (edit.fields, bytes(edit), edit.to_dict()) == ((), b"", {"fields": []})
+
+
+# Records made by hand ---------------------------------------------------------------------------
+
+
+def text(content):
+    return varint(len(content)) + content
+
+
+KEY = text(b"a" + (7 << 8 | 1).to_bytes(8, "little"))
+
+
+@pytest.mark.parametrize(
+    ("record", "kind", "value"),
+    [
+        (varint(1) + text(b"cmp"), "comparator", b"cmp"),
+        (varint(5) + varint(2) + KEY, "compact_pointer", CompactPointer(2, InternalKey(b"a", 7, 1))),
+        (varint(6) + varint(2) + varint(300), "deleted_file", DeletedFile(2, 300)),
+        (varint(202), "column_family_drop", None),
+        (varint(300) + varint(2), "in_atomic_group", 2),
+        (varint(8196) + varint(4) + varint(1), "wal_addition", WalAddition(4, None)),
+        (varint(8199) + text(varint(4) + varint(2) + varint(300) + varint(1)), "wal_addition", WalAddition(4, 300)),
+        (varint(8200) + text(varint(300)), "wal_deletion", 300),
+        (varint(8197) + varint(300), "wal_deletion", 300),
+        (varint(8201) + text(b"\x01"), "persist_user_defined_timestamps", True),
+        (varint(8203) + text(varint(300)), "last_compacted_manifest_file_size", 300),
+        (varint(9000) + text(b"new"), "ignorable", b"new"),
+        (
+            varint(401) + varint(300) + varint(2) + varint(3) + varint(5) + text(b"new") + varint(0),
+            "blob_file_garbage",
+            BlobFileGarbage(300, 2, 3, (CustomField(CustomFieldKind.IGNORABLE, 5, b"new"),)),
+        ),
+        (
+            varint(102) + varint(1) + varint(5) + varint(2) + varint(300) + KEY + KEY + varint(6) + varint(8),
+            "new_file",
+            NewFile(1, 5, 300, InternalKey(b"a", 7, 1), InternalKey(b"a", 7, 1), 6, 8, 2, ()),
+        ),
+        (
+            varint(103)
+            + varint(1)
+            + varint(5)
+            + varint(300)
+            + KEY
+            + KEY
+            + varint(6)
+            + varint(8)
+            + varint(65)
+            + text(b"\x03")
+            + varint(2)
+            + text(b"\x01")
+            + varint(3)
+            + text((9).to_bytes(8, "little"))
+            + varint(1),
+            "new_file",
+            NewFile(
+                1,
+                5,
+                300,
+                InternalKey(b"a", 7, 1),
+                InternalKey(b"a", 7, 1),
+                6,
+                8,
+                3,
+                (
+                    CustomField(CustomFieldKind.PATH_ID, 65, 3),
+                    CustomField(CustomFieldKind.NEED_COMPACTION, 2, True),
+                    CustomField(CustomFieldKind.MIN_LOG_NUMBER_TO_KEEP, 3, 9),
+                ),
+            ),
+        ),
+    ],
+)
+def test_a_field(record, kind, value):
+    edit = VersionEdit(record)
+    tag, _ = take_varint(record, 0)
+    assert edit.fields == (Field(FieldKind(kind), tag, value),)
+    assert isinstance(edit.fields[0].kind, FieldKind)
+    assert bytes(edit) == record
+    assert edit == VersionEdit(bytearray(record))
+    assert hash(edit) == hash(VersionEdit(record))
+    assert repr(edit) == f"<cordwood.payload.VersionEdit: {kind}>"
+    for length in range(1, len(record)):
+        with pytest.raises(PayloadError):
+            VersionEdit(record[:length])
+
+
+def test_what_is_wrong_is_said():
+    with pytest.raises(PayloadError, match="tag 8 is not known") as caught:
+        VersionEdit(varint(2) + varint(0) + varint(8))
+    assert (caught.value.offset, caught.value.length, caught.value.reason) == (2, 1, "unknown_tag")
+    with pytest.raises(TypeError):
+        VersionEdit("text")
+
+
+def test_a_dictionary_for_json():
+    record = (
+        varint(7)
+        + varint(1)
+        + varint(5)
+        + varint(300)
+        + KEY
+        + text(b"\xff" + bytes(8))
+        + varint(202)
+        + varint(9)
+        + b"\0"
+    )
+    expected = {
+        "fields": [
+            {
+                "kind": "new_file",
+                "tag": 7,
+                "value": {
+                    "level": 1,
+                    "file_number": 5,
+                    "file_len": 300,
+                    "smallest": {"user_key": "a", "sequence": 7, "value_type": 1},
+                    "largest": {"user_key": {"base64": "/w=="}, "sequence": 0, "value_type": 0},
+                    "path_id": 0,
+                    "custom_fields": [],
+                },
+            },
+            {"kind": "column_family_drop", "tag": 202},
+            {"kind": "prev_log_number", "tag": 9, "value": 0},
+        ]
+    }
+    assert version_edit.to_dict(record) == expected == json.loads(json.dumps(version_edit.to_dict(record)))

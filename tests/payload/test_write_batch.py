@@ -1,0 +1,415 @@
+"""Write batches: what the logs of real databases hold, and batches of ours that real databases read."""
+
+import json
+import pickle
+import random
+import shutil
+
+import plyvel
+import pytest
+import rocksdict
+import write_batch as judge
+from real_engines import the_log_of
+from real_files import LOGS, PEBBLE
+from rocksdict import Options, Rdict
+
+import cordwood
+from cordwood.payload import Operation, OperationKind, PayloadError, WriteBatch, write_batch
+
+
+def records_of(path):
+    with cordwood.open(path) as reader:
+        records = list(reader)
+        assert reader.outcome.kind == "clean"
+    return records
+
+
+@pytest.mark.parametrize("path", LOGS + PEBBLE)
+def test_every_record_of_a_real_log_and_back(path):
+    engine = "pebble" if path.parts[-3] == "pebble" else "rocksdb"
+    records = records_of(path)
+    assert records
+    for record in records:
+        batch = WriteBatch(record, engine=engine)
+        built = WriteBatch.build(batch.sequence, list(batch), engine=engine)
+        assert bytes(built) == record
+        assert built == batch
+        json.dumps(batch.to_dict())
+
+
+@pytest.mark.parametrize("path", LOGS)
+def test_puts_and_deletes_of_a_real_log_are_those_of_the_judge(path):
+    for record in records_of(path):
+        batch = WriteBatch(record)
+        found = [
+            (judge.PUT, operation.key, operation.value)
+            if operation.kind is OperationKind.PUT
+            else (judge.DELETE, operation.key)
+            for operation in batch
+        ]
+        assert (batch.sequence, found) == judge.parse_write_batch(record)
+        assert {operation.kind for operation in batch} <= {OperationKind.PUT, OperationKind.DELETE}
+
+
+# LevelDB and RocksDB wrote it -------------------------------------------------------------------
+
+
+def test_the_log_of_leveldb_replayed_is_its_content(tmp_path):
+    random.seed(1)
+    database = plyvel.DB(str(tmp_path / "db"), create_if_missing=True, write_buffer_size=256 << 20)
+    for _ in range(200):
+        with database.write_batch() as batch:
+            for _ in range(random.randrange(1, 20)):
+                key = random.randbytes(random.randrange(1, 3))
+                if random.random() < 0.4:
+                    batch.delete(key)
+                else:
+                    batch.put(key, random.randbytes(random.choice([0, 1, 200, 40_000])))
+    expected = dict(database)
+    database.close()
+
+    content = {}
+    sequence = 1
+    for record in records_of(the_log_of(tmp_path / "db")):
+        batch = WriteBatch(record)
+        _, operations = judge.parse_write_batch(record)
+        assert (batch.sequence, batch.count, len(batch)) == (sequence, len(operations), len(operations))
+        for operation in batch:
+            assert operation.sequence == sequence
+            assert operation.column_family == 0
+            sequence += 1
+            if operation.kind == "put":
+                content[operation.key] = operation.value
+            else:
+                assert operation.kind == "delete"
+                content.pop(operation.key, None)
+    assert content == expected
+    assert len(expected) > 100
+
+
+def rocksdb_options():
+    options = Options(raw_mode=True)
+    options.create_if_missing(True)
+    options.set_write_buffer_size(64 << 20)
+    return options
+
+
+def replay(records):
+    """What is in each column family once all operations are done, and how often each kind was there."""
+    families, kinds = {}, {}
+    for record in records:
+        for operation in WriteBatch(record):
+            kinds[str(operation.kind)] = kinds.get(str(operation.kind), 0) + 1
+            content = families.setdefault(operation.column_family, {})
+            match operation.kind:
+                case "put" | "put_entity":
+                    content[operation.key] = operation.value
+                case "delete":
+                    content.pop(operation.key, None)
+                case "delete_range":
+                    for key in [key for key in content if operation.key <= key < operation.end_key]:
+                        del content[key]
+                case other:
+                    pytest.fail(f"a {other}")
+    return families, kinds
+
+
+def test_the_log_of_rocksdb_replayed_is_its_content(tmp_path):
+    random.seed(2)
+    folder = tmp_path / "db"
+    database = Rdict(str(folder), rocksdb_options())
+    users = database.create_column_family("users", rocksdb_options())
+    handles = [None, database.get_column_family_handle("users")]
+    for _ in range(300):
+        batch = rocksdict.WriteBatch(raw_mode=True)
+        for _ in range(random.randrange(1, 10)):
+            handle = random.choice(handles)
+            key = random.randbytes(1)
+            match random.choice(["put", "put", "put", "delete", "delete_range"]):
+                case "put":
+                    batch.put(key, random.randbytes(random.choice([0, 1, 200])), handle)
+                case "delete":
+                    batch.delete(key, handle)
+                case "delete_range":
+                    batch.delete_range(key, bytes([min(key[0] + 3, 255)]), handle)
+        database.write(batch)
+    expected = {0: dict(database.items()), 1: dict(users.items())}
+    last_sequence = database.latest_sequence_number()
+    database.flush_wal(True)
+    log = shutil.copy(the_log_of(folder), tmp_path)
+    database.close()
+
+    records = records_of(log)
+    families, kinds = replay(records)
+    assert families == expected
+    assert min(kinds[kind] for kind in ("put", "delete", "delete_range")) > 50
+    *_, last = WriteBatch(records[-1])
+    assert last.sequence == last_sequence
+
+
+def test_wide_columns_of_rocksdb(tmp_path):
+    folder = tmp_path / "db"
+    database = Rdict(str(folder), rocksdb_options())
+    database.put_entity(b"key", [b"x", b"y"], [b"1", b"22"])
+    database.flush_wal(True)
+    [record] = records_of(shutil.copy(the_log_of(folder), tmp_path))
+    database.close()
+    [operation] = WriteBatch(record)
+    # Version 1, two columns: the names with the lengths of the values, then the values.
+    assert operation == Operation("put_entity", key=b"key", value=b"\x01\x02\x01x\x01\x01y\x02122")
+
+
+# Ours, and they read it -------------------------------------------------------------------------
+
+
+def test_leveldb_reads_what_is_built(tmp_path):
+    folder = tmp_path / "db"
+    plyvel.DB(str(folder), create_if_missing=True).close()
+    with cordwood.open(the_log_of(folder), "a") as log:
+        put = Operation("put", key=b"a", value=b"1" * 40_000)
+        log.append(bytes(WriteBatch.build(1, [put, Operation(OperationKind.PUT, key=b"b", value=b"2")])))
+        log.append(bytes(WriteBatch.build(3, [Operation("delete", key=b"b")])))
+    with plyvel.DB(str(folder)) as database:
+        assert dict(database) == {b"a": b"1" * 40_000}
+
+
+def recovered_by_rocksdb(folder, operations):
+    """A database whose log had this batch at its end."""
+    database = Rdict(str(folder), rocksdb_options())
+    database.create_column_family("users", rocksdb_options())
+    database.close()
+    families = {"default": rocksdb_options(), "users": rocksdb_options()}
+    with cordwood.open(the_log_of(folder), "a") as log:
+        log.append(bytes(WriteBatch.build(100, operations)))
+    return Rdict(str(folder), rocksdb_options(), column_families=families)
+
+
+def test_rocksdb_reads_what_is_built(tmp_path):
+    """RocksDB refuses a batch with a wrong count: it says the same of which operations count."""
+    operations = [
+        Operation("log_data", value=b"passed over"),
+        Operation("put", key=b"a", value=b"1"),
+        Operation("put", key=b"b", value=b"2"),
+        Operation("noop"),
+        Operation("put", key=b"c", value=b"3", column_family=1),
+        Operation("put", key=b"d", value=b"4", column_family=1),
+        Operation("put", key=b"e", value=b"5", column_family=1),
+        Operation("single_delete", key=b"a"),
+        Operation("single_delete", key=b"c", column_family=1),
+        Operation("delete", key=b"d", column_family=1),
+        Operation("delete_range", key=b"x", end_key=b"z"),
+        Operation("delete_range", key=b"x", end_key=b"z", column_family=1),
+        Operation("commit", xid=b"x1"),
+        Operation("rollback", xid=b"x1"),
+        Operation("timed_put", key=b"t", value=b"6", write_unix_time=123),
+        Operation("timed_put", key=b"t", value=b"7", write_unix_time=123, column_family=1),
+        Operation("put_entity", key=b"entity", value=b"\x01\x01\x01x\x011"),
+        Operation("put_entity", key=b"entity", value=b"\x01\x01\x01x\x011", column_family=1),
+    ]
+    database = recovered_by_rocksdb(tmp_path / "db", operations)
+    users = database.get_column_family("users")
+    assert dict(database.items()) == {b"b": b"2", b"t": b"6", b"entity": b""}
+    assert dict(users.items()) == {b"e": b"5", b"t": b"7", b"entity": b""}
+    assert database.get_entity(b"entity") == [(b"x", b"1")]
+    # Fourteen that count, the first of which has number 100.
+    assert database.latest_sequence_number() == 113
+    users.close()
+    database.close()
+
+
+def test_rocksdb_reads_what_it_can_use_only_with_other_options(tmp_path):
+    operations = [
+        Operation("commit_with_timestamp", timestamp=b"12345678", xid=b"x1"),
+        Operation("put_blob_index", key=b"b", value=b"\x00\x01inline"),
+        Operation("put_blob_index", key=b"b", value=b"\x00\x01inline", column_family=1),
+    ]
+    database = recovered_by_rocksdb(tmp_path / "db", operations)
+    assert database.latest_sequence_number() == 101
+    database.close()
+
+
+@pytest.mark.parametrize(
+    ("begin", "says"),
+    [
+        ("begin_prepare", "(?i)open with transactiondb"),
+        ("begin_persisted_prepare", "WritePrepared/WriteUnprepared txn tag"),
+        ("begin_unprepare", "WriteUnprepared txn tag"),
+    ],
+)
+def test_rocksdb_knows_the_marks_of_transactions(begin, says, tmp_path):
+    """A prepared transaction is left to those who open the database with transactions."""
+    operations = [Operation(begin), Operation("put", key=b"a", value=b"1"), Operation("end_prepare", xid=b"x1")]
+    with pytest.raises(Exception, match=says):
+        recovered_by_rocksdb(tmp_path / "db", operations)
+
+
+def test_rocksdb_refuses_a_count_that_is_refused_here(tmp_path):
+    folder = tmp_path / "db"
+    Rdict(str(folder), rocksdb_options()).close()
+    record = bytearray(bytes(WriteBatch.build(1, [Operation("log_data", value=b"x")])))
+    record[8] = 1
+    with pytest.raises(PayloadError) as caught:
+        list(WriteBatch(record))
+    assert (caught.value.offset, caught.value.length, caught.value.reason) == (8, 4, "wrong_count")
+    with cordwood.open(the_log_of(folder), "a") as log:
+        log.append(bytes(record))
+    with pytest.raises(Exception, match="wrong count"):
+        Rdict(str(folder), rocksdb_options())
+
+
+# The classes themselves -------------------------------------------------------------------------
+
+KINDS = {
+    "put": "key value",
+    "delete": "key",
+    "merge": "key value",
+    "log_data": "value",
+    "single_delete": "key",
+    "delete_range": "key end_key",
+    "put_blob_index": "key value",
+    "put_entity": "key value",
+    "timed_put": "key value write_unix_time",
+    "noop": "",
+    "begin_prepare": "",
+    "begin_persisted_prepare": "",
+    "begin_unprepare": "",
+    "end_prepare": "xid",
+    "commit": "xid",
+    "commit_with_timestamp": "timestamp xid",
+    "rollback": "xid",
+    "delete_sized": "key value",
+    "range_key_set": "key value",
+    "range_key_unset": "key value",
+    "range_key_delete": "key end_key",
+    "ingest_sst": "key",
+    "ingest_sst_with_blobs": "key value",
+    "excise": "key end_key",
+}
+ATTRIBUTES = ["key", "end_key", "value", "xid", "timestamp", "write_unix_time"]
+PEBBLE = {kind for kind in KINDS if kind.startswith(("range_key", "ingest", "excise", "delete_sized"))}
+IN_FAMILIES = {"put", "delete", "merge", "single_delete", "delete_range", "put_blob_index", "put_entity", "timed_put"}
+NOT_COUNTED = {kind for kind in KINDS if kind.startswith(("log_", "noop", "begin_", "end_", "commit", "rollback"))}
+
+
+def test_the_kinds_are_all_there():
+    assert {str(kind) for kind in OperationKind} == set(KINDS)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_operation_has_what_its_kind_has(kind):
+    given = {name: 12 if name == "write_unix_time" else name.encode() for name in KINDS[kind].split()}
+    operation = Operation(kind, **given)
+    assert operation.kind is OperationKind(kind)
+    assert {name: getattr(operation, name) for name in ATTRIBUTES} == dict.fromkeys(ATTRIBUTES) | given
+    assert operation.sequence is None
+    assert (operation.column_family == 0) == (kind in IN_FAMILIES)
+    assert eval(repr(operation)) == operation  # noqa: S307 - our own text
+    engine = "pebble" if kind in PEBBLE else "rocksdb"
+    batch = WriteBatch.build(5, [operation], engine=engine)
+    [read] = WriteBatch(bytes(batch), engine=engine)
+    assert read == operation
+    assert hash(read) == hash(operation)
+    assert read.sequence == (5 if batch.count else None)
+    assert batch.count == (kind not in NOT_COUNTED)
+    values = {name: getattr(read, name) for name in ("kind", "sequence", "column_family", *ATTRIBUTES)}
+    assert read.attributes() == {name: value for name, value in values.items() if value is not None}
+    assert type(read.attributes()["kind"]) is str
+    if kind in IN_FAMILIES:
+        elsewhere = Operation(kind, column_family=300, **given)
+        assert elsewhere != operation
+        assert elsewhere.column_family == 300
+        assert list(WriteBatch.build(5, [elsewhere])) == [elsewhere]
+        assert eval(repr(elsewhere)) == elsewhere  # noqa: S307 - our own text
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_operation_takes_neither_more_nor_less(kind):
+    given = {name: 12 if name == "write_unix_time" else b"x" for name in KINDS[kind].split()}
+    for name in ATTRIBUTES:
+        others = {other: value for other, value in given.items() if other != name}
+        if name not in given:
+            others[name] = 12 if name == "write_unix_time" else b"x"
+        with pytest.raises(TypeError, match=kind):
+            Operation(kind, **others)
+    if kind not in IN_FAMILIES:
+        with pytest.raises(TypeError, match="column_family"):
+            Operation(kind, column_family=1, **given)
+
+
+def test_an_engine_takes_only_its_own_operations():
+    with pytest.raises(PayloadError) as caught:
+        WriteBatch.build(1, [Operation("noop")], engine="pebble")
+    assert caught.value.reason == "unknown_tag"
+    with pytest.raises(PayloadError, match="tag 22"):
+        WriteBatch.build(1, [Operation("ingest_sst", key=b"\x05")])
+    with pytest.raises(PayloadError, match="tag 5"):
+        WriteBatch.build(1, [Operation("put", key=b"", value=b"", column_family=1)], engine="pebble")
+    with pytest.raises(ValueError, match="engine must be"):
+        WriteBatch(bytes(12), engine="leveldb")
+    with pytest.raises(ValueError, match="no kind"):
+        Operation("post", key=b"")
+
+
+def test_a_damaged_batch_gives_what_is_in_front_of_the_damage():
+    record = judge.write_batch(7, [(judge.PUT, b"a", b"1"), (judge.DELETE, b"b")])[:-1]
+    operations = iter(WriteBatch(record))
+    assert next(operations) == Operation("put", key=b"a", value=b"1")
+    with pytest.raises(PayloadError) as caught:
+        next(operations)
+    assert isinstance(caught.value, cordwood.CordwoodError)
+    assert isinstance(caught.value, ValueError)
+    attributes = (None, 18, 1, "truncated")
+    for error in (caught.value, pickle.loads(pickle.dumps(caught.value))):  # noqa: S301 - our own bytes
+        assert (error.path, error.offset, error.length, error.reason) == attributes
+        assert str(error).endswith("(1 byte at offset 18 of the payload)")
+    assert list(operations) == []
+    for use in (len, list, WriteBatch.to_dict):
+        with pytest.raises(PayloadError):
+            use(WriteBatch(record))
+    assert bytes(WriteBatch(record)) == record
+
+
+def test_every_cut_is_an_error():
+    record = judge.write_batch(7, [(judge.PUT, b"a" * 200, b"1"), (judge.DELETE, b"b")])
+    for length in range(len(record)):
+        with pytest.raises(PayloadError):
+            list(WriteBatch(record[:length]))
+
+
+def test_any_buffer_is_a_record():
+    record = judge.write_batch(7, [(judge.PUT, b"a", b"1")])
+    batches = [WriteBatch(record), WriteBatch(bytearray(record)), WriteBatch(memoryview(record))]
+    assert len(set(batches)) == 1
+    assert batches[0] != WriteBatch(record, engine="pebble")
+    with pytest.raises(TypeError):
+        WriteBatch("text")
+    with pytest.raises(TypeError):
+        WriteBatch.build(1, [b"put"])
+    assert not WriteBatch(bytes(12))
+    assert WriteBatch(record)
+    assert repr(batches[0]) == "<cordwood.payload.WriteBatch: sequence=7, count=1>"
+
+
+def test_a_dictionary_for_json():
+    operations = [
+        Operation("put", key="schlüssel".encode(), value=b"\xff\x00", column_family=2),
+        Operation("log_data", value=b""),
+        Operation("delete_range", key=b"a", end_key=b"b"),
+        Operation("timed_put", key=b"a", value=b"1", write_unix_time=9),
+    ]
+    record = bytes(WriteBatch.build(7, operations))
+    expected = {
+        "sequence": 7,
+        "count": 3,
+        "operations": [
+            {"kind": "put", "sequence": 7, "column_family": 2, "key": "schlüssel", "value": {"base64": "/wA="}},
+            {"kind": "log_data", "value": ""},
+            {"kind": "delete_range", "sequence": 8, "column_family": 0, "key": "a", "end_key": "b"},
+            {"kind": "timed_put", "sequence": 9, "column_family": 0, "key": "a", "value": "1", "write_unix_time": 9},
+        ],
+    }
+    assert write_batch.to_dict(record) == expected == json.loads(json.dumps(write_batch.to_dict(record)))
+    pebble = bytes(WriteBatch.build(7, [Operation("ingest_sst", key=b"\x05")], engine="pebble"))
+    assert write_batch.to_dict(pebble, engine="pebble")["operations"] == [
+        {"kind": "ingest_sst", "sequence": 7, "key": "\x05"}
+    ]

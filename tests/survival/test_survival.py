@@ -1,0 +1,55 @@
+"""What `append` returned is there, once, whatever is killed, forked or rotated.
+
+Each test is a program in the folder `survival`, since it forks. It judges with `reference.py`, not with cordwood.
+`make survival` does each many more times.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROGRAMS = Path(__file__).parent
+
+# Full counts come in parts of a size that ends long before a test is taken to hang.
+FULL = os.environ.get("CORDWOOD_SURVIVAL") == "full"
+KILLS = [200] * 10 if FULL else [60]
+FORKS = [100] * 3 if FULL else [30]
+ROTATIONS = [100] * 2 if FULL else [20]
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="it needs fork and pidfd_open: Linux")
+
+
+def survive(program, folder, count, seed, capsys):
+    command = [sys.executable, "-W", "ignore", PROGRAMS / program, folder, str(count), str(seed)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=170)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    problems = result.pop("problems")
+    with capsys.disabled():
+        print(f"[{', '.join(f'{number} {what}' for what, number in result.items())}]", end=" ")  # noqa: T201
+    assert not problems, "\n".join([*(f"{where}: {what}" for where, what in problems.items()), done.stderr])
+    assert result["count"] >= count
+    return result
+
+
+@pytest.mark.parametrize("part", range(len(KILLS)))
+def test_kills(tmp_path, capsys, part):
+    result = survive("kills.py", tmp_path, KILLS[part], 20261121 + part, capsys)
+    assert result["records"] > 10 * KILLS[part]
+    if KILLS[part] >= 200:  # Fewer may all meet a writer between two writes.
+        assert result["torn"] > 0
+
+
+@pytest.mark.parametrize("part", range(len(FORKS)))
+def test_forks(tmp_path, capsys, part):
+    survive("forks.py", tmp_path, FORKS[part], 20261121 + part, capsys)
+
+
+@pytest.mark.parametrize("part", range(len(ROTATIONS)))
+def test_rotations(tmp_path, capsys, part):
+    result = survive("rotations.py", tmp_path, ROTATIONS[part], 20261121 + part, capsys)
+    assert result["records"] > ROTATIONS[part]
