@@ -15,7 +15,7 @@ use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 
-use crate::ahead::{Ahead, Found};
+use crate::ahead::{Found, ReadAhead, Reading, SharedReadAhead, StopOnDrop, batch_count_max};
 use crate::arguments::{name, number, optional_number, range_of, unknown_name};
 use crate::bytes::{new_bytes, new_list};
 use crate::dialect::{compression_name, named};
@@ -71,7 +71,11 @@ struct Open {
     source: Option<Box<dyn Input>>,
     referent: Option<Referent>,
     options: ReadOptions,
+    /// Whether `seek` was called: then nothing after the position belongs to a range before it.
+    has_sought: bool,
     logged: Logged,
+    /// Ends the threads that read ahead, when this is dropped.
+    read_ahead: StopOnDrop,
 }
 
 /// Limits what one reading of a log sends to the logger: a hostile file must not flood it.
@@ -265,7 +269,11 @@ impl Open {
         if batches.threads == NonZeroUsize::MIN {
             return self.fill(py, pack, batches.target_len);
         }
-        let mut ahead = batches.ahead.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.read_ahead.is_of(&batches.read_ahead) {
+            // Ends the threads of another iterator.
+            self.read_ahead = StopOnDrop::new(&batches.read_ahead);
+        }
+        let mut read_ahead = batches.read_ahead.lock().unwrap_or_else(PoisonError::into_inner);
         if self.options.dialect.is_none() {
             match py.detach(|| self.reader.format()) {
                 Ok(format) => self.options = self.options.clone().with_format(format),
@@ -273,21 +281,17 @@ impl Open {
             }
         }
         let found = match &self.source {
-            // Ranges do not depend on each other, and nothing else has consumed what comes next.
-            Some(source)
-                if self.options.on_corruption != OnCorruption::Stop
-                    && !self.options.dialect.is_some_and(cordwood::Dialect::has_log_numbers)
-                    && self.end.is_none()
-                    && matches!(self.met, None | Some(Next::Elsewhere)) =>
-            {
-                ahead.next(
-                    py,
-                    source.as_ref(),
-                    &self.options,
-                    self.position,
-                    &batches.pool,
-                    batches.target_len,
-                )
+            // Nothing else has consumed what comes next.
+            Some(source) if self.end.is_none() && matches!(self.met, None | Some(Next::Elsewhere)) => {
+                let reading = Reading {
+                    source: source.as_ref(),
+                    options: &self.options,
+                    position: self.position,
+                    begins_range: !self.has_sought && self.position == self.options.start,
+                    pool: &batches.pool,
+                    target_len: batches.target_len,
+                };
+                read_ahead.next(py, &reading)
             }
             _ => Ok(None),
         };
@@ -621,7 +625,9 @@ impl Reader {
         let state = Open {
             source: another,
             referent,
+            has_sought: false,
             logged: Logged::default(),
+            read_ahead: StopOnDrop::default(),
             reader,
             position: start,
             skipped: Listed::default(),
@@ -701,10 +707,12 @@ impl Reader {
     /// Args:
     ///     target_len: A batch is closed once it holds at least this many bytes; or 65,536 records,
     ///         or one record for each 16 bytes of `target_len` if that is more. It ends earlier
-    ///         before damage that has to be reported, and at the end. Default: 4 MiB.
-    ///     threads: Read ahead in this many threads, 1 to 256, 16 MiB of the file in each, which
-    ///         are held in memory. The records and their order are the same. An object with `read`
-    ///         is read by one thread, and so is anything under the policy `"stop"`. Default: 1.
+    ///         before damage that has to be reported, and at the end. Default: 1 MiB.
+    ///     threads: Read ahead in this many threads, 1 to 256: parts of 2 MiB, or of `target_len` up
+    ///         to 16 MiB, of which one more than there are threads is held in memory. The records
+    ///         and their order are the same. One thread reads an object with `read`, a log with log
+    ///         numbers, a file of fewer than two parts for each thread, and anything under the
+    ///         policy `"stop"`. Default: 1.
     ///
     /// Returns:
     ///     An iterator of `RecordBatch`, none of them empty.
@@ -719,7 +727,7 @@ impl Reader {
     /// >>> with cordwood.open("example.log") as reader:
     /// ...     [(len(batch), batch.end_offset) for batch in reader.record_batches()]
     /// [(2, 20)]
-    #[pyo3(signature = (*, target_len = 4_194_304, threads = 1))]
+    #[pyo3(signature = (*, target_len = 1_048_576, threads = 1))]
     fn record_batches(
         slf: Py<Self>,
         py: Python<'_>,
@@ -732,8 +740,8 @@ impl Reader {
             reader: slf,
             target_len,
             threads,
-            pool: Arc::new(Pool::new(threads)),
-            ahead: Mutex::new(Ahead::new(threads)),
+            pool: Arc::new(Pool::new(batch_count_max(threads, target_len))),
+            read_ahead: Arc::new(Mutex::new(ReadAhead::new(threads))),
         })
     }
 
@@ -788,6 +796,7 @@ impl Reader {
             state.end = None;
             state.met = None;
             state.position = offset;
+            state.has_sought = true;
             Ok(state.logged.summary())
         })?;
         log_summary(py, summary, self.path.as_deref())
@@ -1293,7 +1302,7 @@ pub(crate) struct RecordBatches {
     threads: NonZeroUsize,
     pool: Arc<Pool>,
     /// Locked only while the reader is locked.
-    ahead: Mutex<Ahead>,
+    read_ahead: SharedReadAhead,
 }
 
 #[pymethods]
