@@ -350,7 +350,7 @@ class Reader:
         ...     list(reader.batches())
         [[b'one', b'two']]
         """
-    def record_batches(self, *, target_len: int = 4194304, threads: int = 1) -> Iterator[RecordBatch]:
+    def record_batches(self, *, target_len: int = 1048576, threads: int = 1) -> Iterator[RecordBatch]:
         """Iterates over record batches: many records in a few buffers, without an object for each.
 
         The fastest way to read.
@@ -358,10 +358,12 @@ class Reader:
         Args:
             target_len: A batch is closed once it holds at least this many bytes; or 65,536 records,
                 or one record for each 16 bytes of `target_len` if that is more. It ends earlier
-                before damage that has to be reported, and at the end. Default: 4 MiB.
-            threads: Read ahead in this many threads, 1 to 256, 16 MiB of the file in each, which
-                are held in memory. The records and their order are the same. An object with `read`
-                is read by one thread, and so is anything under the policy `"stop"`. Default: 1.
+                before damage that has to be reported, and at the end. Default: 1 MiB.
+            threads: Read ahead in this many threads, 1 to 256: parts of 2 MiB, or of `target_len` up
+                to 16 MiB, of which one more than there are threads is held in memory. The records
+                and their order are the same. One thread reads an object with `read`, a log with log
+                numbers, a file of fewer than two parts for each thread, and anything under the
+                policy `"stop"`. Default: 1.
 
         Returns:
             An iterator of `RecordBatch`, none of them empty.
@@ -1484,9 +1486,9 @@ def verify(
 
     Args:
         source: What `Reader` takes.
-        threads: Read it in this many parts at a time, 1 to 256. The report is the same for any
-            number. An object with `read` is read by one thread, and so is anything under the
-            policy `"stop"` and a log with log numbers. Default: 1.
+        threads: Read it in this many threads, 1 to 256. The report is the same for any number. One
+            thread reads an object with `read`, a log with log numbers, a file of less than 4 MiB
+            for each thread, and anything under the policy `"stop"`. Default: 1.
         dialect: As for `Reader`. Default: `None`.
         log_number: As for `Reader`. Default: `None`.
         compression: As for `Reader`. Default: `None`.

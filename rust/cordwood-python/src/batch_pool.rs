@@ -1,10 +1,12 @@
 //! The memory of record batches, which is used again.
 
-use std::num::NonZeroUsize;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// Memory of record batches that Python has released. New memory costs more than reading into it:
 /// the system zeroes each page first.
+///
+/// Nothing here waits: if another thread is using the pool, memory is allocated or released. In a
+/// forked process that thread may not exist.
 pub(crate) struct Pool {
     batches: Mutex<Vec<cordwood::read::RecordBatch>>,
     count_max: usize,
@@ -14,26 +16,25 @@ impl Pool {
     /// A record batch that a huge record has enlarged is not kept.
     const CAPACITY_MAX: usize = 64 << 20;
 
-    /// One record batch is read while the next is filled; several threads fill more of them.
-    pub(crate) fn new(threads: NonZeroUsize) -> Self {
+    /// `count_max` is the number of record batches in use at a time.
+    pub(crate) fn new(count_max: usize) -> Self {
         Pool {
             batches: Mutex::default(),
-            count_max: match threads.get() {
-                1 => 2,
-                threads => 4 * threads,
-            },
+            count_max,
         }
     }
 
     pub(crate) fn take(&self) -> cordwood::read::RecordBatch {
-        let batch = self.batches.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let batch = self.batches.try_lock().ok().and_then(|mut batches| batches.pop());
         batch.unwrap_or_default()
     }
 
-    fn put(&self, mut batch: cordwood::read::RecordBatch) {
+    pub(crate) fn put(&self, mut batch: cordwood::read::RecordBatch) {
         batch.clear();
-        let mut batches = self.batches.lock().unwrap_or_else(PoisonError::into_inner);
-        if batches.len() < self.count_max && batch.capacity() <= Self::CAPACITY_MAX {
+        if let Ok(mut batches) = self.batches.try_lock()
+            && batches.len() < self.count_max
+            && batch.capacity() <= Self::CAPACITY_MAX
+        {
             batches.push(batch);
         }
     }

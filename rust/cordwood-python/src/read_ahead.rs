@@ -1,193 +1,284 @@
-//! Record batches that several threads prefetch, each from a range of the file.
+//! Record batches that threads read ahead: each thread a part of the file at a time, delivered in
+//! the order of the parts.
 
 use std::collections::VecDeque;
 use std::io;
 use std::num::NonZeroUsize;
-use std::thread;
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
 
+use cordwood::ReadOptions;
+use cordwood::codec::Step;
 use cordwood::damage::Severity;
 use cordwood::format::BLOCK_LEN;
-use cordwood::{Dialect, ReadOptions, verbs};
+use cordwood::pipeline::{Next, Pipeline};
+use cordwood::verbs::Parts;
 use pyo3::prelude::*;
 
 use crate::batch_pool::Pool;
 use crate::options::range_of;
 use crate::source::{Input, SourceReader, source_at};
 
-/// Bytes of the file that one thread reads at a time: enough to be worth a thread, and few enough
-/// to be held in memory.
-const RANGE_LEN: u64 = 512 * BLOCK_LEN as u64;
+/// A batch takes memory for a block at least, so parts are not cut into shorter ones.
+const TARGET_LEN_MIN: usize = BLOCK_LEN;
 
-/// A part of a file, in order.
+/// The most record batches of `target_len` bytes in use at a time: one that is filled while the one
+/// before is looked at, or those of all parts that are being read or wait, and of two more.
+pub(crate) fn batch_count_max(threads: NonZeroUsize, target_len: usize) -> usize {
+    match threads.get() {
+        1 => 2,
+        threads => (threads + 3) * (Parts::LEN as usize / target_len.max(TARGET_LEN_MIN) + 2),
+    }
+}
+
+/// How long to wait for a part before checking for Ctrl-C.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// What was read, in order.
 pub(crate) enum Found {
     RecordBatch(cordwood::read::RecordBatch),
     Skipped(cordwood::damage::SkippedRegion),
     Failed(cordwood::Error),
 }
 
-/// What has been prefetched after the position of a reader.
-pub(crate) struct Ahead {
-    threads: NonZeroUsize,
-    found: VecDeque<Found>,
-    /// The reader position at which the prefetched parts are valid.
-    position: Option<u64>,
-    /// Where the next ranges begin. `None`: the reader itself handles what is left, a torn tail or
-    /// nothing.
-    next: Option<u64>,
-    /// `next` is the reader's position, and not the edge of a range.
-    is_first: bool,
+/// What was found in one part.
+#[derive(Default)]
+struct Part {
+    found: Vec<Found>,
+    /// The reader itself has to continue here: at a torn tail, whose extent depends on all that
+    /// follows, or at a failed read, which is to be tried again.
+    is_last: bool,
 }
 
-impl Ahead {
+/// What threads have read after the position of a reader.
+pub(crate) struct ReadAhead {
+    threads: NonZeroUsize,
+    /// The rest of the part that was taken last.
+    found: VecDeque<Found>,
+    /// The position of the reader for which `found` and `pipeline` hold what comes next.
+    position: Option<u64>,
+    /// `None`: the reader itself reads what is left.
+    pipeline: Option<Pipeline<Part>>,
+}
+
+/// What a reader and the iterator over its record batches share, so that closing the reader ends
+/// the threads.
+pub(crate) type SharedReadAhead = Arc<Mutex<ReadAhead>>;
+
+/// What the threads read.
+pub(crate) struct Reading<'a> {
+    pub(crate) source: &'a dyn Input,
+    /// With the dialect.
+    pub(crate) options: &'a ReadOptions,
+    /// The position of the reader.
+    pub(crate) position: u64,
+    /// Whether that is where the range of the options starts, so that fragments of a record that
+    /// begins before it are not reported.
+    pub(crate) begins_range: bool,
+    pub(crate) pool: &'a Arc<Pool>,
+    pub(crate) target_len: usize,
+}
+
+impl ReadAhead {
     pub(crate) fn new(threads: NonZeroUsize) -> Self {
-        Ahead {
+        ReadAhead {
             threads,
             found: VecDeque::new(),
             position: None,
-            next: None,
-            is_first: false,
+            pipeline: None,
         }
     }
 
-    /// The part at `position`, or `None` if the threads have nothing more to read.
+    /// What comes next, or `None` if the reader itself has to read it.
     ///
     /// # Errors
     ///
     /// A signal handler has raised an exception.
-    pub(crate) fn next(
-        &mut self,
-        py: Python<'_>,
-        source: &dyn Input,
-        options: &ReadOptions,
-        position: u64,
-        pool: &Pool,
-        len_max: usize,
-    ) -> PyResult<Option<Found>> {
-        if self.position != Some(position) {
-            // The reader has been used in another way meanwhile, or this is the first time.
-            self.found.clear();
-            self.next = Some(position);
-            self.is_first = true;
-            self.position = Some(position);
+    pub(crate) fn next(&mut self, py: Python<'_>, reading: &Reading<'_>) -> PyResult<Option<Found>> {
+        let is_of_this_process = self.pipeline.as_ref().is_none_or(Pipeline::is_of_this_process);
+        if self.position != Some(reading.position) || !is_of_this_process {
+            // The reader was used in another way meanwhile, or in a forked process that has no copy
+            // of the threads; or this is the first time.
+            self.stop(py);
+            match py.detach(|| self.start(reading)) {
+                Ok(pipeline) => self.pipeline = pipeline,
+                Err(source) => return Ok(Some(Found::Failed(cordwood::Error::Io { path: None, source }))),
+            }
+            self.position = Some(reading.position);
         }
         while self.found.is_empty() {
-            let Some(begin) = self.next else {
+            let Some(pipeline) = &self.pipeline else {
                 return Ok(None);
             };
-            if let Err(source) = py.detach(|| self.read(source, options, begin, pool, len_max)) {
-                self.found
-                    .push_back(Found::Failed(cordwood::Error::Io { path: None, source }));
-                break;
+            match py.detach(|| pipeline.next_within(PAUSE)) {
+                Next::Result(part) => {
+                    self.found.extend(part.found);
+                    if part.is_last {
+                        self.end(py);
+                    }
+                }
+                Next::Waiting => py.check_signals()?,
+                Next::End => self.end(py),
             }
-            py.check_signals()?;
         }
         let found = self.found.pop_front();
-        match &found {
-            Some(Found::RecordBatch(batch)) => self.position = Some(batch.end_offset()),
+        self.position = match &found {
+            Some(Found::RecordBatch(batch)) => Some(batch.end_offset()),
             Some(Found::Skipped(region) | Found::Failed(cordwood::Error::Corruption { region, .. })) => {
-                self.position = Some(region.end);
+                Some(region.end)
             }
             // Tried again from the reader's position.
-            Some(Found::Failed(_)) | None => self.position = None,
-        }
+            Some(Found::Failed(_)) | None => None,
+        };
         Ok(found)
     }
 
-    /// Reads the next ranges, one in each thread.
-    fn read(
-        &mut self,
-        source: &dyn Input,
-        options: &ReadOptions,
-        begin: u64,
-        pool: &Pool,
-        len_max: usize,
-    ) -> io::Result<()> {
-        let dialect = options.dialect.unwrap_or(Dialect::LEVELDB);
-        let file_len = source.len()?;
-        let end = dialect
-            .block_begin(begin)
-            .saturating_add(self.threads.get() as u64 * RANGE_LEN);
-        let file_end = file_len.unwrap_or(0).min(options.end.unwrap_or(u64::MAX));
-        let is_last = end >= file_end;
-        let range_end = if is_last { options.end } else { Some(end) };
-        let ranges = verbs::split_ranges(
-            &options.clone().with_range(range_of(begin, range_end)),
-            file_len,
-            self.threads,
+    /// Ends the threads, and forgets what they have read.
+    pub(crate) fn stop(&mut self, py: Python<'_>) {
+        self.found.clear();
+        self.position = None;
+        self.end(py);
+    }
+
+    /// [`stop`](Self::stop), from a thread that may not hold the interpreter.
+    fn stop_anywhere(&mut self) {
+        if Python::try_attach(|py| self.stop(py)).is_none() {
+            // The interpreter has ended, and the process is about to.
+            std::mem::forget(self.pipeline.take());
+        }
+    }
+
+    fn end(&mut self, py: Python<'_>) {
+        let pipeline = self.pipeline.take();
+        // The threads may be waiting for the interpreter.
+        py.detach(|| drop(pipeline));
+    }
+
+    /// Starts threads from the position of the reader on; none if one is not slower.
+    fn start(&self, reading: &Reading<'_>) -> io::Result<Option<Pipeline<Part>>> {
+        let target_len = (reading.target_len as u64).min(8 * Parts::LEN);
+        let part_len = target_len.next_multiple_of(BLOCK_LEN as u64).max(Parts::LEN);
+        let range = range_of(reading.position, reading.options.end);
+        let parts = Parts::new(
+            &reading.options.clone().with_range(range),
+            reading.source.len()?,
+            part_len,
         );
-        let mut parts = Vec::with_capacity(ranges.len());
-        for range in ranges {
-            let Some(input) = source.another() else {
-                return Err(io::ErrorKind::Unsupported.into());
+        if reading.target_len < TARGET_LEN_MIN || !parts.are_worth(self.threads.get()) {
+            return Ok(None);
+        }
+        let workers = (0..self.threads.get()).map(|_| {
+            let input = reading.source.another().ok_or(io::ErrorKind::Unsupported)?;
+            let mut worker = Worker {
+                reader: SourceReader::with_source(source_at(input, 0)?, parts.options(0)),
+                parts: parts.clone(),
+                begins_range: reading.begins_range,
+                pool: Arc::clone(reading.pool),
+                target_len: reading.target_len,
             };
-            let start = range.start;
-            let mut part = SourceReader::with_source(source_at(input, dialect.block_begin(start))?, range);
-            if std::mem::take(&mut self.is_first) {
-                // A range skips what belongs to the one before it; here that must be reported.
-                part.seek(start).map_err(|error| match error {
-                    cordwood::Error::Io { source, .. } => source,
-                    error => io::Error::other(error),
-                })?;
-            }
-            parts.push(part);
-        }
-        let all: io::Result<Vec<_>> = thread::scope(|scope| {
-            let spawn = |part| thread::Builder::new().spawn_scoped(scope, move || read_part(part, pool, len_max));
-            let threads = parts.iter_mut().map(spawn).collect::<io::Result<Vec<_>>>()?;
-            let join = |thread: thread::ScopedJoinHandle<'_, _>| thread.join();
-            let all = threads.into_iter().map(join).collect::<Result<_, _>>();
-            Ok(all.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            Ok(move |part| worker.read(part))
         });
-        let all = all?;
-        self.next = (!is_last).then_some(end);
-        for (found, is_torn) in all {
-            self.found.extend(found);
-            if is_torn || matches!(self.found.back(), Some(Found::Failed(cordwood::Error::Io { .. }))) {
-                // The contents of the following ranges belong to this.
-                self.next = None;
-                break;
-            }
-        }
-        Ok(())
+        Pipeline::start(parts.count(), workers.collect::<io::Result<_>>()?).map(Some)
     }
 }
 
-/// Everything in the range of `part`, up to a torn tail, and whether there is one.
-fn read_part(part: &mut SourceReader, pool: &Pool, len_max: usize) -> (Vec<Found>, bool) {
-    let mut found = Vec::new();
-    let mut batch = pool.take();
-    let take = |batch: &mut cordwood::read::RecordBatch, found: &mut Vec<Found>| {
-        if !batch.is_empty() {
-            found.push(Found::RecordBatch(std::mem::replace(batch, pool.take())));
+/// The threads end where their results can no longer be used: not only when the memory of this is
+/// released, since a thread may need the interpreter in order to end.
+impl Drop for ReadAhead {
+    fn drop(&mut self) {
+        if self.pipeline.is_some() {
+            self.stop_anywhere();
         }
-    };
-    loop {
-        let step = match part.record_batch_buffered(&mut batch, len_max) {
-            Ok(cordwood::codec::Step::NeedMore) => part.fill().map(|()| cordwood::codec::Step::NeedMore),
-            step => step,
-        };
-        match step {
-            Ok(cordwood::codec::Step::NeedMore) => {}
-            Ok(cordwood::codec::Step::Record(_)) => take(&mut batch, &mut found),
-            Ok(cordwood::codec::Step::Skipped(region)) => {
-                take(&mut batch, &mut found);
-                if region.reason.severity() == Severity::TornTail {
-                    return (found, true);
-                }
-                found.push(Found::Skipped(region));
-            }
-            Ok(cordwood::codec::Step::End(_)) => {
-                take(&mut batch, &mut found);
-                return (found, false);
-            }
+    }
+}
+
+/// The state of one thread.
+struct Worker {
+    /// Used for one part after the other, so that its window is allocated once.
+    reader: SourceReader,
+    parts: Parts,
+    begins_range: bool,
+    pool: Arc<Pool>,
+    target_len: usize,
+}
+
+impl Worker {
+    fn read(&mut self, number: u64) -> Part {
+        let mut part = Part::default();
+        let options = self.parts.options(number);
+        let start = options.start;
+        let mut begun = self.reader.restart(options);
+        if number == 0 && !self.begins_range && begun.is_ok() {
+            // A range skips what belongs to the one before it. Here that must be reported.
+            begun = self.reader.seek(start);
+        }
+        match begun {
+            Ok(()) => self.read_all(&mut part),
             Err(error) => {
-                take(&mut batch, &mut found);
-                let is_over = matches!(error, cordwood::Error::Io { .. });
-                found.push(Found::Failed(error));
-                if is_over {
-                    return (found, false);
+                part.found.push(Found::Failed(error));
+                part.is_last = true;
+            }
+        }
+        part
+    }
+
+    /// Reads all of the range of the reader, up to a torn tail.
+    fn read_all(&mut self, part: &mut Part) {
+        let Worker { reader, pool, .. } = self;
+        let mut batch = pool.take();
+        loop {
+            let step = match reader.record_batch_buffered(&mut batch, self.target_len) {
+                Ok(Step::NeedMore) => match reader.fill() {
+                    Ok(()) => continue,
+                    Err(error) => Err(error),
+                },
+                step => step,
+            };
+            if !batch.is_empty() {
+                let full = std::mem::replace(&mut batch, pool.take());
+                part.found.push(Found::RecordBatch(full));
+            }
+            match step {
+                Ok(Step::Record(_) | Step::NeedMore) => {}
+                Ok(Step::Skipped(region)) if region.reason.severity() == Severity::TornTail => {
+                    part.is_last = true;
+                    break;
+                }
+                Ok(Step::Skipped(region)) => part.found.push(Found::Skipped(region)),
+                Ok(Step::End(_)) => break,
+                Err(error @ cordwood::Error::Corruption { .. }) => part.found.push(Found::Failed(error)),
+                Err(error) => {
+                    part.found.push(Found::Failed(error));
+                    part.is_last = true;
+                    break;
                 }
             }
+        }
+        pool.put(batch);
+    }
+}
+
+/// Ends the threads of the [`ReadAhead`] that reads for a reader, when the reader is closed.
+#[derive(Default)]
+pub(crate) struct StopOnDrop(Weak<Mutex<ReadAhead>>);
+
+impl StopOnDrop {
+    pub(crate) fn new(ahead: &SharedReadAhead) -> Self {
+        StopOnDrop(Arc::downgrade(ahead))
+    }
+
+    pub(crate) fn is_of(&self, ahead: &SharedReadAhead) -> bool {
+        std::ptr::eq(self.0.as_ptr(), Arc::as_ptr(ahead))
+    }
+}
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        // It is locked only by a thread that holds the reader.
+        if let Some(ahead) = self.0.upgrade()
+            && let Ok(mut ahead) = ahead.try_lock()
+        {
+            ahead.stop_anywhere();
         }
     }
 }

@@ -21,7 +21,7 @@ use crate::options::{
     threads_of,
 };
 use crate::outcome::Outcome;
-use crate::read_ahead::Ahead;
+use crate::read_ahead::{ReadAhead, StopOnDrop, batch_count_max};
 use crate::reader_state::{BatchState, Made, Next, Open, State, is_interrupt, record_of};
 use crate::record::Record;
 use crate::record_batch::RecordBatch;
@@ -151,7 +151,9 @@ impl Reader {
         let state = Open {
             source: another,
             referent,
+            has_sought: false,
             logged: Logged::default(),
+            read_ahead: StopOnDrop::default(),
             reader,
             position: start,
             skipped: Listed::default(),
@@ -231,10 +233,12 @@ impl Reader {
     /// Args:
     ///     target_len: A batch is closed once it holds at least this many bytes; or 65,536 records,
     ///         or one record for each 16 bytes of `target_len` if that is more. It ends earlier
-    ///         before damage that has to be reported, and at the end. Default: 4 MiB.
-    ///     threads: Read ahead in this many threads, 1 to 256, 16 MiB of the file in each, which
-    ///         are held in memory. The records and their order are the same. An object with `read`
-    ///         is read by one thread, and so is anything under the policy `"stop"`. Default: 1.
+    ///         before damage that has to be reported, and at the end. Default: 1 MiB.
+    ///     threads: Read ahead in this many threads, 1 to 256: parts of 2 MiB, or of `target_len` up
+    ///         to 16 MiB, of which one more than there are threads is held in memory. The records
+    ///         and their order are the same. One thread reads an object with `read`, a log with log
+    ///         numbers, a file of fewer than two parts for each thread, and anything under the
+    ///         policy `"stop"`. Default: 1.
     ///
     /// Returns:
     ///     An iterator of `RecordBatch`, none of them empty.
@@ -249,7 +253,7 @@ impl Reader {
     /// >>> with cordwood.open("example.log") as reader:
     /// ...     [(len(batch), batch.end_offset) for batch in reader.record_batches()]
     /// [(2, 20)]
-    #[pyo3(signature = (*, target_len = 4_194_304, threads = 1))]
+    #[pyo3(signature = (*, target_len = 1_048_576, threads = 1))]
     fn record_batches(
         slf: Py<Self>,
         py: Python<'_>,
@@ -263,8 +267,8 @@ impl Reader {
             state: BatchState {
                 target_len,
                 threads,
-                pool: Arc::new(Pool::new(threads)),
-                ahead: Mutex::new(Ahead::new(threads)),
+                pool: Arc::new(Pool::new(batch_count_max(threads, target_len))),
+                read_ahead: Arc::new(Mutex::new(ReadAhead::new(threads))),
             },
         })
     }
@@ -320,6 +324,7 @@ impl Reader {
             state.end = None;
             state.met = None;
             state.position = offset;
+            state.has_sought = true;
             Ok(state.logged.summary())
         })?;
         log_summary(py, summary, self.path.as_deref())

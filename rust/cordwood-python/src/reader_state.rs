@@ -2,11 +2,11 @@
 
 use std::collections::VecDeque;
 use std::num::NonZeroUsize;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
+use cordwood::ReadOptions;
 use cordwood::codec::{RecordSpan, Step};
 use cordwood::damage::Severity;
-use cordwood::{OnCorruption, ReadOptions};
 use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -14,7 +14,7 @@ use pyo3::types::PyBytes;
 use crate::batch_pool::Pool;
 use crate::buffer::new_bytes;
 use crate::log::Logged;
-use crate::read_ahead::{Ahead, Found};
+use crate::read_ahead::{Found, Reading, SharedReadAhead, StopOnDrop};
 use crate::record::Record;
 use crate::skipped_region::Listed;
 use crate::source::{self, Input, Referent, SourceReader};
@@ -63,7 +63,11 @@ pub(crate) struct Open {
     pub(crate) source: Option<Box<dyn Input>>,
     pub(crate) referent: Option<Referent>,
     pub(crate) options: ReadOptions,
+    /// Whether `seek` was called: then nothing after the position belongs to a range before it.
+    pub(crate) has_sought: bool,
     pub(crate) logged: Logged,
+    /// Ends the threads that read ahead, when this is dropped.
+    pub(crate) read_ahead: StopOnDrop,
 }
 
 /// What `record_batches` keeps from one batch to the next.
@@ -72,7 +76,7 @@ pub(crate) struct BatchState {
     pub(crate) threads: NonZeroUsize,
     pub(crate) pool: Arc<Pool>,
     /// Locked only while the reader is locked.
-    pub(crate) ahead: Mutex<Ahead>,
+    pub(crate) read_ahead: SharedReadAhead,
 }
 
 /// Records that were made and not returned: an interrupt came first, or there was not enough memory
@@ -225,7 +229,11 @@ impl Open {
         if batches.threads == NonZeroUsize::MIN {
             return self.fill(py, batch, batches.target_len);
         }
-        let mut ahead = batches.ahead.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.read_ahead.is_of(&batches.read_ahead) {
+            // Ends the threads of another iterator.
+            self.read_ahead = StopOnDrop::new(&batches.read_ahead);
+        }
+        let mut read_ahead = batches.read_ahead.lock().unwrap_or_else(PoisonError::into_inner);
         if self.options.dialect.is_none() {
             match py.detach(|| self.reader.format()) {
                 Ok(format) => self.options = self.options.clone().with_format(format),
@@ -233,21 +241,17 @@ impl Open {
             }
         }
         let found = match &self.source {
-            // Ranges do not depend on each other, and nothing else has consumed what comes next.
-            Some(source)
-                if self.options.on_corruption != OnCorruption::Stop
-                    && !self.options.dialect.is_some_and(cordwood::Dialect::has_log_numbers)
-                    && self.end.is_none()
-                    && matches!(self.met, None | Some(Next::Elsewhere)) =>
-            {
-                ahead.next(
-                    py,
-                    source.as_ref(),
-                    &self.options,
-                    self.position,
-                    &batches.pool,
-                    batches.target_len,
-                )
+            // Nothing else has consumed what comes next.
+            Some(source) if self.end.is_none() && matches!(self.met, None | Some(Next::Elsewhere)) => {
+                let reading = Reading {
+                    source: source.as_ref(),
+                    options: &self.options,
+                    position: self.position,
+                    begins_range: !self.has_sought && self.position == self.options.start,
+                    pool: &batches.pool,
+                    target_len: batches.target_len,
+                };
+                read_ahead.next(py, &reading)
             }
             _ => Ok(None),
         };

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cordwood::read::StreamSource;
+use cordwood::verbs::Parts;
 use cordwood::{ReadOptions, verbs};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -26,9 +27,9 @@ use crate::watched::{Watch, Watched, watched};
 ///
 /// Args:
 ///     source: What `Reader` takes.
-///     threads: Read it in this many parts at a time, 1 to 256. The report is the same for any
-///         number. An object with `read` is read by one thread, and so is anything under the
-///         policy `"stop"` and a log with log numbers. Default: 1.
+///     threads: Read it in this many threads, 1 to 256. The report is the same for any number. One
+///         thread reads an object with `read`, a log with log numbers, a file of less than 4 MiB
+///         for each thread, and anything under the policy `"stop"`. Default: 1.
 ///     dialect: As for `Reader`. Default: `None`.
 ///     log_number: As for `Reader`. Default: `None`.
 ///     compression: As for `Reader`. Default: `None`.
@@ -84,22 +85,22 @@ pub(crate) fn verify(
         .with_record_len_max(record_len_max);
     (options.dialect, options.log_number, options.compression) = format_options(dialect, log_number, compression)?;
     let watch = Watch::new(progress);
-    let (readers, path) = readers(source, options, threads, &watch)?;
-    let report = watch.run(py, readers.len(), || verbs::verify_ranges(readers))?;
+    let (readers, parts, path) = readers(source, options, threads, &watch)?;
+    let report = watch.run(py, readers.len(), || verbs::verify_parts(readers, &parts))?;
     let report = report.map_err(|error| to_python(py, error, path.as_deref()))?;
     Report::of(py, report, path)
 }
 
 type WatchedReader = cordwood::Reader<StreamSource<Watched>>;
 
-/// A reader for each of `threads` parts of `source`, or one for all of it if its length is not
-/// known; and its path, if it has one.
+/// A reader of `source` for each of `threads` threads, or one if more would not be faster; the parts
+/// that they read; and the path, if it has one.
 fn readers(
     source: &Bound<'_, PyAny>,
     options: ReadOptions,
     threads: usize,
     watch: &Arc<Watch>,
-) -> PyResult<(Vec<WatchedReader>, Option<PathBuf>)> {
+) -> PyResult<(Vec<WatchedReader>, Parts, Option<PathBuf>)> {
     let threads = threads_of(threads)?;
     let py = source.py();
     let OpenedReader {
@@ -113,19 +114,17 @@ fn readers(
         let format = py.detach(|| whole.format());
         options = options.with_format(format.map_err(|error| to_python(py, error, path.as_deref()))?);
     }
-    let ranges = verbs::split_ranges(&options, whole.file_len(), threads);
-    let Some(another) = another.filter(|_| ranges.len() > 1) else {
-        return Ok((vec![whole.map_source(|source| watched(source, watch))], path));
+    let parts = Parts::new(&options, whole.file_len(), Parts::LEN);
+    let Some(another) = another.filter(|_| parts.are_worth(threads.get())) else {
+        return Ok((vec![whole.map_source(|source| watched(source, watch))], parts, path));
     };
-    let format = whole.format();
-    let dialect = format.map_err(|error| to_python(py, error, path.as_deref()))?.dialect;
-    let part = |range: ReadOptions| {
+    let reader = |_| {
         let input = another.another().ok_or(io::ErrorKind::Unsupported)?;
-        let source = source_at(input, dialect.block_begin(range.start))?;
-        Ok(cordwood::Reader::with_source(watched(source, watch), range).with_path(path.clone()))
+        let source = watched(source_at(input, 0)?, watch);
+        Ok(cordwood::Reader::with_source(source, options.clone()).with_path(path.clone()))
     };
-    let parts = ranges.into_iter().map(part).collect::<io::Result<_>>();
-    Ok((parts.map_err(|error| os_error(error, path.as_deref()))?, path))
+    let readers = (0..threads.get()).map(reader).collect::<io::Result<_>>();
+    Ok((readers.map_err(|error| os_error(error, path.as_deref()))?, parts, path))
 }
 
 /// Reads a log under the policy `"salvage"`, and writes all its records to a new log.
@@ -257,8 +256,8 @@ pub(crate) fn stat(
         .with_record_len_max(record_len_max);
     (options.dialect, options.log_number, options.compression) = format_options(dialect, log_number, compression)?;
     let watch = Watch::new(progress);
-    let (readers, path) = readers(source, options, threads, &watch)?;
-    let stat = watch.run(py, readers.len(), || verbs::stat_ranges(readers))?;
+    let (readers, parts, path) = readers(source, options, threads, &watch)?;
+    let stat = watch.run(py, readers.len(), || verbs::stat_parts(readers, &parts))?;
     match stat {
         Ok(stat) => Ok(Stat::of(stat, path)),
         Err(error) => Err(to_python(py, error, path.as_deref())),

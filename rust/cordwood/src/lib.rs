@@ -84,6 +84,8 @@ mod encode;
 mod error;
 pub mod format;
 mod fragment;
+#[doc(hidden)]
+pub mod pipeline;
 mod reader;
 pub mod verbs;
 mod wal_metadata;

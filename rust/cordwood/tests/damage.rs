@@ -404,7 +404,7 @@ fn verify_tells_of_each_flip_whatever_the_number_of_threads() -> Result<(), Box<
     Ok(())
 }
 
-/// Ranges of any kind: what `split_ranges` makes of them gives what one reader gives.
+/// Ranges of any kind, in parts of one block or two, and with several threads: they give what one reader gives.
 #[test]
 fn parts_of_a_range_report_the_range() -> Result<(), Error> {
     let log = three_blocks();
@@ -430,17 +430,16 @@ fn parts_of_a_range_report_the_range() -> Result<(), Error> {
             options.end = end;
             let one = verbs::verify_slice(&bytes, &options, NonZeroUsize::MIN)?;
             let stat = verbs::stat(&mut Reader::from_slice(&bytes, options.clone()))?;
-            for count in 2..5 {
-                let threads = NonZeroUsize::new(count).unwrap_or(NonZeroUsize::MIN);
-                assert_eq!(
-                    verbs::verify_slice(&bytes, &options, threads)?,
-                    one,
-                    "{start} {end:?} {count}"
-                );
-                let readers = verbs::split_ranges(&options, Some(bytes.len() as u64), threads)
-                    .into_iter()
-                    .map(|part| Reader::from_slice(&bytes, part));
-                assert_eq!(verbs::stat_ranges(readers.collect())?, stat, "{start} {end:?} {count}");
+            for (count, part_blocks) in [(2, 1), (2, 2), (3, 1), (4, 1)] {
+                let parts = verbs::Parts::new(&options, Some(bytes.len() as u64), part_blocks * BLOCK_LEN as u64);
+                let readers = || {
+                    (0..count)
+                        .map(|_| Reader::from_slice(&bytes, options.clone()))
+                        .collect()
+                };
+                let of = format!("{start} {end:?} {count} {part_blocks}");
+                assert_eq!(verbs::verify_parts(readers(), &parts)?, one, "{of}");
+                assert_eq!(verbs::stat_parts(readers(), &parts)?, stat, "{of}");
             }
         }
     }

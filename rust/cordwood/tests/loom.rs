@@ -1,11 +1,13 @@
-//! Threads that share one log, in every order in which they can take turns: those that wait for a sync, one of which syncs for all, and
-//! those that close it. `make loom` runs this; the other tests are compiled without `cfg(loom)`, and this one is then empty.
+//! Threads in every order in which they can take turns: those that share one log and wait for a sync, one of which syncs for all; those that
+//! close it; and those that read parts of a file for another. `make loom` runs this; the other tests are compiled without `cfg(loom)`, and this one is then empty.
 #![cfg(loom)]
 
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::time::Duration;
 
+use cordwood_log::pipeline::{Next, Queue};
 use cordwood_log::write::Storage;
 use cordwood_log::{Error, FlushPolicy, LogFile, LogFileOptions};
 
@@ -144,4 +146,50 @@ fn two_threads_close() {
         close(log, file)();
         other.join().expect("no panic");
     });
+}
+
+/// Two workers and a consumer: the results come in order, each once, and none is lost.
+#[test]
+fn results_of_a_queue_come_in_order() {
+    loom::model(|| {
+        let queue = loom::sync::Arc::new(Queue::new(3, 2));
+        let workers: Vec<_> = (0..2).map(|_| loom::thread::spawn(work(&queue))).collect();
+        let mut results = Vec::new();
+        loop {
+            match queue.next_within(Duration::MAX) {
+                Next::Result(result) => results.push(result),
+                Next::Waiting => {}
+                Next::End => break,
+            }
+        }
+        assert_eq!(results, [0, 10, 20]);
+        for worker in workers {
+            worker.join().expect("no panic");
+        }
+    });
+}
+
+/// A queue that is stopped leaves no worker waiting, and returns nothing more.
+#[test]
+fn stopping_a_queue_ends_its_workers() {
+    loom::model(|| {
+        let queue = loom::sync::Arc::new(Queue::new(u64::MAX, 2));
+        let workers: Vec<_> = (0..2).map(|_| loom::thread::spawn(work(&queue))).collect();
+        let first = queue.next_within(Duration::MAX);
+        assert!(matches!(first, Next::Result(0) | Next::Waiting));
+        queue.stop();
+        assert_eq!(queue.next_within(Duration::MAX), Next::End);
+        for worker in workers {
+            worker.join().expect("no panic");
+        }
+    });
+}
+
+fn work(queue: &loom::sync::Arc<Queue<u64>>) -> impl FnOnce() + use<> {
+    let queue = queue.clone();
+    move || {
+        while let Some(part) = queue.claim() {
+            queue.put(part, part * 10);
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! The checksums that the dialects use, behind one type.
+//! The checksums that the dialects use, as one type.
 
 use super::crc32c::{extend, mask, unmask};
 use super::dispatch::run;

@@ -145,6 +145,31 @@ impl<S: SeekSource> Reader<S> {
     }
 }
 
+impl<S: SeekSource> Reader<S> {
+    /// Starts again with `options`, which name the dialect, on the same source: for one reader that
+    /// reads many ranges. Its window is not allocated again.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] if the source cannot seek there.
+    #[doc(hidden)]
+    pub fn restart(&mut self, options: ReadOptions) -> Result<(), Error> {
+        let begin = options.dialect.map_or(0, |dialect| dialect.block_begin(options.start));
+        let moved = self.source.seek(begin);
+        moved.map_err(|source| Error::Io {
+            path: self.path.clone(),
+            source,
+        })?;
+        self.decoder = Decoder::unchecked(&options);
+        self.fails = options.on_corruption == OnCorruption::Fail;
+        self.range_end = options.end;
+        self.end = None;
+        self.is_unclear = false;
+        self.undetected = options.must_look().then_some(options);
+        Ok(())
+    }
+}
+
 impl<R: Read> Reader<StreamSource<R>> {
     /// The same reader with its source mapped by `change`, which must provide the same bytes.
     #[doc(hidden)]

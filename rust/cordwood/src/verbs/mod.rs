@@ -11,7 +11,13 @@ mod verify;
 
 pub use crate::detect::{DETECT_LEN, Foreign, detect, detect_named};
 pub use fragments::{Fragment, Fragments, fragments, fragments_file, fragments_slice};
+#[doc(hidden)]
+pub use ranges::Parts;
 pub use ranges::split_ranges;
 pub use salvage::{NotKept, salvage, salvage_source};
-pub use stat::{Stat, stat, stat_ranges};
-pub use verify::{Report, verify, verify_file, verify_ranges, verify_slice};
+#[doc(hidden)]
+pub use stat::stat_parts;
+pub use stat::{Stat, stat, stat_file};
+#[doc(hidden)]
+pub use verify::verify_parts;
+pub use verify::{Report, verify, verify_file, verify_slice};

@@ -2,16 +2,18 @@
 //! of the ranges.
 
 use std::num::NonZeroUsize;
+use std::path::Path;
 use std::thread;
 
 use crate::decode::{End, OnCorruption, ReadOptions};
 use crate::dialect::Dialect;
 use crate::error::Error;
 use crate::format::BLOCK_LEN;
-use crate::reader::{Reader, Source};
+use crate::pipeline::in_order;
+use crate::reader::{FileReader, Reader, SeekSource, StreamSource};
 
 /// Splits the range of `options` at block boundaries into at most `count` parts of about the same
-/// length, for [`verify_ranges`](super::verify_ranges) or for readers on several machines. Together
+/// length, for readers on several machines. Together
 /// they return the events of the whole range, each once.
 ///
 /// There is only one part under [`OnCorruption::Stop`], in a dialect with log numbers, where the
@@ -26,17 +28,9 @@ use crate::reader::{Reader, Source};
 /// assert_eq!((parts[1].start, parts[1].end), (65_536, None));
 /// ```
 pub fn split_ranges(options: &ReadOptions, file_len: Option<u64>, count: NonZeroUsize) -> Vec<ReadOptions> {
-    let dialect = options.dialect.unwrap_or(Dialect::LEVELDB);
-    let first = dialect.block_begin(options.start);
-    let len = file_len.map_or(0, |file_len| {
-        options.end.unwrap_or(u64::MAX).min(file_len).saturating_sub(first)
-    });
+    let (first, len) = splittable(options, file_len);
     let block_count = len.div_ceil(BLOCK_LEN as u64);
-    let count = match options.on_corruption {
-        OnCorruption::Stop => 1,
-        _ if dialect.has_log_numbers() => 1,
-        _ => block_count.clamp(1, count.get() as u64),
-    };
+    let count = block_count.clamp(1, count.get() as u64);
     let part_len = block_count.div_ceil(count) * BLOCK_LEN as u64;
     let mut ranges = Vec::new();
     let mut rest = options.clone();
@@ -52,30 +46,121 @@ pub fn split_ranges(options: &ReadOptions, file_len: Option<u64>, count: NonZero
     ranges
 }
 
-/// Runs `work` for all readers concurrently, the first in this thread and each other in its own,
-/// and joins the results in order.
-pub(super) fn on_threads<S: Source + Send, T: Send>(
-    mut readers: Vec<Reader<S>>,
+/// The file offset of the first block of the range of `options`, and how many bytes from there on
+/// may be read in parts: none if what a part means depends on those before it.
+fn splittable(options: &ReadOptions, file_len: Option<u64>) -> (u64, u64) {
+    let dialect = options.dialect.unwrap_or(Dialect::LEVELDB);
+    let first = dialect.block_begin(options.start);
+    let end = file_len.map_or(0, |file_len| options.end.unwrap_or(u64::MAX).min(file_len));
+    if options.on_corruption == OnCorruption::Stop || dialect.has_log_numbers() {
+        return (first, 0);
+    }
+    (first, end.saturating_sub(first))
+}
+
+/// The parts of a range that threads read, by number: each begins at a block, but the first where
+/// the range starts.
+#[doc(hidden)]
+#[derive(Debug, Clone)]
+pub struct Parts {
+    options: ReadOptions,
+    /// File offset of the first block.
+    first: u64,
+    part_len: u64,
+    count: u64,
+}
+
+impl Parts {
+    /// Bytes of a part. It takes about a millisecond, a thousand times what it takes to hand over
+    /// its result.
+    pub const LEN: u64 = 64 * BLOCK_LEN as u64;
+
+    /// Parts of `part_len` bytes, a multiple of the length of a block. `options` name the dialect.
+    pub fn new(options: &ReadOptions, file_len: Option<u64>, part_len: u64) -> Self {
+        let (first, len) = splittable(options, file_len);
+        Parts {
+            options: options.clone(),
+            first,
+            part_len,
+            count: len.div_ceil(part_len),
+        }
+    }
+
+    /// Their number.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Whether so many threads are faster than one: not if there are only a few parts, nor on one
+    /// processor.
+    pub fn are_worth(&self, threads: usize) -> bool {
+        let has_processors = || thread::available_parallelism().is_ok_and(|count| count.get() > 1);
+        threads > 1 && self.count >= 2 * threads as u64 && has_processors()
+    }
+
+    /// The options with the range of a part. What the file gains meanwhile belongs to the last one.
+    pub fn options(&self, part: u64) -> ReadOptions {
+        let mut options = self.options.clone();
+        if part > 0 {
+            options.start = self.first + part * self.part_len;
+        }
+        if part + 1 < self.count {
+            options.end = Some(self.first + (part + 1) * self.part_len);
+        }
+        options
+    }
+}
+
+/// Runs `work` on all parts, in a thread for each of `readers`, which read the same file, and joins
+/// the results in order. `None`: there are no parts, and one reader has to read the whole range.
+pub(super) fn in_parts<S: SeekSource + Send, T: Send>(
+    readers: &mut [Reader<S>],
+    parts: &Parts,
     work: impl Fn(&mut Reader<S>) -> Result<T, Error> + Sync,
     join: impl Fn(T, T) -> T,
 ) -> Result<Option<T>, Error> {
-    let Some((first, others)) = readers.split_first_mut() else {
-        return Ok(None);
-    };
     let work = &work;
-    thread::scope(|scope| {
-        let mut threads = Vec::new();
-        for reader in others {
-            let thread = thread::Builder::new().spawn_scoped(scope, move || work(reader));
-            threads.push(thread.map_err(|source| Error::Io { path: None, source })?);
+    let workers = readers.iter_mut().map(|reader| {
+        move |part| {
+            reader.restart(parts.options(part))?;
+            work(reader)
         }
-        let mut all = work(first)?;
-        for thread in threads {
-            let next = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            all = join(all, next?);
+    });
+    let mut all = None;
+    in_order(
+        parts.count,
+        workers.collect(),
+        |source| Error::Io { path: None, source },
+        |part: Result<T, Error>| {
+            let part = part?;
+            all = Some(match all.take() {
+                Some(all) => join(all, part),
+                None => part,
+            });
+            Ok(())
+        },
+    )?;
+    Ok(all)
+}
+
+/// Opens the file at `path` and runs `work` on it with at most `threads` threads: see [`in_parts`].
+pub(super) fn in_parts_of_file<T: Send>(
+    path: &Path,
+    options: &ReadOptions,
+    threads: NonZeroUsize,
+    work: impl Fn(&mut Reader<StreamSource<FileReader>>) -> Result<T, Error> + Sync,
+    join: impl Fn(T, T) -> T,
+) -> Result<T, Error> {
+    let mut whole = Reader::open(path, options.clone())?;
+    let options = options.clone().with_format(whole.format()?);
+    let parts = Parts::new(&options, whole.file_len(), Parts::LEN);
+    if parts.are_worth(threads.get()) {
+        let readers = (0..threads.get()).map(|_| whole.another(options.clone()));
+        if let Some(all) = in_parts(&mut readers.collect::<Result<Vec<_>, _>>()?, &parts, &work, join)? {
+            return Ok(all);
         }
-        Ok(Some(all))
-    })
+    }
+    work(&mut whole)
 }
 
 /// What was found in a range, as far as it affects the end of the joined ranges.

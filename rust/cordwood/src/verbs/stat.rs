@@ -1,12 +1,15 @@
 //! Counts what is in a log.
 
-use super::ranges::{Events, joined_end, on_threads};
+use std::num::NonZeroUsize;
+use std::path::Path;
+
+use super::ranges::{Events, Parts, in_parts, in_parts_of_file, joined_end};
 use crate::damage::Severity;
-use crate::decode::{End, RecordSpan, Step};
+use crate::decode::{End, ReadOptions, RecordSpan, Step};
 use crate::dialect::{Dialect, LogFormat};
 use crate::error::Error;
 use crate::format::BLOCK_LEN;
-use crate::reader::{Reader, Source};
+use crate::reader::{Reader, SeekSource, Source};
 
 /// The contents of a log, in numbers.
 ///
@@ -219,24 +222,41 @@ fn count<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
     }
 }
 
-/// [`stat`] for several readers concurrently, the first in this thread and each other in its own.
-/// They must read adjacent ranges of the same file, in order: see
-/// [`split_ranges`](super::split_ranges). The result is the same for any number of readers.
+/// Opens and [`stat`]s a file, with `threads` threads that each read parts of it, if it is long
+/// enough. The result is the same for any number of threads.
 ///
 /// ```
 /// use std::num::NonZeroUsize;
-/// use cordwood_log::{ReadOptions, Reader, verbs};
-/// let file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo".repeat(10_000);
-/// let parts = verbs::split_ranges(&ReadOptions::default(), Some(100_000), NonZeroUsize::new(2).unwrap());
-/// let stat = verbs::stat_ranges(parts.into_iter().map(|part| Reader::from_slice(&file, part)).collect())?;
-/// assert_eq!(stat.block_count(), Some(4));
-/// # Ok::<(), cordwood_log::Error>(())
+/// use cordwood_log::{ReadOptions, verbs};
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("example.log");
+/// # std::fs::write(&path, b"\xdd\x5f\xb3\x7a\x03\x00\x01foo")?;
+/// let threads = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+/// let stat = verbs::stat_file(&path, &ReadOptions::default(), threads)?;
+/// assert_eq!((stat.record_count, stat.full_count, stat.header_len), (1, 1, 7));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
 /// # Errors
 ///
+/// [`Error::Io`] if the file cannot be opened or read, [`Error::Foreign`] if it is in another
+/// format.
+pub fn stat_file(path: impl AsRef<Path>, options: &ReadOptions, threads: NonZeroUsize) -> Result<Stat, Error> {
+    in_parts_of_file(path.as_ref(), options, threads, stat, Stat::joined)
+}
+
+/// [`stat`] in a thread for each of `readers`, which read the same file. The result does not depend
+/// on their number.
+///
+/// # Errors
+///
 /// [`Error::Io`] if a source cannot be read or a thread cannot be started.
-pub fn stat_ranges<S: Source + Send>(readers: Vec<Reader<S>>) -> Result<Stat, Error> {
-    let stat = on_threads(readers, stat, Stat::joined)?;
-    Ok(stat.unwrap_or_else(Stat::new))
+#[doc(hidden)]
+pub fn stat_parts<S: SeekSource + Send>(mut readers: Vec<Reader<S>>, parts: &Parts) -> Result<Stat, Error> {
+    if readers.len() > 1
+        && let Some(all) = in_parts(&mut readers, parts, stat, Stat::joined)?
+    {
+        return Ok(all);
+    }
+    readers.first_mut().map_or_else(|| Ok(Stat::new()), stat)
 }

@@ -4,13 +4,13 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 
 use super::NotKept;
-use super::ranges::{Events, joined_end, on_threads, split_ranges};
+use super::ranges::{Events, Parts, in_parts, in_parts_of_file, joined_end};
 use crate::damage::Severity;
 use crate::damage::{Finding, Findings};
 use crate::decode::{End, ReadOptions, RecordSpan, Step};
 use crate::dialect::{Dialect, LogFormat};
 use crate::error::Error;
-use crate::reader::{Reader, SliceSource, Source};
+use crate::reader::{Reader, SeekSource, Source};
 
 /// What is in a log, and what is wrong with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -177,15 +177,7 @@ pub(super) fn report<S: Source>(
 /// [`Error::Io`] if the file cannot be opened or read, [`Error::Foreign`] if it is in another
 /// format.
 pub fn verify_file(path: impl AsRef<Path>, options: &ReadOptions, threads: NonZeroUsize) -> Result<Report, Error> {
-    let path = path.as_ref();
-    let mut whole = Reader::open(path, options.clone())?;
-    let options = options.clone().with_format(whole.format()?);
-    let ranges = split_ranges(&options, whole.file_len(), threads);
-    if ranges.len() == 1 {
-        return verify(&mut whole);
-    }
-    let readers = ranges.into_iter().map(|range| whole.another(range));
-    verify_ranges(readers.collect::<Result<_, _>>()?)
+    in_parts_of_file(path.as_ref(), options, threads, verify, Report::joined)
 }
 
 /// [`verify`] for bytes in memory, with `threads` threads that each read a part of them. The report
@@ -206,31 +198,30 @@ pub fn verify_file(path: impl AsRef<Path>, options: &ReadOptions, threads: NonZe
 pub fn verify_slice(file: &[u8], options: &ReadOptions, threads: NonZeroUsize) -> Result<Report, Error> {
     let format = Reader::from_slice(file, options.clone()).format()?;
     let options = options.clone().with_format(format);
-    let ranges = split_ranges(&options, Some(file.len() as u64), threads).into_iter();
-    verify_ranges(
-        ranges
-            .map(|range| Reader::with_source(SliceSource::new(file), range))
-            .collect(),
+    let parts = Parts::new(&options, Some(file.len() as u64), Parts::LEN);
+    let count = if parts.are_worth(threads.get()) {
+        threads.get()
+    } else {
+        1
+    };
+    verify_parts(
+        (0..count).map(|_| Reader::from_slice(file, options.clone())).collect(),
+        &parts,
     )
 }
 
-/// [`verify`] for several readers concurrently, the first in this thread and each other in its own.
-/// They must read adjacent ranges of the same file, in order: see [`split_ranges`].
-///
-/// ```
-/// use std::num::NonZeroUsize;
-/// use cordwood_log::{ReadOptions, Reader, verbs};
-/// let file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo".repeat(10_000);
-/// let parts = verbs::split_ranges(&ReadOptions::default(), Some(100_000), NonZeroUsize::new(2).unwrap());
-/// let report = verbs::verify_ranges(parts.into_iter().map(|part| Reader::from_slice(&file, part)).collect())?;
-/// assert_eq!(report.file_len, Some(100_000));
-/// # Ok::<(), cordwood_log::Error>(())
-/// ```
+/// [`verify`] in a thread for each of `readers`, which read the same file. The report does not
+/// depend on their number.
 ///
 /// # Errors
 ///
 /// [`Error::Io`] if a source cannot be read or a thread cannot be started.
-pub fn verify_ranges<S: Source + Send>(readers: Vec<Reader<S>>) -> Result<Report, Error> {
-    let report = on_threads(readers, verify, Report::joined)?;
-    Ok(report.unwrap_or_else(Report::new))
+#[doc(hidden)]
+pub fn verify_parts<S: SeekSource + Send>(mut readers: Vec<Reader<S>>, parts: &Parts) -> Result<Report, Error> {
+    if readers.len() > 1
+        && let Some(report) = in_parts(&mut readers, parts, verify, Report::joined)?
+    {
+        return Ok(report);
+    }
+    readers.first_mut().map_or_else(|| Ok(Report::new()), verify)
 }

@@ -1,0 +1,372 @@
+//! Consecutive parts of a file, worked on by several threads, with the results in the order of the
+//! parts.
+//!
+//! Each thread takes the next part as soon as it is free, so none waits for the slowest. A thread
+//! never gets more than a few parts ahead of the one that takes the results: the rest waits, so that
+//! memory is bounded.
+
+use std::collections::VecDeque;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::{Arc, PoisonError};
+#[cfg(not(loom))]
+use std::sync::{Condvar, Mutex, MutexGuard};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+// `tests/loom.rs` explores all interleavings of the threads.
+#[cfg(loom)]
+use loom::sync::{Condvar, Mutex, MutexGuard};
+
+use crate::writer::Process;
+
+/// The results of numbered parts, handed over in the order of the numbers.
+///
+/// Workers [`claim`](Self::claim) parts and [`put`](Self::put) their results; one consumer takes
+/// them.
+#[derive(Debug)]
+pub struct Queue<T> {
+    state: Mutex<State<T>>,
+    /// The first result has come, or the queue was stopped.
+    has_result: Condvar,
+    /// A result was taken, or the queue was stopped.
+    has_room: Condvar,
+    /// How many parts may be claimed and not taken.
+    window: usize,
+}
+
+#[derive(Debug)]
+struct State<T> {
+    /// A place for each part that was claimed and not taken; `None`: a worker is still on it.
+    results: VecDeque<Option<T>>,
+    /// The number of the part whose place is the first.
+    first: u64,
+    /// The number of parts.
+    count: u64,
+}
+
+/// What [`Queue::next_within`] returns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next<T> {
+    /// The result of the next part.
+    Result(T),
+    /// It has not come yet.
+    Waiting,
+    /// There are no more parts.
+    End,
+}
+
+impl<T> Queue<T> {
+    /// A queue for the parts 0 to `count`, exclusive, of which at most `window` are claimed and not
+    /// taken at any time.
+    pub fn new(count: u64, window: usize) -> Self {
+        Queue {
+            state: Mutex::new(State {
+                results: VecDeque::with_capacity(window),
+                first: 0,
+                count,
+            }),
+            has_result: Condvar::new(),
+            has_room: Condvar::new(),
+            window,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<T>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The number of a part that nobody has claimed, as soon as there is room for its result.
+    /// `None`: there are no more, or the queue was stopped.
+    pub fn claim(&self) -> Option<u64> {
+        let mut state = self.lock();
+        loop {
+            let part = state.first + state.results.len() as u64;
+            if part >= state.count {
+                return None;
+            }
+            if state.results.len() < self.window {
+                state.results.push_back(None);
+                return Some(part);
+            }
+            state = self.has_room.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Hands over the result of a part that was claimed.
+    pub fn put(&self, part: u64, result: T) {
+        let mut state = self.lock();
+        let at = part.checked_sub(state.first).and_then(|at| usize::try_from(at).ok());
+        // Without a place, the queue was stopped: nobody takes the result.
+        if let Some(place) = at.and_then(|at| state.results.get_mut(at)) {
+            *place = Some(result);
+            if at == Some(0) {
+                self.has_result.notify_one();
+            }
+        }
+    }
+
+    /// The result of the next part, waiting for it at most `timeout`.
+    pub fn next_within(&self, timeout: Duration) -> Next<T> {
+        let mut state = self.lock();
+        if matches!(state.results.front(), None | Some(None)) && state.first < state.count {
+            let waited = self.has_result.wait_timeout(state, timeout);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        if state.first >= state.count {
+            return Next::End;
+        }
+        match state.results.pop_front() {
+            Some(Some(result)) => {
+                state.first += 1;
+                drop(state);
+                self.has_room.notify_one();
+                Next::Result(result)
+            }
+            Some(None) => {
+                state.results.push_front(None);
+                Next::Waiting
+            }
+            None => Next::Waiting,
+        }
+    }
+
+    /// Ends the queue: nobody can claim a part or take a result any more. Results that were not
+    /// taken are dropped.
+    pub fn stop(&self) {
+        let mut state = self.lock();
+        state.count = 0;
+        let results = std::mem::take(&mut state.results);
+        drop(state);
+        self.has_room.notify_all();
+        self.has_result.notify_all();
+        drop(results);
+    }
+}
+
+/// Works on parts until there are no more. A panic is a result: the consumer passes it on.
+fn work_on<T>(queue: &Queue<thread::Result<T>>, mut work: impl FnMut(u64) -> T) {
+    while let Some(part) = queue.claim() {
+        let result = catch_unwind(AssertUnwindSafe(|| work(part)));
+        let is_over = result.is_err();
+        queue.put(part, result);
+        if is_over {
+            return;
+        }
+    }
+}
+
+/// How many parts may be worked on or wait to be taken.
+const fn window(worker_count: usize) -> usize {
+    worker_count + 1
+}
+
+/// Threads that work on the parts of a file, and their results in order.
+///
+/// The threads end when it is dropped: the drop waits for them, and so at most for the work on one
+/// part. In a forked child, which has no copy of the threads, [`is_of_this_process`](
+/// Self::is_of_this_process) is false: it can only be dropped there.
+#[derive(Debug)]
+pub struct Pipeline<T> {
+    queue: Arc<Queue<thread::Result<T>>>,
+    threads: Vec<JoinHandle<()>>,
+    process: u64,
+}
+
+impl<T: Send + 'static> Pipeline<T> {
+    /// Starts a thread for each of `workers`, which work on the parts 0 to `count`, exclusive.
+    ///
+    /// # Errors
+    ///
+    /// The operating system cannot start a thread. None is left running.
+    pub fn start<W>(count: u64, workers: Vec<W>) -> io::Result<Self>
+    where
+        W: FnMut(u64) -> T + Send + 'static,
+    {
+        let mut pipeline = Pipeline {
+            queue: Arc::new(Queue::new(count, window(workers.len()))),
+            threads: Vec::with_capacity(workers.len()),
+            process: Process::current().number(),
+        };
+        for worker in workers {
+            let queue = Arc::clone(&pipeline.queue);
+            let thread = thread::Builder::new().name("cordwood".to_owned());
+            let thread = thread.spawn(move || work_on(&queue, worker))?;
+            pipeline.threads.push(thread);
+        }
+        Ok(pipeline)
+    }
+
+    /// The result of the next part, waiting for it at most `timeout`.
+    ///
+    /// # Panics
+    ///
+    /// If the work on that part did.
+    pub fn next_within(&self, timeout: Duration) -> Next<T> {
+        match self.queue.next_within(timeout) {
+            Next::Result(Ok(result)) => Next::Result(result),
+            Next::Result(Err(panic)) => resume_unwind(panic),
+            Next::Waiting => Next::Waiting,
+            Next::End => Next::End,
+        }
+    }
+}
+
+impl<T> Pipeline<T> {
+    /// Whether this process has started it, rather than one that it was forked from.
+    pub fn is_of_this_process(&self) -> bool {
+        self.process == Process::current().number()
+    }
+}
+
+impl<T> Drop for Pipeline<T> {
+    fn drop(&mut self) {
+        if !self.is_of_this_process() {
+            // The threads do not exist here, and one of them may have held the lock.
+            std::mem::forget(std::mem::take(&mut self.threads));
+            return;
+        }
+        self.queue.stop();
+        for thread in self.threads.drain(..) {
+            // Panics are caught.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Works on the parts 0 to `count`, exclusive, in a thread for each of `workers`, and passes the
+/// results to `take` in order, until that fails.
+///
+/// # Errors
+///
+/// The error of `take`, or `failed` of that of the operating system if it cannot start a thread.
+pub(crate) fn in_order<T: Send, E>(
+    count: u64,
+    workers: Vec<impl FnMut(u64) -> T + Send>,
+    failed: impl FnOnce(io::Error) -> E,
+    mut take: impl FnMut(T) -> Result<(), E>,
+) -> Result<(), E> {
+    let queue = Queue::new(count, window(workers.len()));
+    thread::scope(|scope| {
+        // Otherwise the threads would wait forever for a consumer that is gone.
+        let _stop = StopOnDrop(&queue);
+        for worker in workers {
+            let queue = &queue;
+            let thread = thread::Builder::new().name("cordwood".to_owned());
+            if let Err(error) = thread.spawn_scoped(scope, move || work_on(queue, worker)) {
+                return Err(failed(error));
+            }
+        }
+        loop {
+            match queue.next_within(Duration::MAX) {
+                Next::Result(Ok(result)) => take(result)?,
+                Next::Result(Err(panic)) => resume_unwind(panic),
+                Next::Waiting => {}
+                Next::End => return Ok(()),
+            }
+        }
+    })
+}
+
+struct StopOnDrop<'a, T>(&'a Queue<T>);
+
+impl<T> Drop for StopOnDrop<'_, T> {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+    /// The results come in order whatever the threads' speed, and no thread runs further ahead than
+    /// the window.
+    #[test]
+    fn results_come_in_order_within_the_window() {
+        for worker_count in [1, 2, 3, 8] {
+            let (begun, taken) = (AtomicUsize::new(0), AtomicUsize::new(0));
+            let work = |part: u64| {
+                let ahead = begun.fetch_add(1, SeqCst) + 1 - taken.load(SeqCst);
+                // The consumer counts a result after it has taken it.
+                assert!(ahead <= worker_count + 2, "{ahead} parts with {worker_count} threads");
+                thread::sleep(Duration::from_micros(part * 7919 % 200));
+                part * 2
+            };
+            let mut results = Vec::new();
+            let done: Result<(), io::Error> = in_order(
+                50,
+                vec![&work; worker_count],
+                |error| error,
+                |result| {
+                    taken.fetch_add(1, SeqCst);
+                    results.push(result);
+                    Ok(())
+                },
+            );
+            done.expect("threads can be started");
+            assert_eq!(results, (0..50).map(|part| part * 2).collect::<Vec<_>>());
+        }
+    }
+
+    /// An error ends the work: parts that were not begun never are.
+    #[test]
+    fn an_error_of_the_consumer_ends_the_work() {
+        let begun = AtomicUsize::new(0);
+        let work = |part: u64| {
+            begun.fetch_add(1, SeqCst);
+            part
+        };
+        let done = in_order(
+            1 << 40,
+            vec![&work; 3],
+            |_| 0,
+            |part| if part == 20 { Err(part) } else { Ok(()) },
+        );
+        assert_eq!(done, Err(20));
+        assert!(begun.load(SeqCst) <= 21 + 4);
+    }
+
+    #[test]
+    fn a_panic_reaches_the_consumer() {
+        let work = |part: u64| {
+            assert!(part != 3, "part 3");
+            part
+        };
+        let pipeline = Pipeline::start(10, vec![work; 2]).expect("threads can be started");
+        for part in 0..3 {
+            let next = loop {
+                match pipeline.next_within(Duration::from_secs(1)) {
+                    Next::Waiting => {}
+                    next => break next,
+                }
+            };
+            assert_eq!(next, Next::Result(part));
+        }
+        let panic = catch_unwind(AssertUnwindSafe(|| {
+            loop {
+                pipeline.next_within(Duration::from_secs(1));
+            }
+        }));
+        assert_eq!(panic.unwrap_err().downcast_ref(), Some(&"part 3"));
+    }
+
+    /// A pipeline that nobody reads to its end leaves no thread.
+    #[test]
+    fn dropping_it_ends_the_threads() {
+        let running = Arc::new(());
+        let worker = || {
+            let running = Arc::clone(&running);
+            move |part: u64| {
+                let _running = &running;
+                part
+            }
+        };
+        let pipeline = Pipeline::start(u64::MAX, vec![worker(), worker(), worker()]).expect("threads can be started");
+        assert_eq!(pipeline.next_within(Duration::from_secs(60)), Next::Result(0));
+        assert_eq!(Arc::strong_count(&running), 4);
+        drop(pipeline);
+        assert_eq!(Arc::strong_count(&running), 1);
+    }
+}

@@ -1,0 +1,314 @@
+"""Record batches that threads read ahead: what comes, and in which order, does not depend on the number of threads.
+
+Threads take parts of 2 MiB, and only of files with at least two parts for each of them, so the files here are long.
+"""
+
+import contextlib
+import gc
+import hashlib
+import itertools
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from support import PAYLOAD
+
+import cordwood
+
+PART_LEN = 2 << 20
+FILE_LEN = 17 * PART_LEN
+TIMEOUT = 60  # seconds
+DIALECTS = ["leveldb", "wandb", "wandb_old", "swanlab"]
+
+
+def records(seed):
+    """Records of all lengths, some of them longer than a part; the same for the same seed."""
+    random_ = random.Random(seed)
+    total = 0
+    while total < FILE_LEN:
+        longest = random_.choice([10, 300, 300, 300, 5_000, 5_000, 120_000, 3_000_000 if random_.random() < 0.1 else 9])
+        for _ in range(20 if longest < 1_000 else 2):
+            begin = random_.randrange(1_000)
+            record = PAYLOAD[begin : begin + random_.randrange(longest)] * (1 if longest < 1_000_000 else 3)
+            total += len(record) + 7
+            yield record
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory):
+    """A log of each dialect that can be split: its bytes, and the offsets of its records."""
+    folder = tmp_path_factory.mktemp("logs")
+    made = {}
+    for seed, dialect in enumerate(DIALECTS):
+        path = folder / dialect
+        with cordwood.open(path, "x", dialect=dialect, flush="close") as writer:
+            offsets = [writer.append(record) for record in records(seed)]
+        made[dialect] = path.read_bytes(), offsets
+    return made
+
+
+@pytest.fixture(scope="module")
+def path(logs, tmp_path_factory):
+    file = tmp_path_factory.mktemp("log") / "example.log"
+    file.write_bytes(logs["leveldb"][0])
+    return file
+
+
+def damaged(file, random_):
+    """`file` with damage of many kinds, much of it at the edges of parts."""
+    file = bytearray(file)
+    for _ in range(random_.choice([0, 1, 5, 100])):
+        at = random_.choice(
+            [random_.randrange(len(file)), random_.randrange(1, 16) * PART_LEN + random_.randint(-20, 20)]
+        )
+        match random_.randrange(5):
+            case 0 | 1:
+                file[at] ^= 1 << random_.randrange(8)
+            case 2:
+                file[at : at + 100] = bytes(len(file[at : at + 100]))
+            case 3:
+                file[at : at + 50_000] = PAYLOAD[: len(file[at : at + 50_000])]
+            case 4 if random_.random() < 0.1:
+                file[at : at + 3 * PART_LEN] = bytes(len(file[at : at + 3 * PART_LEN]))
+    if random_.random() < 0.5:
+        del file[
+            random_.choice([random_.randrange(len(file) // 2, len(file)), 16 * PART_LEN + random_.randint(-9, 9)]) :
+        ]
+    return bytes(file)
+
+
+def everything(source, threads, **options):
+    """All that a reading shows: where each record is, the bytes of all, what was skipped or raised, and the end."""
+    offsets, lens, data, raised = [], [], hashlib.blake2b(), []
+    with cordwood.open(source, **options) as reader:
+        batches = reader.record_batches(threads=threads, target_len=300_000)
+        while True:
+            try:
+                batch = next(batches, None)
+            except cordwood.CorruptionError as error:
+                raised.append((error.offset, error.length, error.reason, reader.tell()))
+                continue
+            if batch is None:
+                break
+            offsets += batch.record_offsets.tolist()
+            ends = batch.offsets.tolist()
+            lens += [end - begin for begin, end in itertools.pairwise(ends)]
+            data.update(batch.data)
+        return offsets, lens, data.digest(), raised, reader.skipped, reader.outcome, reader.tell()
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_any_number_of_threads_finds_the_same(logs, dialect, seed):
+    file, offsets = logs[dialect]
+    random_ = random.Random(f"{dialect} {seed}")
+    options = {
+        "dialect": dialect,
+        "on_corruption": ["raise", "skip", "salvage", "stop"][seed % 4],
+        "start": random_.choice(
+            [0, 0, random_.choice(offsets[: len(offsets) // 10]), random_.randrange(FILE_LEN // 10)]
+        ),
+        "end": random_.choice([None, None, len(file) - random_.randrange(PART_LEN)]),
+    }
+    file = damaged(file, random_) if seed else file
+    expected = everything(file, 1, **options)
+    assert expected[0] or options["on_corruption"] == "stop"
+    for threads in (2, 3, 8):
+        assert everything(file, threads, **options) == expected, threads
+
+
+def test_the_records_are_those_that_were_written(logs):
+    file, offsets = logs["leveldb"]
+    with cordwood.open(file) as reader:
+        found = [record for batch in reader.record_batches(threads=3) for record in batch]
+    assert found == list(records(0))
+    assert everything(file, 2)[0] == offsets
+
+
+def running():
+    """The number of threads of this process that cordwood has started."""
+    names = []
+    for task in Path("/proc/self/task").iterdir():
+        with contextlib.suppress(OSError):  # It has ended meanwhile.
+            names.append((task / "comm").read_text().strip())
+    return names.count("cordwood")
+
+
+needs_proc = pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="counts threads in /proc")
+
+
+@needs_proc
+@pytest.mark.parametrize(
+    "end", ["close", "drop the iterator", "drop both", "another iterator", "read on in another way"]
+)
+def test_no_thread_is_left_running(path, end):
+    reader = cordwood.open(path)
+    batches = reader.record_batches(threads=3)
+    next(batches)
+    assert running() == 3
+    match end:
+        case "close":
+            reader.close()
+            with pytest.raises(cordwood.ClosedError):
+                next(batches)
+        case "drop the iterator":
+            del batches
+        case "drop both":
+            del reader, batches
+        case "another iterator":
+            others = reader.record_batches(threads=2)
+            next(others)
+            assert running() == 2
+            del others
+        case "read on in another way":
+            next(reader)
+            assert next(batches)
+            assert running() == 3
+            del batches
+    gc.collect()
+    assert running() == 0
+
+
+@needs_proc
+def test_no_thread_is_left_running_at_the_end(path):
+    with cordwood.open(path) as reader:
+        for _ in reader.record_batches(threads=3):
+            pass
+        assert running() == 0
+
+
+@needs_proc
+def test_a_cycle_with_the_source_is_collected(logs):
+    class Bytes(bytearray):
+        pass
+
+    source = Bytes(logs["leveldb"][0])
+    batches = cordwood.Reader(source).record_batches(threads=2)
+    next(batches)
+    source.batches = batches
+    del source, batches
+    gc.collect()
+    assert running() == 0
+
+
+def test_other_ways_of_reading_come_between(logs):
+    """Each continues where the others have come to."""
+    file, _ = logs["leveldb"]
+    expected = list(records(0))
+    found = []
+    with cordwood.open(file) as reader:
+        batches, others = reader.record_batches(threads=2), reader.record_batches(threads=3)
+        while True:
+            batch = next(batches, None)
+            if batch is None:
+                break
+            found += batch
+            found += next(reader.batches(), [])
+            found += next(others, [])
+            found += (record.data for record in itertools.islice(reader.records(), 10))
+            record = next(reader, None)
+            if record is not None:
+                found.append(record)
+    assert found == expected[: len(found)]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_process_reads_on_by_itself(path):
+    """The child has no copy of the threads: it starts its own, and the parent's go on."""
+    program = """
+import os, sys, cordwood
+def rest(batches): return sum(len(batch) for batch in batches)
+with cordwood.open(sys.argv[1]) as reader:
+    batches = reader.record_batches(threads=3)
+    for _ in range(5): next(batches)
+    child = os.fork()
+    count = rest(batches)
+    if child == 0:
+        reader.close()
+        print(count, flush=True)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    print(count)
+"""
+    command = [sys.executable, "-c", program, path]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=False)
+    assert done.stderr == ""
+    child, parent = done.stdout.split()
+    with cordwood.open(path) as reader:
+        count = sum(1 for _ in reader)
+    assert child == parent
+    assert 0 < int(parent) < count
+
+
+def test_a_failing_read_is_raised_and_tried_again(path, tmp_path):
+    """A file that is shorter than it was: what is left is read, and its end is the file's."""
+    copy = tmp_path / "copy.log"
+    copy.write_bytes(path.read_bytes())
+    cut = 9 * PART_LEN + 12_345
+    with cordwood.open(copy) as reader:
+        batches = reader.record_batches(threads=2)
+        found = list(next(batches))
+        os.truncate(copy, cut)
+        for batch in batches:
+            found += batch
+        assert reader.outcome.kind == "torn_tail"
+    assert found == list(cordwood.open(copy))
+
+
+def test_a_file_that_grows_is_read_to_its_new_end(path, tmp_path):
+    copy = tmp_path / "copy.log"
+    copy.write_bytes(path.read_bytes())
+    with cordwood.open(copy) as reader:
+        batches = reader.record_batches(threads=2)
+        found = list(next(batches))
+        with cordwood.open(copy, "a") as writer:
+            writer.extend([PAYLOAD[:10_000]] * 1_000)
+        for batch in batches:
+            found += batch
+        assert reader.outcome.kind == "clean"
+    assert found == list(cordwood.open(copy))
+
+
+def test_a_file_that_is_replaced_is_read_as_it_was_opened(path, tmp_path):
+    copy = tmp_path / "copy.log"
+    copy.write_bytes(path.read_bytes())
+    with cordwood.open(copy) as reader:
+        batches = reader.record_batches(threads=2)
+        found = list(next(batches))
+        other = tmp_path / "other.log"
+        with cordwood.open(other, "x") as writer:
+            writer.append(b"other")
+        other.replace(copy)
+        for batch in batches:
+            found += batch
+    assert found == list(records(0))
+
+
+def test_ctrl_c_while_threads_read(tmp_path):
+    """A record of 4 GiB of zeros in a sparse file keeps the threads busy."""
+    if threading.current_thread() is not threading.main_thread():
+        pytest.skip("signals come to the main thread")
+    hole = tmp_path / "hole.log"
+    with cordwood.open(hole, "x") as writer:
+        writer.append(PAYLOAD)
+    os.truncate(hole, 64 << 30)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
+    try:
+        with cordwood.open(hole, on_corruption="skip") as reader:
+            batches = reader.record_batches(threads=2)
+            timer.start()
+            begun = time.monotonic()
+            with pytest.raises(KeyboardInterrupt):
+                for _ in batches:
+                    pass
+            assert time.monotonic() - begun < 5
+    finally:
+        timer.cancel()
+        signal.signal(signal.SIGINT, before)
