@@ -3,12 +3,16 @@
 //! Each line is a contender at a size: nanoseconds for one checksum or one record, as the median of the rounds with the
 //! middle half, then the time as a multiple of cordwood's in the same round, likewise. The contenders take turns, so that
 //! what else the machine does falls on all alike, and each answer is checked before it is timed.
+//!
+//! `cordwood-compare kernels` times each kernel of the checksum instead, and `cordwood-compare check` prints the lengths
+//! for which another crate's checksum is faster.
 
 // This program's output is what it is for.
 #![allow(clippy::print_stdout)]
 
 mod append;
 mod checksum;
+mod kernels;
 mod log;
 mod turns;
 
@@ -21,6 +25,11 @@ mod rusty_leveldb {
 use rusty_leveldb::{crc, error};
 
 fn main() {
+    match std::env::args().nth(1).as_deref() {
+        Some("kernels") => return kernels::compare(),
+        Some("check") => return kernels::check(),
+        _ => {}
+    }
     println!("verb\tsize\tcontender\tns\tlow\thigh\tratio\tlow\thigh");
     checksum::compare();
     log::compare();

@@ -62,9 +62,9 @@
 //! # What is hidden
 //!
 //! Some functions are `#[doc(hidden)]`: those with which cordwood's Python package reads without
-//! holding the interpreter lock (`Reader::step_buffered`, `fill`, `data` and their like), and those
-//! with which tests put a simulated disk under a [`LogFile`] (`Storage`, `create_in`). They are not
-//! part of the public interface and may change in any release. To do your own I/O, use a
+//! holding the interpreter lock (`Reader::step_buffered`, `fill`, `data` and their like), those with
+//! which tests put a simulated disk under a [`LogFile`] (`Storage`, `create_in`), and those with
+//! which each kernel of the checksum is fuzzed and timed (`crc32c::kernels`). They are not part of the public interface and may change in any release. To do your own I/O, use a
 //! [`Decoder`](codec::Decoder).
 
 // The README's example runs as a test of the documentation.
@@ -91,14 +91,6 @@ pub mod verbs;
 mod wal_metadata;
 mod writer;
 
-/// Private parts that `rust/fuzz` compares with reference implementations. cargo-fuzz sets
-/// `fuzzing`.
-#[cfg(fuzzing)]
-#[doc(hidden)]
-pub mod fuzzing {
-    pub use crate::checksum::kernels;
-}
-
 pub use decode::{End, OnCorruption, ReadOptions};
 pub use dialect::{Compression, Dialect, LogFormat, Unsupported};
 pub use error::Error;
@@ -115,6 +107,8 @@ pub mod codec {
 /// The checksum of fragments: CRC-32C, and LevelDB's masking of it.
 pub mod crc32c {
     pub use crate::checksum::crc32c_kernel as kernel;
+    #[doc(hidden)]
+    pub use crate::checksum::kernels;
     pub use crate::checksum::{combine, crc32c, extend, mask, unmask};
 }
 

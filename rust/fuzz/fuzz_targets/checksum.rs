@@ -3,8 +3,7 @@
 #![no_main]
 
 use arbitrary::Arbitrary;
-use cordwood::crc32c::{combine, crc32c, extend, mask, unmask};
-use cordwood::fuzzing::kernels;
+use cordwood::crc32c::{combine, crc32c, extend, kernels, mask, unmask};
 use cordwood_fuzz::file::Payload;
 use libfuzzer_sys::fuzz_target;
 

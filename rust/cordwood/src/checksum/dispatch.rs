@@ -64,9 +64,8 @@ impl Job for Name {
     }
 }
 
-/// The kernels that this machine can run, each with its name: what [`extend`](super::extend) would be if that
-/// kernel were the best.
-#[cfg(fuzzing)]
+/// The kernels that this machine can run, the best first, each with its name: what
+/// [`extend`](super::extend) would be if that kernel were the best. For fuzzing and benchmarks.
 pub fn kernels() -> impl Iterator<Item = (&'static str, impl Fn(u32, &[u8]) -> u32)> {
     Available::all().map(|kernel| {
         let extend = move |crc: u32, data: &[u8]| !kernel.run(Update(!crc, data));

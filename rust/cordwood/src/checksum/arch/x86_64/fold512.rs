@@ -1,8 +1,8 @@
 //! Folding with 512-bit registers: 64 bytes at a time, and no loop over odd bytes, which a masked
 //! load puts at the end of a register.
 //!
-//! This is faster than the `crc32` instruction from 17 bytes on, and twice as fast for long data,
-//! so doing both at once as in [`fold256`](super::fold256) gains nothing.
+//! This is faster than the `crc32` instruction for most lengths from 17 bytes on, and twice as fast
+//! for long data, so doing both at once as in [`fold256`](super::fold256) gains nothing.
 
 use core::arch::x86_64::{
     __m512i, _mm_crc32_u64, _mm_cvtsi128_si64, _mm_extract_epi64, _mm_set_epi64x, _mm_xor_si128,
@@ -15,10 +15,15 @@ use core::arch::x86_64::{
 use super::chains::{self, finish, times};
 use crate::checksum::polynomial::{fold_by, shifts};
 
-/// The lengths from which on folding is faster than one chain, and four sums are faster than one
-/// (Zen 4).
+/// The length from which on folding is faster than one chain. It and the other lengths here are
+/// from `cordwood-compare kernels`, on Sapphire Rapids.
 const FOLD_MIN: usize = 17;
+
+/// The length from which on four sums are faster than one.
 const FOUR_MIN: usize = 9 * LANES;
+
+/// The length from which on it is worth a tail that no load crosses a line.
+const ALIGNED_MIN: usize = 3072;
 
 /// Bytes in a register.
 const LANES: usize = 64;
@@ -30,19 +35,34 @@ const PIECE_MAX: usize = 1 << 15;
 #[target_feature(enable = "avx512vbmi,vpclmulqdq")]
 #[inline]
 pub(super) fn update(state: u32, data: &[u8]) -> u32 {
+    if data.len() < FOLD_MIN {
+        chains::one(state, data)
+    } else {
+        longer(state, data)
+    }
+}
+
+/// `state` advanced over `data`, which has at least [`FOLD_MIN`] bytes.
+///
+/// Not inlined, so that `update` stays small enough to be inlined into every loop over short
+/// records.
+#[target_feature(enable = "avx512vbmi,vpclmulqdq")]
+#[inline(never)]
+fn longer(state: u32, data: &[u8]) -> u32 {
+    // Where folding would begin another register for a few bytes.
+    if matches!(data.len(), 64..=96 | 128..=136) {
+        return chains::one(state, data);
+    }
     match data.len() {
-        0..FOLD_MIN => chains::one(state, data),
-        FOLD_MIN..FOUR_MIN => fold(state, data),
-        _ => long(state, data),
+        ..FOUR_MIN => fold(state, data),
+        FOUR_MIN..ALIGNED_MIN => four(state, data),
+        _ => aligned(state, data),
     }
 }
 
 /// `state` advanced over `data`, which has [`FOLD_MIN`] to [`FOUR_MIN`] bytes.
-///
-/// Not inlined, nor is `long`, so that `update` stays small enough to be inlined into every loop
-/// over short records.
 #[target_feature(enable = "avx512vbmi,vpclmulqdq")]
-#[inline(never)]
+#[inline]
 fn fold(state: u32, data: &[u8]) -> u32 {
     let (mut sum, registers) = split(data);
     let over_one = constant(const { fold_by(LANES) });
@@ -52,20 +72,26 @@ fn fold(state: u32, data: &[u8]) -> u32 {
     reduce(sum) ^ finish(times(u64::from(state), OVER_BYTES[data.len()]))
 }
 
-/// `state` advanced over `data`, which has at least [`FOUR_MIN`] bytes.
+/// `state` advanced over `data`, which has at least [`ALIGNED_MIN`] bytes.
+///
+/// A load that crosses a line takes twice as long from the second cache. What is cut into registers
+/// ends with the last one, so if it ends at a multiple of 64, they begin at such.
 #[target_feature(enable = "avx512vbmi,vpclmulqdq")]
 #[inline(never)]
-fn long(mut state: u32, mut data: &[u8]) -> u32 {
-    while data.len() > PIECE_MAX {
-        let (piece, rest) = data.split_at(PIECE_MAX);
-        state = four(state, piece);
-        data = rest;
-    }
-    if data.len() < FOUR_MIN {
-        update(state, data)
+fn aligned(mut state: u32, data: &[u8]) -> u32 {
+    let tail_len = data.as_ptr_range().end.addr() % LANES;
+    let (data, tail) = data.split_at(data.len() - tail_len);
+    // The odd piece comes first, so that the others end at multiples of 64, too.
+    let (first, pieces) = data.split_at((data.len() - 1) % PIECE_MAX + 1);
+    state = if first.len() < FOUR_MIN {
+        update(state, first)
     } else {
-        four(state, data)
+        four(state, first)
+    };
+    for piece in pieces.as_chunks::<PIECE_MAX>().0 {
+        state = four(state, piece);
     }
+    update(state, tail)
 }
 
 /// `state` advanced over `data`, which has [`FOUR_MIN`] to [`PIECE_MAX`] bytes.
