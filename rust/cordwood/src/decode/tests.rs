@@ -150,3 +150,52 @@ fn lengths_are_those_of_the_data() {
     }
     assert!(joined_count > 400, "{joined_count}");
 }
+
+/// A record of one fragment is in the window, after the header of its form; one of several is
+/// joined; a compressed one is unpacked, however many fragments it has.
+#[test]
+fn the_span_says_where_the_data_is() {
+    let in_window = |header_len| DataAt::Window { header_len };
+    let numbered = LogFormat::new(Dialect::ROCKSDB).with_log_number(7);
+    let mut cases = vec![
+        (LogFormat::new(Dialect::LEVELDB), [in_window(7), DataAt::Joined]),
+        (numbered, [in_window(11), DataAt::Joined]),
+    ];
+    if cfg!(feature = "zstd") {
+        cases.push((
+            LogFormat::new(Dialect::ROCKSDB).with_compression(Compression::Zstd),
+            [DataAt::Unpacked; 2],
+        ));
+    }
+    // Bytes that do not compress, so that the second record has several fragments in any case.
+    let mut state = 1_u64;
+    let noise: Vec<u8> = std::iter::repeat_with(|| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 56) as u8
+    })
+    .take(70_000)
+    .collect();
+    for (format, expected) in cases {
+        let mut file = Vec::new();
+        let mut encoder = Encoder::with_format(0, format).unwrap();
+        encoder.encode(b"short", &mut file);
+        encoder.encode(&noise, &mut file);
+        let window = Window {
+            offset: 0,
+            bytes: &file,
+            is_last: true,
+        };
+        let mut decoder = Decoder::new(&ReadOptions::default().with_format(format)).unwrap();
+        let mut found = Vec::new();
+        loop {
+            match decoder.step(window) {
+                Step::Record(span) => found.push((span.data_at, decoder.data(window, span).to_vec())),
+                Step::Skipped(_) => {}
+                Step::NeedMore => panic!("the window is the last"),
+                Step::End(_) => break,
+            }
+        }
+        let [short, long] = expected;
+        assert_eq!(found, [(short, b"short".to_vec()), (long, noise.clone())], "{format:?}");
+    }
+}
