@@ -676,7 +676,8 @@ impl FastNext for Reader {
     }
 
     /// The next record, if it has already been found and no other thread uses the reader.
-    #[inline]
+    // Called by two functions: in neither may it cost a call.
+    #[inline(always)]
     fn next_now(&self, py: Python<'_>) -> Option<Py<PyBytes>> {
         match &mut *self.state.try_lock()? {
             State::Open(state) => {
