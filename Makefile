@@ -24,7 +24,7 @@ PYRIGHT := PATH="$(CURDIR)/$(BIN):$$PATH" PYRIGHT_PYTHON_IGNORE_WARNINGS=1 pyrig
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
 
-.PHONY: help demo test lint test-rust test-aarch64 model loom wheel install test-python survival types test-abi3 wheel-abi3 package-check bench-abi3 bench bench-memory fuzz fmt clean
+.PHONY: help demo dev check test lint test-rust test-aarch64 model loom wheel install test-python survival types test-abi3 wheel-abi3 package-check bench-abi3 bench bench-memory fuzz fmt clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -36,9 +36,35 @@ demo: $(VENV)/demo.stamp install  ## Build the wheel, then read and write the lo
 
 test: lint test-rust wheel test-python types test-abi3  ## Run every check below, in this order
 
+# While you work ----------------------------------------------------------------------------------
+
+# Python sees changes in python/ at once; after a change in rust/ it is built again.
+dev: $(VENV)/test.stamp $(VENV)/lint.stamp  ## Build the package into .venv for work on it: debug, editable
+	VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(BIN)/maturin develop --profile dev --quiet
+
+# What finds most mistakes in less than a minute; `make test` runs everything. (Clippy on the binding would build PyO3 again
+# for the next `make dev`: that is left to `make lint`.) With T, only those tests run: what is below
+# tests/ is pytest's, all else are arguments of `cargo test` for the core.
+CHECKED := $(addprefix tests/api/test_,$(addsuffix .py, \
+		reader writer record_batches sources follow fast_calls values objects large_files)) \
+	tests/format/test_golden.py tests/format/test_vectors.py tests/package/test_help.py
+ifdef T
+check: $(if $(filter tests/%,$(T)),dev,$(VENV)/pip.stamp)  ## Check the format, the lints and the fast tests; T=tests/api/test_follow.py, T="--lib resync": only those tests
+	$(if $(filter tests/%,$(T)),$(BIN)/pytest --quiet $(T),cargo test --quiet --package cordwood-log --locked $(T))
+else
+check: dev
+	cargo fmt --all --check
+	cargo clippy --quiet --package cordwood-log --package cordwood-payload --locked -- -D warnings
+	$(BIN)/ruff format --quiet --check
+	$(BIN)/ruff check --quiet
+	$(BIN)/python tools/phrases.py
+	cargo test --quiet --package cordwood-log --package cordwood-payload --lib --locked
+	$(BIN)/pytest --quiet $(CHECKED)
+endif
+
 # The steps of `make test` ----------------------------------------------------------------------
 
-lint: $(VENV)/test.stamp  ## Check format and lints, and that the documented figures are the record's
+lint: $(VENV)/lint.stamp  ## Check format and lints, and that the documented figures are the record's
 	cargo fmt --all --check
 	cargo fmt --manifest-path rust/fuzz/Cargo.toml --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
@@ -73,7 +99,7 @@ survival: $(VENV)/test.stamp install  ## Kill, fork and rotate 2,500 times, and 
 
 # The stubs are hand-written: stubtest compares them with the built module, and the type checkers
 # see what a user's type checker sees, in the documentation's examples, too.
-types: $(VENV)/test.stamp install  ## Check the stubs against the module, and the types of the package
+types: $(VENV)/test.stamp $(VENV)/lint.stamp install  ## Check the stubs against the module, and the types of the package
 	$(BIN)/stubtest cordwood --mypy-config-file pyproject.toml --allowlist tests/typing/stubtest-allowlist.txt
 	$(BIN)/mypy python/cordwood $(wildcard tests/typing)
 	$(PYRIGHT) --verifytypes cordwood --ignoreexternal
@@ -192,7 +218,7 @@ bench-memory: $(VENV)/test.stamp install  ## Measure the memory that reading tak
 
 # By hand ---------------------------------------------------------------------------------------
 
-fmt: $(VENV)/test.stamp  ## Format the sources and apply the safe lint fixes
+fmt: $(VENV)/lint.stamp  ## Format the sources and apply the safe lint fixes
 	cargo fmt --all
 	cargo fmt --manifest-path rust/fuzz/Cargo.toml
 	$(BIN)/ruff check --fix
@@ -219,7 +245,11 @@ $(VENV)/package.stamp: $(VENV)/pip.stamp pyproject.toml
 	@touch $@
 
 $(VENV)/test.stamp: $(VENV)/pip.stamp pyproject.toml
-	$(BIN)/pip install --quiet --group test --group lint
+	$(BIN)/pip install --quiet --group demo --group test
+	@touch $@
+
+$(VENV)/lint.stamp: $(VENV)/pip.stamp pyproject.toml
+	$(BIN)/pip install --quiet --group lint
 	@touch $@
 
 # What reads exports beside cordwood needs an old protobuf, which nothing else here can use.

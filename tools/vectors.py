@@ -1,4 +1,4 @@
-"""Writes tests/vectors again: small logs by the real engines, and a few by hand where no engine is a Python package.
+"""Writes tests/vectors: small logs by the real engines, and a few by hand where no engine is a Python package.
 
     .venv/bin/python tools/vectors.py
 
