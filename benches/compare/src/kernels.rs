@@ -36,20 +36,20 @@ fn lens() -> Vec<usize> {
     lens
 }
 
+type Checksum = Box<dyn Fn(&[u8]) -> u32>;
+
 struct Contender {
     name: &'static str,
-    checksum: Box<dyn Fn(&[u8]) -> u32>,
+    checksum: Checksum,
 }
 
 /// The first is what a user calls; then its kernels, then the other crates.
 fn contenders() -> Vec<Contender> {
-    let new = |name, checksum| Contender { name, checksum };
-    let mut contenders = vec![new(
-        "cordwood",
-        Box::new(cordwood::crc32c::crc32c) as Box<dyn Fn(&[u8]) -> u32>,
-    )];
-    contenders
-        .extend(cordwood::crc32c::kernels().map(|(name, extend)| new(name, Box::new(move |data| extend(0, data)))));
+    let new = |name, checksum: Checksum| Contender { name, checksum };
+    let mut contenders = vec![new("cordwood", Box::new(cordwood::crc32c::crc32c))];
+    for (name, extend) in cordwood::crc32c::kernels() {
+        contenders.push(new(name, Box::new(move |data| extend(0, data))));
+    }
     contenders.push(new("crc32c", Box::new(crc32c::crc32c)));
     contenders.push(new(
         "crc-fast",

@@ -15,7 +15,7 @@ use core::arch::x86_64::{
 use super::chains::{self, finish, times};
 use crate::checksum::polynomial::{fold_by, shifts};
 
-/// The length from which on folding is faster than one chain. It and the other lengths here are
+/// The length from which on folding is mostly faster than one chain. It and the other lengths here are
 /// from `cordwood-compare kernels`, on Sapphire Rapids.
 const FOLD_MIN: usize = 17;
 
@@ -35,34 +35,19 @@ const PIECE_MAX: usize = 1 << 15;
 #[target_feature(enable = "avx512vbmi,vpclmulqdq")]
 #[inline]
 pub(super) fn update(state: u32, data: &[u8]) -> u32 {
-    if data.len() < FOLD_MIN {
-        chains::one(state, data)
-    } else {
-        longer(state, data)
-    }
-}
-
-/// `state` advanced over `data`, which has at least [`FOLD_MIN`] bytes.
-///
-/// Not inlined, so that `update` stays small enough to be inlined into every loop over short
-/// records.
-#[target_feature(enable = "avx512vbmi,vpclmulqdq")]
-#[inline(never)]
-fn longer(state: u32, data: &[u8]) -> u32 {
-    // Where folding would begin another register for a few bytes.
-    if matches!(data.len(), 64..=96 | 128..=136) {
-        return chains::one(state, data);
-    }
     match data.len() {
-        ..FOUR_MIN => fold(state, data),
-        FOUR_MIN..ALIGNED_MIN => four(state, data),
-        _ => aligned(state, data),
+        0..FOLD_MIN => chains::one(state, data),
+        FOLD_MIN..FOUR_MIN => fold(state, data),
+        FOUR_MIN.. => long(state, data),
     }
 }
 
 /// `state` advanced over `data`, which has [`FOLD_MIN`] to [`FOUR_MIN`] bytes.
+///
+/// Not inlined, nor is `long`, so that `update` stays small enough to be inlined into every loop
+/// over short records.
 #[target_feature(enable = "avx512vbmi,vpclmulqdq")]
-#[inline]
+#[inline(never)]
 fn fold(state: u32, data: &[u8]) -> u32 {
     let (mut sum, registers) = split(data);
     let over_one = constant(const { fold_by(LANES) });
@@ -70,6 +55,17 @@ fn fold(state: u32, data: &[u8]) -> u32 {
         sum = fold_over(sum, over_one, load(next));
     }
     reduce(sum) ^ finish(times(u64::from(state), OVER_BYTES[data.len()]))
+}
+
+/// `state` advanced over `data`, which has at least [`FOUR_MIN`] bytes.
+#[target_feature(enable = "avx512vbmi,vpclmulqdq")]
+#[inline(never)]
+fn long(state: u32, data: &[u8]) -> u32 {
+    if data.len() < ALIGNED_MIN {
+        four(state, data)
+    } else {
+        aligned(state, data)
+    }
 }
 
 /// `state` advanced over `data`, which has at least [`ALIGNED_MIN`] bytes.
