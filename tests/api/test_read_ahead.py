@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 
 import pytest
+from reference import BLOCK_LEN, FIRST, FULL, fragment
 from support import PAYLOAD
 
 import cordwood
@@ -121,6 +122,23 @@ def test_any_number_of_threads_finds_the_same(logs, dialect, seed):
     assert expected[0] or options["on_corruption"] == "stop"
     for threads in (2, 3, 8):
         assert everything(file, threads, **options) == expected, threads
+
+
+@pytest.mark.parametrize("rest", ["", "torn", "clean"])
+def test_what_follows_a_record_that_is_too_large(rest):
+    """Its last fragment fills its block but for a byte, which is part of the record for any number of threads."""
+    block = b"".join(fragment(FULL, PAYLOAD[:length]) for length in (16_000, 16_000, 747))
+    file = block * 300 + fragment(FIRST, bytes(32_760)) + b"x"
+    file += {"": b"", "torn": fragment(FULL, PAYLOAD[:100])[:50], "clean": fragment(FULL, PAYLOAD[:100])}[rest]
+    options = {"dialect": "leveldb", "record_len_max": 32_000, "on_corruption": "skip"}
+    expected = everything(file, 1, **options)
+    assert [(region.offset, region.end_offset, region.reason) for region in expected[4]][0] == (
+        300 * BLOCK_LEN,
+        301 * BLOCK_LEN - 1,
+        "record_too_large",
+    )
+    for threads in (2, 3):
+        assert everything(file, threads, **options) == expected
 
 
 def test_the_records_are_those_that_were_written(logs):

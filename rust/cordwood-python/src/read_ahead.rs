@@ -39,14 +39,19 @@ pub(crate) enum Found {
     RecordBatch(cordwood::read::RecordBatch),
     Skipped(cordwood::damage::SkippedRegion),
     Failed(cordwood::Error),
+    /// Nothing more. The reader continues by itself at this file offset.
+    Rest(u64),
 }
 
 /// What was found in one part.
 #[derive(Default)]
 struct Part {
     found: Vec<Found>,
-    /// The reader itself has to continue here: at a torn tail, whose extent depends on all that
-    /// follows, or at a failed read, which is to be tried again.
+    /// The file offset up to which it was read: that of its end, or where a torn tail begins.
+    /// `None`: a read failed, and is to be tried again where the last of `found` ends.
+    end_offset: Option<u64>,
+    /// The reader itself has to continue here: the extent of a torn tail depends on all that
+    /// follows, and a failed read is tried again.
     is_last: bool,
 }
 
@@ -55,6 +60,9 @@ pub(crate) struct ReadAhead {
     threads: NonZeroUsize,
     /// The rest of the part that was taken last.
     found: VecDeque<Found>,
+    /// The greatest file offset up to which a part was read. The trailer of a block may lie between
+    /// the last of `found` and this.
+    end_offset: Option<u64>,
     /// The position of the reader for which `found` and `pipeline` hold what comes next.
     position: Option<u64>,
     /// `None`: the reader itself reads what is left.
@@ -84,6 +92,7 @@ impl ReadAhead {
         ReadAhead {
             threads,
             found: VecDeque::new(),
+            end_offset: None,
             position: None,
             pipeline: None,
         }
@@ -108,18 +117,23 @@ impl ReadAhead {
         }
         while self.found.is_empty() {
             let Some(pipeline) = &self.pipeline else {
-                return Ok(None);
+                return Ok(self.rest(reading.position));
             };
             match py.detach(|| pipeline.next_within(PAUSE)) {
                 Next::Result(part) => {
                     self.found.extend(part.found);
+                    self.end_offset = part
+                        .end_offset
+                        .max(self.end_offset.filter(|_| part.end_offset.is_some()));
                     if part.is_last {
                         self.end(py);
                     }
                 }
-                Next::Waiting => py.check_signals()?,
+                Next::Waiting => {}
                 Next::End => self.end(py),
             }
+            // Also after a result: parts of zeros have no records, and come without end.
+            py.check_signals()?;
         }
         let found = self.found.pop_front();
         self.position = match &found {
@@ -128,14 +142,22 @@ impl ReadAhead {
                 Some(region.end)
             }
             // Tried again from the reader's position.
-            Some(Found::Failed(_)) | None => None,
+            Some(Found::Failed(_) | Found::Rest(_)) | None => None,
         };
         Ok(found)
+    }
+
+    /// Where the reader continues by itself, if not at `position`.
+    fn rest(&mut self, position: u64) -> Option<Found> {
+        let end_offset = self.end_offset.take().filter(|&end_offset| end_offset > position)?;
+        self.position = Some(end_offset);
+        Some(Found::Rest(end_offset))
     }
 
     /// Ends the threads, and forgets what they have read.
     pub(crate) fn stop(&mut self, py: Python<'_>) {
         self.found.clear();
+        self.end_offset = None;
         self.position = None;
         self.end(py);
     }
@@ -241,11 +263,15 @@ impl Worker {
             match step {
                 Ok(Step::Record(_) | Step::NeedMore) => {}
                 Ok(Step::Skipped(region)) if region.reason.severity() == Severity::TornTail => {
+                    part.end_offset = Some(region.begin);
                     part.is_last = true;
                     break;
                 }
                 Ok(Step::Skipped(region)) => part.found.push(Found::Skipped(region)),
-                Ok(Step::End(_)) => break,
+                Ok(Step::End(end)) => {
+                    part.end_offset = Some(end.offset());
+                    break;
+                }
                 Err(error @ cordwood::Error::Corruption { .. }) => part.found.push(Found::Failed(error)),
                 Err(error) => {
                     part.found.push(Found::Failed(error));

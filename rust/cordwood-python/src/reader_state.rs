@@ -270,6 +270,11 @@ impl Open {
                 self.met = Some(Next::Elsewhere);
                 Some(Next::Failed(error))
             }
+            Ok(Some(Found::Rest(offset))) => {
+                self.position = offset;
+                self.met = Some(Next::Elsewhere);
+                self.fill(py, batch, batches.target_len)
+            }
             Ok(None) => self.fill(py, batch, batches.target_len),
             Err(error) => Some(Next::Raised(error)),
         }
