@@ -132,7 +132,8 @@ def test_what_follows_a_record_that_is_too_large(rest):
     file += {"": b"", "torn": fragment(FULL, PAYLOAD[:100])[:50], "clean": fragment(FULL, PAYLOAD[:100])}[rest]
     options = {"dialect": "leveldb", "record_len_max": 32_000, "on_corruption": "skip"}
     expected = everything(file, 1, **options)
-    assert [(region.offset, region.end_offset, region.reason) for region in expected[4]][0] == (
+    first = expected[4][0]
+    assert (first.offset, first.end_offset, first.reason) == (
         300 * BLOCK_LEN,
         301 * BLOCK_LEN - 1,
         "record_too_large",
