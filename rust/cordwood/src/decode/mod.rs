@@ -2,6 +2,7 @@
 //! of a fragmented record.
 
 mod decoder;
+mod log_end;
 mod look;
 mod options;
 mod recycled;

@@ -1,12 +1,7 @@
-//! Distinguishes the end of a recycled log from corruption, by looking at what follows.
+//! The state that `log_end.rs` keeps of a log whose file may hold the rest of an older one.
 
-use super::decoder::Growth;
-use super::{Decoder, Step, Window};
-use crate::assemble::Interruption;
-use crate::damage::resync::{self, Evidence};
-use crate::damage::{Reason, SkippedRegion};
-use crate::dialect::{Dialect, Form};
-use crate::fragment::Found;
+use crate::damage::Reason;
+use crate::dialect::Form;
 
 /// What is known about the end of a log whose file may hold the rest of an older one.
 #[derive(Debug, Default)]
@@ -31,16 +26,16 @@ impl Recycled {
 /// follow, it is damage; if only those of another log do, this one ended there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Ambiguity {
-    begin: u64,
+    pub(super) begin: u64,
     /// After the last byte that is not one of the zeros before `offset`.
-    end: u64,
-    reason: Reason,
-    leveldb_len: Option<u64>,
+    pub(super) end: u64,
+    pub(super) reason: Reason,
+    pub(super) leveldb_len: Option<u64>,
     /// Whether a fragment of another log has been seen.
-    has_stale: bool,
+    pub(super) has_stale: bool,
     /// Whether it began after damage in the same block, which a reader that does not salvage does
     /// not see.
-    is_salvaged: bool,
+    pub(super) is_salvaged: bool,
     pub(super) resolution: Option<Resolution>,
 }
 
@@ -49,230 +44,4 @@ pub(super) enum Resolution {
     Damage,
     /// Nothing of this log follows.
     EndOfFile,
-}
-
-impl Decoder {
-    /// For a log that may be followed by the rest of an older one: learns the log's number, and
-    /// resolves what looks like damage by what follows. Returns whether to look again.
-    pub(super) fn disambiguate(&mut self, found: Found, bytes: &[u8]) -> bool {
-        if let Found::Fragment { form, .. } | Found::Metadata { form, .. } = found {
-            if self.format.log_number.is_none()
-                && !self.is_salvaged()
-                && let Some(number) = Dialect::log_number_at(bytes, form)
-            {
-                self.format.log_number = Some(number);
-            }
-            if self.recycled.ambiguity.is_none() {
-                if matches!(found, Found::Fragment { .. }) && !self.is_salvaged() {
-                    self.recycled.form = Some(form);
-                    self.info.other_log_number = None;
-                }
-                return false;
-            }
-        }
-        let Some(mut ambiguity) = self.recycled.ambiguity else {
-            return self.begins_ambiguity(found, bytes);
-        };
-        if ambiguity.is_salvaged && !self.is_salvaged() {
-            // From the next block on, it continues only where it would have begun in any case.
-            match found {
-                Found::Incomplete | Found::Nothing | Found::Trailer { .. } => {}
-                Found::Fault {
-                    reason: Reason::ZeroFill | Reason::TornTail,
-                    ..
-                } => {}
-                _ => match self.suspicion(found, bytes) {
-                    Some((.., evidence)) if evidence != Evidence::OfThisLog => ambiguity.is_salvaged = false,
-                    _ => {
-                        ambiguity.resolution = Some(Resolution::Damage);
-                        self.recycled.ambiguity = Some(ambiguity);
-                        return true;
-                    }
-                },
-            }
-        }
-        match found {
-            Found::Incomplete => return false,
-            Found::Nothing => ambiguity.resolution = Some(Resolution::EndOfFile),
-            // What follows the range decides as far as it is visible here. If the log continues
-            // later, the range in which it does reports the lost write.
-            Found::Stale | Found::Fault { .. } | Found::Trailer { .. } if self.offset >= self.bounds.end => {
-                ambiguity.resolution = Some(if ambiguity.has_stale {
-                    Resolution::EndOfFile
-                } else {
-                    Resolution::Damage
-                });
-            }
-            Found::Fragment { form, .. }
-                if self.offset >= self.bounds.end && self.recycled.form.is_some_and(|own| own != form) =>
-            {
-                ambiguity.resolution = Some(if ambiguity.has_stale {
-                    Resolution::EndOfFile
-                } else {
-                    Resolution::Damage
-                });
-            }
-            _ if self.offset >= self.bounds.end => ambiguity.resolution = Some(Resolution::Damage),
-            Found::Trailer { .. } => return false,
-            // A log has fragments of one form.
-            Found::Fragment { form, .. } if self.recycled.form.is_some_and(|own| own != form) => {
-                self.skip_stale(&mut ambiguity, bytes)
-            }
-            Found::Stale => self.skip_stale(&mut ambiguity, bytes),
-            Found::Fragment { .. } | Found::Metadata { .. } | Found::EndTrailer { .. } => {
-                ambiguity.resolution = Some(Resolution::Damage);
-            }
-            // A fragment of this log, though of a type that a later version writes.
-            Found::Fault {
-                reason: Reason::UnknownKind { .. } | Reason::IgnoredKind { .. },
-                ..
-            } if self.carries_own_number(bytes) => ambiguity.resolution = Some(Resolution::Damage),
-            Found::Fault { reason, .. } => {
-                // The whole block is lost in any case.
-                self.offset += bytes.len() as u64;
-                if reason != Reason::ZeroFill {
-                    ambiguity.end = self.offset;
-                    match resync::evidence(&self.format, self.recycled.form, bytes) {
-                        Evidence::OfThisLog => ambiguity.resolution = Some(Resolution::Damage),
-                        Evidence::OfAnother => ambiguity.has_stale = true,
-                        Evidence::None => {}
-                    }
-                }
-            }
-        }
-        self.recycled.ambiguity = Some(ambiguity);
-        true
-    }
-
-    /// Whether `bytes` begin with a valid fragment that carries the number of this log.
-    fn carries_own_number(&self, bytes: &[u8]) -> bool {
-        let valid = self.format.dialect.valid(bytes, self.policy.verify_checksums);
-        let number = valid.and_then(|valid| Dialect::log_number_at(bytes, valid.form));
-        number.is_some() && number == self.format.log_number
-    }
-
-    /// Skips a block that begins with a fragment of another log.
-    fn skip_stale(&mut self, ambiguity: &mut Ambiguity, bytes: &[u8]) {
-        self.note_other_log(bytes);
-        self.offset += bytes.len() as u64;
-        ambiguity.end = self.offset;
-        ambiguity.has_stale = true;
-    }
-
-    /// Whether `found` is damage whose meaning depends on what follows.
-    fn begins_ambiguity(&mut self, found: Found, bytes: &[u8]) -> bool {
-        let Some((reason, leveldb_len, evidence)) = self.suspicion(found, bytes) else {
-            return false;
-        };
-        if found == Found::Stale {
-            self.note_other_log(bytes);
-        }
-        let end = self.offset + bytes.len() as u64;
-        self.recycled.ambiguity = Some(Ambiguity {
-            begin: self.offset,
-            end,
-            reason,
-            leveldb_len,
-            has_stale: found == Found::Stale || evidence == Evidence::OfAnother,
-            is_salvaged: self.is_salvaged(),
-            resolution: (evidence == Evidence::OfThisLog).then_some(Resolution::Damage),
-        });
-        self.offset = end;
-        true
-    }
-
-    /// Remembers the log of the stale fragment that `bytes` begin with, if it is the first one in
-    /// the file.
-    fn note_other_log(&mut self, bytes: &[u8]) {
-        if self.recycled.form.is_none() && self.info.other_log_number.is_none() {
-            let valid = self.format.dialect.valid(bytes, self.policy.verify_checksums);
-            self.info.other_log_number = valid.and_then(|valid| Dialect::log_number_at(bytes, valid.form));
-        }
-    }
-
-    /// The reason for `found` if it is damage, what LevelDB reports for it, and what the rest of
-    /// the block says about it. `None` if there is no ambiguity.
-    fn suspicion(&self, found: Found, bytes: &[u8]) -> Option<(Reason, Option<u64>, Evidence)> {
-        let (reason, leveldb_len) = match found {
-            Found::Fault {
-                reason: reason @ (Reason::BadLength { .. } | Reason::ChecksumMismatch { .. } | Reason::ZeroHeader),
-                leveldb_len,
-                ..
-            } => (reason, leveldb_len),
-            Found::Stale => (Reason::LostWrite, None),
-            _ => return None,
-        };
-        if !self.bounds.contains(self.offset) || self.policy.growth != Growth::Ended || self.format.log_number.is_none()
-        {
-            return None;
-        }
-        let evidence = resync::evidence(&self.format, self.recycled.form, bytes);
-        (evidence != Evidence::OfThisLog || found == Found::Stale).then_some((reason, leveldb_len, evidence))
-    }
-
-    /// Reports the resolved ambiguity: the pending record first, then the damage, then zeros.
-    #[cold]
-    pub(super) fn resolve(&mut self, mut ambiguity: Ambiguity, resolution: Resolution) -> Step {
-        self.bounds.is_before_first = false;
-        self.is_inside = false;
-        let is_stale = resolution == Resolution::EndOfFile && ambiguity.has_stale;
-        // If each fragment states how far the file had been synced, a later one would show that
-        // these bytes were. None follows, so a crash left this end. Source: Pebble
-        // `record/record.go`, and the test TestWALSync.
-        let is_unsynced =
-            resolution == Resolution::EndOfFile && !ambiguity.has_stale && self.recycled.form == Some(Form::Synced);
-        let interruption = if is_stale || is_unsynced {
-            Interruption::EndOfFile
-        } else {
-            Interruption::Damage
-        };
-        if let Some(region) = self.assembler.abandon(interruption) {
-            return self.skip(region);
-        }
-        if is_stale {
-            (ambiguity.end, ambiguity.reason, ambiguity.leveldb_len) = (self.offset, Reason::Stale, None);
-        }
-        let region = SkippedRegion {
-            begin: ambiguity.begin,
-            end: ambiguity.end,
-            reason: if is_unsynced {
-                Reason::TornTail
-            } else {
-                ambiguity.reason
-            },
-            leveldb_len: ambiguity.leveldb_len.filter(|_| !is_unsynced),
-        };
-        if ambiguity.end < self.offset {
-            (ambiguity.begin, ambiguity.end) = (ambiguity.end, self.offset);
-            (ambiguity.reason, ambiguity.leveldb_len) = (Reason::ZeroFill, None);
-            ambiguity.resolution = Some(Resolution::Damage);
-            self.recycled.ambiguity = Some(ambiguity);
-        } else {
-            self.recycled.ambiguity = None;
-        }
-        self.skip(region)
-    }
-
-    /// After the end of the log at `begin`, up to the end of the file.
-    #[cold]
-    pub(super) fn after_log_end(&mut self, begin: u64, window: Window<'_>) -> Step {
-        if let Some(region) = self.assembler.abandon(Interruption::EndOfFile) {
-            return self.skip(region);
-        }
-        self.offset = self.offset.max(window.end_offset());
-        if !window.is_last {
-            return Step::NeedMore;
-        }
-        let end = self.ending.finish(self.offset);
-        let begin = begin.max(self.bounds.start);
-        if begin >= self.offset {
-            return Step::End(end);
-        }
-        Step::Skipped(SkippedRegion {
-            begin,
-            end: self.offset,
-            reason: Reason::Stale,
-            leveldb_len: None,
-        })
-    }
 }

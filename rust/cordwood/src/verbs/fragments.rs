@@ -8,49 +8,12 @@
 use std::io;
 use std::path::Path;
 
+use super::fragment::Fragment;
 use super::place::{Place, Region, RegionKind};
-use crate::damage::Reason;
 use crate::decode::{OnCorruption, ReadOptions, Step};
 use crate::dialect::LogFormat;
 use crate::error::Error;
-use crate::format::FragmentKind;
 use crate::reader::{FileReader, Reader, SliceSource, Source, StreamSource};
-
-/// A fragment, or a gap: a part of a block that is not a fragment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub struct Fragment {
-    /// File offset of its first byte.
-    pub offset: u64,
-    /// File offset after its last byte. After damage, the beginning of the next fragment found,
-    /// whatever the header states.
-    pub end_offset: u64,
-    /// The index of its block, from 0.
-    pub block: u64,
-    /// What it is.
-    pub kind: FragmentKind,
-    /// The type byte; `None` where there is no header.
-    pub type_byte: Option<u8>,
-    /// Bytes of payload as stated by the header, right or wrong.
-    pub payload_len: Option<u16>,
-    /// The CRC that the header states, unmasked.
-    pub stored_crc: Option<u32>,
-    /// The CRC computed from the bytes that the header covers; `None` if these go past the end of
-    /// the block or of the file.
-    pub computed_crc: Option<u32>,
-    /// The number of the log, if headers of this type carry one.
-    pub log_number: Option<u32>,
-    /// How far the file had been synced, if headers of this type state it.
-    pub synced_offset: Option<u64>,
-    /// Why these bytes were not returned: the reason of the skipped region that contains them.
-    /// `None`: part of a record, or a trailer.
-    pub reason: Option<Reason>,
-    /// File offset of the record that contains it, if that was returned.
-    pub record_offset: Option<u64>,
-    /// Whether that record begins after damage in the same block, so that only
-    /// [`OnCorruption::Salvage`] returns it.
-    pub is_salvaged: bool,
-}
 
 /// The fragments of a log, one by one: see [`fragments`].
 #[derive(Debug)]

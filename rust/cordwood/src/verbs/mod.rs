@@ -2,6 +2,7 @@
 //! function over the events of a [`Reader`](crate::Reader). [`detect`] determines the dialect from
 //! the first bytes.
 
+mod fragment;
 mod fragments;
 mod place;
 mod ranges;
@@ -10,7 +11,8 @@ mod stat;
 mod verify;
 
 pub use crate::detect::{DETECT_LEN, Foreign, detect, detect_named};
-pub use fragments::{Fragment, Fragments, fragments, fragments_file, fragments_slice};
+pub use fragment::Fragment;
+pub use fragments::{Fragments, fragments, fragments_file, fragments_slice};
 #[doc(hidden)]
 pub use ranges::Parts;
 pub use ranges::split_ranges;

@@ -1,6 +1,6 @@
 //! The fragment or gap at one position of a log.
 
-use super::fragments::Fragment;
+use super::fragment::Fragment;
 use crate::damage::Reason;
 use crate::damage::resync;
 use crate::dialect::Dialect;
