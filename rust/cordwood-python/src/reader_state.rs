@@ -259,7 +259,7 @@ impl Open {
             Ok(Some(Found::RecordBatch(found))) => {
                 self.position = found.end_offset();
                 self.met = Some(Next::Elsewhere);
-                *batch = found;
+                batches.pool.put(std::mem::replace(batch, found));
                 None
             }
             Ok(Some(Found::Skipped(region))) => {
