@@ -215,7 +215,7 @@ class Outcome:
 
 @final
 class Reader:
-    """Reads the records of a log. `cordwood.open(source)` makes one, or the class itself.
+    """Reads the records of a log. `cordwood.open(source)` creates one; so does calling the class.
 
     Iterating gives each record as `bytes`. A torn tail, the incomplete end that a crash leaves,
     ends the iteration without an error; `outcome` says so afterwards. What is not returned is
@@ -234,7 +234,7 @@ class Reader:
 
     Args:
         source: A path (`str` or `os.PathLike`); the content of a file in memory (`bytes` or any
-            other buffer, `mmap` among them), never a path: `os.fsdecode` makes a `str` of that; or
+            other buffer, `mmap` among them), never a path: convert a path in `bytes` with `os.fsdecode`; or
             an object with `read(size)` that returns bytes, at whose position the log begins. If the
             file of an `mmap` is cut while it is read, the operating system ends the process
             (`SIGBUS`), as it does with every program that reads a map: pass the path of a file that
@@ -264,7 +264,7 @@ class Reader:
         verify_checksums: Check each checksum. Without it, damaged data is returned as if it were
             intact. Default: `True`.
         record_len_max: Refuse a longer record with `RecordTooLargeError`, in bytes. Default: 1 GiB.
-            The records of a compressed log may together have 256 MiB and 200 times the bytes read
+            The records of a compressed log may together have 256 MiB plus 200 times the bytes read
             since the reader began or last sought; the one that would exceed that is a
             `RecordTooLargeError` under every policy, and is neither skipped nor consumed. A value
             above the default replaces the 256 MiB.
@@ -360,7 +360,7 @@ class Reader:
                 or one record for each 16 bytes of `target_len` if that is more. It ends earlier
                 before damage that has to be reported, and at the end. Default: 1 MiB.
             threads: Read ahead in this many threads, 1 to 256: parts of 2 MiB, or of `target_len` up
-                to 16 MiB, of which one more than there are threads is held in memory. The records
+                to 16 MiB, of which at most two more than there are threads are held in memory. The records
                 and their order are the same. One thread reads an object with `read`, a log with log
                 numbers, a file of fewer than two parts for each thread, and anything under the
                 policy `"stop"`. Default: 1.
@@ -599,7 +599,7 @@ class Follower:
         poll_interval: How long to sleep between polls of the file, in seconds. Default: 0.05.
         retry_polls: What looks damaged, with no valid block after it, is read again this many
             times before it is reported. Default: 3.
-        retry_time: And for at least this long, in seconds. Default: 0.1.
+        retry_time: What looks damaged is also read again for at least this long, in seconds. Default: 0.1.
         record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
 
     Raises:
@@ -612,8 +612,8 @@ class Follower:
     * `CorruptionError`, `RecordTooLargeError`: damage, under the policy `"raise"`. The next
       step continues after it.
     * `DialectError`: the file is not a log.
-    * `LogTruncatedError`: the file is shorter than what has been read of it. So does every
-      further step.
+    * `LogTruncatedError`: the file is shorter than what has been read of it. Every further step
+      raises it again.
     * `LogRotatedError`: the path names another file or none, and all of the old one has been
       returned. Only under `on_rotation="raise"`.
     * `OSError`: the file cannot be read. The next step tries again.
@@ -765,7 +765,7 @@ class FollowerRecords:
 class Writer:
     """Writes records to a log, byte for byte as LevelDB does.
 
-    `cordwood.open(sink, "w")` makes one, or the class itself.
+    `cordwood.open(sink, "w")` creates one; so does calling the class.
 
     By default, a record for which `append` has returned survives if this process crashes or is
     killed; what has been synced survives a crash of the machine. A `with` statement closes the

@@ -76,7 +76,7 @@ def open(  # noqa: A001
 
     Args:
         source: To read: a path, bytes or any other buffer (`mmap` among them), an object with `read`, or a `Split`,
-            which says by itself what is read. To write: a path, or an object with `write`.
+            which itself specifies what to read. To write: a path, or an object with `write`.
         mode: `"r"` reads. `"w"` writes a new file in place of any that is there, `"x"` writes a new file and fails if
             one is there, `"a"` appends. `"rb"`, `"wb"`, `"xb"` and `"ab"` mean the same: a log is never text.
             Default: `"r"`.
@@ -111,7 +111,7 @@ def open(  # noqa: A001
         BlockingIOError: Another writer has the file open.
         TornTailError: For `"a"`, if the file does not end with a whole record.
         CorruptionError: For `"a"`, if the file is damaged.
-        DialectError: For `"a"`, if the file is no log, or in another dialect than the one that is named.
+        DialectError: For `"a"`, if the file is not a log, is not in the given dialect, or is never appended to.
         TypeError: `source` is none of the above, or an option for writing is given for reading, or the other way round.
         ValueError: There is no such mode; an option has no such value, or makes no sense in the dialect; or it is not
             that of the `Split`.
@@ -210,7 +210,7 @@ def follow(
         poll_interval: How long to sleep before looking at the file again, in seconds. Default: 0.05.
         retry_polls: What looks damaged, with no valid block after it, is read again this many times before it is
             reported. Default: 3.
-        retry_time: And for at least this long, in seconds. Default: 0.1.
+        retry_time: What looks damaged is also read again for at least this long, in seconds. Default: 0.1.
         record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
 
     Returns:

@@ -125,7 +125,9 @@ class CorruptionError(_RegionError):
 
 
 class DialectError(CordwoodError):
-    """A file that is not a log, or that cannot be appended to in its dialect. With an explicit `dialect` it is read.
+    """A file that is not a log, or a log that cannot be appended to.
+
+    To read an unrecognised file as a log, pass `dialect`.
 
     Attributes:
         path: The file, or `None` if the source has no path.

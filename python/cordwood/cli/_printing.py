@@ -41,7 +41,10 @@ def add_output_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--encoding", choices=("hex", "base64"), help='with --json: all data as "hex" or "base64"')
     parser.add_argument(
-        "--as", dest="payload", choices=PAYLOADS, help='decode each record to JSON, in place of the data as "value"'
+        "--as",
+        dest="payload",
+        choices=PAYLOADS,
+        help='decode each record, and print it as "value" in place of the data',
     )
 
 

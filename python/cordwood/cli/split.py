@@ -29,7 +29,7 @@ EXAMPLES = """\
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What `split` takes."""
     add_source_arguments(parser, "a log, a regular file; a pattern such as '*.log' for several")
-    add_dialect_argument(parser, "how the log is laid out: what begins as no log does is then split, too")
+    add_dialect_argument(parser, "how the log is laid out: a file that does not look like a log is then split, too")
     parser.add_argument(
         "--len",
         dest="split_len",

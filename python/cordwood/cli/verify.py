@@ -1,7 +1,7 @@
 """Check logs and say what is wrong with them.
 
 One line for each log, and below it one for each region that was not returned. Exit status 3 if one is damaged. An
-incomplete record at the end is what a crash leaves; it is reported, and is no damage.
+incomplete record at the end is what a crash leaves; it is reported, but is not damage.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Write the records on stdin to a log.
 
-What has come in is in the file before more is waited for, unless --flush says otherwise. A log that cannot be written
+Records are written to the file as they arrive, unless --flush says otherwise. A log that cannot be written
 is an error; a destination that exists is one, too, unless --append or --overwrite says what to do with it.
 """
 
@@ -54,7 +54,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--sync",
         choices=("never", "close", "append"),
-        help="wait until the disk has it: not at all, at the end, or for each record (default: close for a file)",
+        help="wait until the records are on the disk: not at all, at the end, or for each record "
+        "(default: close for a file)",
     )
     parser.add_argument(
         "--flush",

@@ -33,7 +33,7 @@ block, and told to a logger, as theirs do. The deviations:
   if the file can seek. Theirs is after what it could read, and returns nothing more.
 * **tell**: In damage, `tell` may be elsewhere: it is after what was skipped so far.
 * **append**: A writer on a file that is not at the beginning of a block continues in the next one, and fills this one
-  with zeros; so does one that is written to after `close`. Theirs takes the one place for the beginning of a block,
+  with zeros; so does one that is written to after `close`. Theirs mistakes the one place for the beginning of a block,
   the other for the middle of one, and readers lose what is written there.
 * **close**: Closing twice fills one block. Theirs writes as many zeros again, after the end of the block.
 * **only-read**: A file needs no `tell`. Its position is then offset 0; theirs raises an `AttributeError`.

@@ -57,7 +57,7 @@ const PAUSE_MAX: Duration = Duration::from_millis(100);
 ///     poll_interval: How long to sleep between polls of the file, in seconds. Default: 0.05.
 ///     retry_polls: What looks damaged, with no valid block after it, is read again this many
 ///         times before it is reported. Default: 3.
-///     retry_time: And for at least this long, in seconds. Default: 0.1.
+///     retry_time: What looks damaged is also read again for at least this long, in seconds. Default: 0.1.
 ///     record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
 ///
 /// Raises:
@@ -70,8 +70,8 @@ const PAUSE_MAX: Duration = Duration::from_millis(100);
 /// * `CorruptionError`, `RecordTooLargeError`: damage, under the policy `"raise"`. The next
 ///   step continues after it.
 /// * `DialectError`: the file is not a log.
-/// * `LogTruncatedError`: the file is shorter than what has been read of it. So does every
-///   further step.
+/// * `LogTruncatedError`: the file is shorter than what has been read of it. Every further step
+///   raises it again.
 /// * `LogRotatedError`: the path names another file or none, and all of the old one has been
 ///   returned. Only under `on_rotation="raise"`.
 /// * `OSError`: the file cannot be read. The next step tries again.

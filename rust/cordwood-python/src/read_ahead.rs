@@ -162,7 +162,7 @@ impl ReadAhead {
         self.end(py);
     }
 
-    /// [`stop`](Self::stop), from a thread that may not hold the interpreter.
+    /// [`stop`](Self::stop), from a thread that might not hold the interpreter.
     fn stop_anywhere(&mut self) {
         if Python::try_attach(|py| self.stop(py)).is_none() {
             // The interpreter has ended, and the process is about to.
@@ -176,7 +176,7 @@ impl ReadAhead {
         py.detach(|| drop(pipeline));
     }
 
-    /// Starts threads from the position of the reader on; none if one is not slower.
+    /// Starts threads from the position of the reader on; none if a single thread is at least as fast.
     fn start(&self, reading: &Reading<'_>) -> io::Result<Option<Pipeline<Part>>> {
         let target_len = (reading.target_len as u64).min(8 * Parts::LEN);
         let part_len = target_len.next_multiple_of(BLOCK_LEN as u64).max(Parts::LEN);
@@ -300,7 +300,7 @@ impl StopOnDrop {
 
 impl Drop for StopOnDrop {
     fn drop(&mut self) {
-        // It is locked only by a thread that holds the reader.
+        // Only a thread that holds the reader's lock locks the `ReadAhead`.
         if let Some(ahead) = self.0.upgrade()
             && let Ok(mut ahead) = ahead.try_lock()
         {

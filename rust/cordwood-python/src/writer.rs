@@ -83,7 +83,7 @@ impl Object {
 
 /// Writes records to a log, byte for byte as LevelDB does.
 ///
-/// `cordwood.open(sink, "w")` makes one, or the class itself.
+/// `cordwood.open(sink, "w")` creates one; so does calling the class.
 ///
 /// By default, a record for which `append` has returned survives if this process crashes or is
 /// killed; what has been synced survives a crash of the machine. A `with` statement closes the

@@ -239,7 +239,7 @@ impl<T> Drop for Pipeline<T> {
 ///
 /// # Errors
 ///
-/// The error of `take`, or `failed` of that of the operating system if it cannot start a thread.
+/// The error that `take` returned; or what `failed` makes of an error in starting a thread.
 pub(crate) fn in_order<T: Send, E>(
     count: u64,
     workers: Vec<impl FnMut(u64) -> T + Send>,

@@ -14,7 +14,8 @@ What is a row, by --as:
 In NDJSON, bytes that are UTF-8 are text, others {"base64": "..."}, as are all bytes of entities. In CSV, all bytes
 of a column are in the form that --encoding names. Where columns are not known beforehand, as those of entities and of
 wandb, the log is read twice, except for NDJSON: first to find them. A column whose values are all of one type has that
-type, any other one holds JSON. No more than some tens of MiB are in memory.
+type, any other one holds JSON. It needs a few tens of MiB of memory, more for very long records or thousands of
+columns.
 
 What is damaged, or is not of that form, is reported on stderr and left out: of a step, only the value. The exit status
 is then 3.

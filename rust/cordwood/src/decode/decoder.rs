@@ -16,7 +16,7 @@ use crate::wal_metadata::LogInfo;
 ///
 /// A window may be of any length, but some results need the whole rest of a block; 1 MiB at a time
 /// works well. Memory: the bytes of one fragmented record, at most [`ReadOptions::record_len_max`];
-/// nothing otherwise.
+/// for a compressed log, also one decompressed record of at most that length.
 ///
 /// ```
 /// use cordwood_log::{End, ReadOptions};
@@ -72,7 +72,7 @@ pub(crate) enum Growth {
     /// Such bytes may still become a fragment: [`Step::NeedMore`], even if the whole block is in
     /// the window. What there is of the file is reported, and no ambiguity is held back.
     WaitAtFaults,
-    /// As before, but those at the offset never will: they are classified.
+    /// As `WaitAtFaults`, but the bytes at the offset are final: they are classified.
     SkipFaults,
 }
 
@@ -116,7 +116,7 @@ pub(super) struct Salvaged {
 /// How the events so far end.
 #[derive(Debug, Default)]
 pub(super) struct Ending {
-    /// Where the sequence of torn regions began with which they end.
+    /// Where the torn regions at the end of the events began, if they end with any.
     pub(super) torn_since: Option<u64>,
     /// Set when there is nothing more to find.
     pub(super) end: Option<End>,

@@ -1,5 +1,5 @@
-//! What the bytes at the decoder's offset are, one event a call: the only place that says what a
-//! byte means.
+//! What the bytes at the decoder's offset are, one event per call. `fragment.rs` says what one
+//! fragment is, `log_end.rs` where a recycled log ends; all else is decided here.
 
 use super::decoder::Growth;
 use super::unpack::Unpacked;

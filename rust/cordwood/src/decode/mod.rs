@@ -1,5 +1,5 @@
 //! The decoder: a window of the file in, one event out. It does no I/O and holds no bytes but those
-//! of a fragmented record.
+//! of a fragmented or decompressed record.
 
 mod decoder;
 mod log_end;

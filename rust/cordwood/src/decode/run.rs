@@ -6,7 +6,7 @@ use crate::dialect::Form;
 use crate::format::HEADER_LEN;
 use crate::fragment::{FullRun, RUN_MAX};
 
-/// What was found of them.
+/// A run that was found, and how much of it has been returned.
 pub(super) struct Run {
     /// Whether to look for runs: not if even a FULL fragment may be too large.
     pub(super) is_possible: bool,

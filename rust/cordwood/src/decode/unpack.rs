@@ -1,4 +1,4 @@
-//! Between assembling and answering: what the fragments of a record hold, to the record that was
+//! The stage after assembling: turns what the fragments of a record hold into the record that was
 //! written. A record of a compressed log is decompressed; any other is returned as it is.
 
 use super::{DataAt, RECORD_LEN_MAX, ReadOptions, RecordSpan, Refused};
