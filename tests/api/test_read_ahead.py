@@ -160,7 +160,7 @@ def running():
 
 
 def comes_to(count):
-    """Whether so many of them are running, soon: a thread takes its name, and leaves /proc, a moment later."""
+    """Waits until the number is `count`: a thread takes its name, and leaves /proc, a moment later."""
     deadline = time.monotonic() + TIMEOUT
     while running() != count and time.monotonic() < deadline:
         time.sleep(0.001)
