@@ -141,6 +141,31 @@ impl Drop for KeptException<'_> {
     }
 }
 
+/// Bytes that are about to be written: what a `memoryview` of them shows. Whoever keeps the view keeps
+/// them, and they do not change.
+#[pyclass(frozen, module = "cordwood._native")]
+pub(crate) struct Unwritten {
+    pub(crate) bytes: Arc<Vec<u8>>,
+    /// Those before it have been written.
+    pub(crate) begin: usize,
+}
+
+#[pymethods]
+impl Unwritten {
+    /// # Safety
+    ///
+    /// Python calls it with a `view` that it owns, and keeps this object alive until the view is
+    /// released.
+    unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
+        let Unwritten { bytes, begin } = slf.get();
+        let shown = &bytes[*begin..];
+        // SAFETY: `view` may be filled, as the caller promises. The bytes stay where they are,
+        // unchanged, as long as this object lives, which shares them: nothing takes a `Vec` out of
+        // an `Arc` that is shared, or changes it.
+        unsafe { fill_view(slf.as_any(), view, flags, shown.as_ptr(), shown.len()) }
+    }
+}
+
 /// A part of a record batch as bytes: what a `memoryview` of it shows.
 #[pyclass(frozen, module = "cordwood._native")]
 pub(crate) struct Column {
@@ -177,14 +202,30 @@ impl Column {
         // - There are `len` initialised bytes at `begin`: those of a slice of integers.
         // - They stay there, unchanged, as long as this object lives: a `PooledBatch` does not
         //   change before it is dropped, and this object shares it.
-        // - The view is read-only: Python refuses a request for a writable one, so the pointer is
-        //   never written through.
-        let filled =
-            unsafe { ffi::PyBuffer_FillInfo(view, slf.as_ptr(), begin.cast_mut().cast(), len as isize, 1, flags) };
-        if filled == 0 {
-            Ok(())
-        } else {
-            Err(PyErr::fetch(slf.py()))
-        }
+        unsafe { fill_view(slf.as_any(), view, flags, begin, len) }
+    }
+}
+
+/// Fills a view with bytes of `owner`.
+///
+/// # Safety
+///
+/// `view` may be filled. There are `len` initialised bytes at `begin`, which stay there, unchanged, as
+/// long as `owner` lives.
+unsafe fn fill_view(
+    owner: &Bound<'_, PyAny>,
+    view: *mut ffi::Py_buffer,
+    flags: c_int,
+    begin: *const u8,
+    len: usize,
+) -> PyResult<()> {
+    // SAFETY: as the caller promises; the view holds a reference to its owner. It is read-only:
+    // Python refuses a request for a writable one, so the pointer is never written through.
+    let filled =
+        unsafe { ffi::PyBuffer_FillInfo(view, owner.as_ptr(), begin.cast_mut().cast(), len as isize, 1, flags) };
+    if filled == 0 {
+        Ok(())
+    } else {
+        Err(PyErr::fetch(owner.py()))
     }
 }
