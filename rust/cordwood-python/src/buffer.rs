@@ -40,12 +40,14 @@ pub(crate) fn copy_from_buffer(_py: Python<'_>, source: &PyBuffer<u8>, position:
     len
 }
 
+/// Bytes that are copied at once: the C library's own copy is slow for more than about 2 KiB (see the
+/// core's `copy.rs`).
+const PIECE_LEN: usize = 2048;
+
 /// A `bytes` object with a copy of `data`, or `None` with an exception set if there is not enough
-/// memory. The copy is made in pieces: the C library's own is slow for more than about 2 KiB (see
-/// the core's `copy.rs`). Records of 100 KiB are read in half the time.
+/// memory. The copy is made in pieces: records of 100 KiB are read in half the time.
 #[inline]
 pub(crate) fn new_bytes<'py>(py: Python<'py>, data: &[u8]) -> Option<Bound<'py, PyBytes>> {
-    const PIECE_LEN: usize = 2048;
     if data.len() <= PIECE_LEN {
         // SAFETY: there are `data.len()` bytes at the pointer. The result is a new reference to a
         // `bytes` object, or null with an exception set.
@@ -54,19 +56,34 @@ pub(crate) fn new_bytes<'py>(py: Python<'py>, data: &[u8]) -> Option<Bound<'py, 
             Some(Bound::from_owned_ptr_or_opt(py, object)?.cast_into_unchecked())
         };
     }
+    bytes_of_parts(py, std::iter::once(data))
+}
+
+/// The same for data in several parts. Their lengths do not change.
+pub(crate) fn bytes_of_parts<'a, 'py>(
+    py: Python<'py>,
+    parts: impl Iterator<Item = &'a [u8]> + Clone,
+) -> Option<Bound<'py, PyBytes>> {
+    let len: usize = parts.clone().map(<[u8]>::len).sum();
     // SAFETY:
-    // - `PyBytes_FromStringAndSize` without bytes returns a new object with room for `data.len()`
-    //   of them, to which there is no other reference yet, so it may be written to; or null with an
-    //   exception set, and then nothing is written.
-    // - All of the room is written, by pieces that end at `data.len()`.
+    // - `PyBytes_FromStringAndSize` without bytes returns a new object with room for `len` of them,
+    //   to which there is no other reference yet, so it may be written to; or null with an exception
+    //   set, and then nothing is written.
+    // - All of the room is written, and nothing after it, whatever the iterator returns: a piece is
+    //   never longer than what is left, and what is left at the end is filled with zeros.
     unsafe {
-        let object = ffi::PyBytes_FromStringAndSize(std::ptr::null(), data.len() as isize);
+        let object = ffi::PyBytes_FromStringAndSize(std::ptr::null(), len as isize);
         let bytes = Bound::from_owned_ptr_or_opt(py, object)?.cast_into_unchecked::<PyBytes>();
         let mut target = ffi::PyBytes_AsString(object).cast::<u8>();
-        for piece in data.chunks(PIECE_LEN) {
-            std::ptr::copy_nonoverlapping(piece.as_ptr(), target, piece.len());
-            target = target.add(piece.len());
+        let mut left = len;
+        for piece in parts.flat_map(|part| part.chunks(PIECE_LEN)) {
+            let piece_len = piece.len().min(left);
+            std::ptr::copy_nonoverlapping(piece.as_ptr(), target, piece_len);
+            target = target.add(piece_len);
+            left -= piece_len;
         }
+        debug_assert_eq!(left, 0);
+        std::ptr::write_bytes(target, 0, left);
         Some(bytes)
     }
 }

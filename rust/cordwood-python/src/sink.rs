@@ -33,7 +33,7 @@ fn call<T>(work: impl FnOnce(Python<'_>) -> PyResult<T>) -> io::Result<T> {
 }
 
 /// The object is shown the writer's memory: a copy would cost more than all else. If it keeps what it
-/// was shown, the memory is its own from then on, and the writer goes on with new.
+/// was shown, the memory is its own from then on, and the writer takes new.
 impl Sink for ObjectOutput {
     fn write_buffer(&mut self, buffer: &mut Vec<u8>) -> io::Result<()> {
         let bytes = Arc::new(std::mem::take(buffer));
