@@ -788,7 +788,8 @@ class Writer:
 
     Args:
         sink: A path (`str` or `os.PathLike`), or an object with `write(data)`, at whose
-            position the log begins.
+            position the log begins. `data` is a read-only `memoryview`; it may be kept, and then
+            never changes.
         mode: `"x"`: a new file; fails if the file exists. `"w"`: a new file, replacing an existing
             one. `"a"`: append to the file, or create it. An object takes `"x"` or `"w"`, which are
             then the same. Default: `"x"`.

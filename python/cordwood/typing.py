@@ -35,11 +35,11 @@ class Readable(Protocol):
 class Writable(Protocol):
     """An object that takes the bytes of a file piece by piece."""
 
-    def write(self, data: bytes, /) -> int | None:
+    def write(self, data: memoryview, /) -> int | None:
         """Writes bytes, or the first of them.
 
         Args:
-            data: The bytes.
+            data: The bytes, which cannot be written to. They may be kept, and then never change.
 
         Returns:
             How many were written; `None` means all.

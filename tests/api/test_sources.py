@@ -1,12 +1,14 @@
 """Where a log may be read from and written to."""
 
 import array
+import gc
 import gzip
 import io
 import mmap
 import os
 import random
 import threading
+import weakref
 from pathlib import Path
 
 import pytest
@@ -265,7 +267,7 @@ class OnlyWrite:
         self._says = says
 
     def write(self, data):
-        assert type(data) is bytes
+        assert (type(data), data.format, data.readonly) == (memoryview, "B", True)
         taken = self._takes(data)
         self.file += data[:taken]
         return self._says(taken)
@@ -300,6 +302,75 @@ def test_paths_to_write_to(tmp_path, make, mode):
         writer.extend(RECORDS)
         assert writer.path == str(path)
     assert path.read_bytes() == FILE
+
+
+KEPT = {
+    "the view": lambda data: data,
+    "a part of the view": lambda data: data[5:],
+    "a view of the view": memoryview,
+    "what exports the view": lambda data: data.obj,
+}
+
+
+@pytest.mark.parametrize("kept", KEPT.values(), ids=KEPT)
+@pytest.mark.parametrize("some", [lambda number: True, lambda number: number % 3 == 0], ids=["all", "some"])
+def test_what_a_sink_keeps_never_changes(kept, some):
+    """The writer uses its memory again, but not what somebody can still see."""
+    expected = []
+
+    class Keeps:
+        def write(self, data):
+            if some(len(expected)):
+                self.kept.append((kept(data), bytes(kept(data))))
+            expected.append(bytes(data))
+            return min(len(data), 700_000)
+
+    sink = Keeps()
+    sink.kept = []
+    records = [bytes([number]) * length for number, length in enumerate((400_000, 3, 800_000, 30_000, 2_000_000) * 3)]
+    with cordwood.open(sink, "w") as writer:
+        for record in records:
+            writer.append(record)
+            if len(record) == 3:
+                writer.flush()
+    assert len(sink.kept) >= 5
+    assert all(bytes(view) == copy for view, copy in sink.kept)
+    assert b"".join(data[:700_000] for data in expected) == reference.encode(records)
+
+
+def test_a_sink_that_keeps_what_it_gets_and_raises():
+    kept = []
+
+    class Raises:
+        def write(self, data):
+            kept.append(data)
+            raise OSError("mine")
+
+    writer = cordwood.open(Raises(), "w")
+    writer.append(b"one")
+    with pytest.raises(OSError, match="mine"):
+        writer.flush()
+    with pytest.raises(OSError, match="an earlier write failed"):
+        writer.close()
+    del writer
+    assert kept == [reference.encode([b"one"])]
+
+
+def test_a_kept_view_does_not_keep_its_writer_and_a_cycle_is_collected():
+    class Keeps:
+        def write(self, data):
+            self.data = data
+
+    sink = Keeps()
+    sink.writer = cordwood.open(sink, "w")
+    sink.writer.append(b"one")
+    sink.writer.flush()
+    view, sink_alive, writer_alive = sink.data, weakref.ref(sink), weakref.ref(sink.writer)
+    sink.writer.close()
+    del sink
+    gc.collect()
+    assert (sink_alive(), writer_alive()) == (None, None)
+    assert view == reference.encode([b"one"])
 
 
 def test_file_objects_stay_open_and_are_flushed(tmp_path):

@@ -208,6 +208,25 @@ def test_the_exceptions_of_seek(tmp_path):
             assert list(reader) == RECORDS[1:]
 
 
+class BytesOnly:
+    """A file that takes `bytes` and nothing else, as the original writes them."""
+
+    def __init__(self):
+        self.file = b""
+
+    def write(self, data):
+        assert type(data) is bytes
+        self.file += data
+
+
+def test_the_writer_writes_bytes():
+    file = BytesOnly()
+    with appengine.RecordsWriter(file, _pad_last_block=False) as writer:
+        for record in RECORDS:
+            writer.write(record)
+    assert file.file == reference.encode(RECORDS)
+
+
 class Failing:
     """A file on a disk that is full."""
 

@@ -109,7 +109,7 @@ class Source:
 class Sink:
     """The least that can be written to."""
 
-    def write(self, data: bytes, /) -> None:
+    def write(self, data: memoryview, /) -> None:
         """Takes all."""
 
 

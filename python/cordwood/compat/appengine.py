@@ -45,10 +45,10 @@ from __future__ import annotations
 import contextlib
 import io
 from collections.abc import Iterator
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import cordwood
-from cordwood.typing import Readable, ReadableBuffer, Writable
+from cordwood.typing import Readable, ReadableBuffer
 
 __all__ = ["Error", "FileReader", "FileWriter", "InvalidRecordError", "RecordsReader", "RecordsWriter"]
 
@@ -190,11 +190,18 @@ class RecordsReader:
         return position
 
 
-class _OnlyWrite:
-    """A file without its other methods."""
+class _Writable(Protocol):
+    def write(self, data: bytes, /) -> int | None: ...
 
-    def __init__(self, file: Writable) -> None:
-        self.write = file.write
+
+class _OnlyWrite:
+    """A file without its other methods, which gets `bytes`, as from the original."""
+
+    def __init__(self, file: _Writable) -> None:
+        self._write = file.write
+
+    def write(self, data: memoryview) -> int | None:
+        return self._write(bytes(data))
 
 
 class RecordsWriter:
@@ -205,7 +212,7 @@ class RecordsWriter:
         _pad_last_block: Fill the last block with zeros at the end. Default: `True`.
     """
 
-    def __init__(self, writer: Writable, _pad_last_block: bool = True) -> None:  # noqa: FBT001, FBT002 - theirs
+    def __init__(self, writer: _Writable, _pad_last_block: bool = True) -> None:  # noqa: FBT001, FBT002 - theirs
         self._file = writer
         self._pads = _pad_last_block
         self._has_entered = False

@@ -40,12 +40,14 @@ pub(crate) fn copy_from_buffer(_py: Python<'_>, source: &PyBuffer<u8>, position:
     len
 }
 
+/// Bytes that are copied at once: the C library's own copy is slow for more than about 2 KiB (see the
+/// core's `copy.rs`).
+const PIECE_LEN: usize = 2048;
+
 /// A `bytes` object with a copy of `data`, or `None` with an exception set if there is not enough
-/// memory. The copy is made in pieces: the C library's own is slow for more than about 2 KiB (see
-/// the core's `copy.rs`). Records of 100 KiB are read in half the time.
+/// memory. The copy is made in pieces: records of 100 KiB are read in half the time.
 #[inline]
 pub(crate) fn new_bytes<'py>(py: Python<'py>, data: &[u8]) -> Option<Bound<'py, PyBytes>> {
-    const PIECE_LEN: usize = 2048;
     if data.len() <= PIECE_LEN {
         // SAFETY: there are `data.len()` bytes at the pointer. The result is a new reference to a
         // `bytes` object, or null with an exception set.
@@ -54,19 +56,34 @@ pub(crate) fn new_bytes<'py>(py: Python<'py>, data: &[u8]) -> Option<Bound<'py, 
             Some(Bound::from_owned_ptr_or_opt(py, object)?.cast_into_unchecked())
         };
     }
+    bytes_of_parts(py, std::iter::once(data))
+}
+
+/// The same for data in several parts. Their lengths do not change.
+pub(crate) fn bytes_of_parts<'a, 'py>(
+    py: Python<'py>,
+    parts: impl Iterator<Item = &'a [u8]> + Clone,
+) -> Option<Bound<'py, PyBytes>> {
+    let len: usize = parts.clone().map(<[u8]>::len).sum();
     // SAFETY:
-    // - `PyBytes_FromStringAndSize` without bytes returns a new object with room for `data.len()`
-    //   of them, to which there is no other reference yet, so it may be written to; or null with an
-    //   exception set, and then nothing is written.
-    // - All of the room is written, by pieces that end at `data.len()`.
+    // - `PyBytes_FromStringAndSize` without bytes returns a new object with room for `len` of them,
+    //   to which there is no other reference yet, so it may be written to; or null with an exception
+    //   set, and then nothing is written.
+    // - All of the room is written, and nothing after it, whatever the iterator returns: a piece is
+    //   never longer than what is left, and what is left at the end is filled with zeros.
     unsafe {
-        let object = ffi::PyBytes_FromStringAndSize(std::ptr::null(), data.len() as isize);
+        let object = ffi::PyBytes_FromStringAndSize(std::ptr::null(), len as isize);
         let bytes = Bound::from_owned_ptr_or_opt(py, object)?.cast_into_unchecked::<PyBytes>();
         let mut target = ffi::PyBytes_AsString(object).cast::<u8>();
-        for piece in data.chunks(PIECE_LEN) {
-            std::ptr::copy_nonoverlapping(piece.as_ptr(), target, piece.len());
-            target = target.add(piece.len());
+        let mut left = len;
+        for piece in parts.flat_map(|part| part.chunks(PIECE_LEN)) {
+            let piece_len = piece.len().min(left);
+            std::ptr::copy_nonoverlapping(piece.as_ptr(), target, piece_len);
+            target = target.add(piece_len);
+            left -= piece_len;
         }
+        debug_assert_eq!(left, 0);
+        std::ptr::write_bytes(target, 0, left);
         Some(bytes)
     }
 }
@@ -141,6 +158,31 @@ impl Drop for KeptException<'_> {
     }
 }
 
+/// Bytes that are about to be written: what a `memoryview` of them shows. Whoever keeps the view keeps
+/// them, and they do not change.
+#[pyclass(frozen, module = "cordwood._native")]
+pub(crate) struct Unwritten {
+    pub(crate) bytes: Arc<Vec<u8>>,
+    /// Those before it have been written.
+    pub(crate) begin: usize,
+}
+
+#[pymethods]
+impl Unwritten {
+    /// # Safety
+    ///
+    /// Python calls it with a `view` that it owns, and keeps this object alive until the view is
+    /// released.
+    unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
+        let Unwritten { bytes, begin } = slf.get();
+        let shown = &bytes[*begin..];
+        // SAFETY: `view` may be filled, as the caller promises. The bytes stay where they are,
+        // unchanged, as long as this object lives, which shares them: nothing takes a `Vec` out of
+        // an `Arc` that is shared, or changes it.
+        unsafe { fill_view(slf.as_any(), view, flags, shown.as_ptr(), shown.len()) }
+    }
+}
+
 /// A part of a record batch as bytes: what a `memoryview` of it shows.
 #[pyclass(frozen, module = "cordwood._native")]
 pub(crate) struct Column {
@@ -177,14 +219,30 @@ impl Column {
         // - There are `len` initialised bytes at `begin`: those of a slice of integers.
         // - They stay there, unchanged, as long as this object lives: a `PooledBatch` does not
         //   change before it is dropped, and this object shares it.
-        // - The view is read-only: Python refuses a request for a writable one, so the pointer is
-        //   never written through.
-        let filled =
-            unsafe { ffi::PyBuffer_FillInfo(view, slf.as_ptr(), begin.cast_mut().cast(), len as isize, 1, flags) };
-        if filled == 0 {
-            Ok(())
-        } else {
-            Err(PyErr::fetch(slf.py()))
-        }
+        unsafe { fill_view(slf.as_any(), view, flags, begin, len) }
+    }
+}
+
+/// Fills a view with bytes of `owner`.
+///
+/// # Safety
+///
+/// `view` may be filled. There are `len` initialised bytes at `begin`, which stay there, unchanged, as
+/// long as `owner` lives.
+unsafe fn fill_view(
+    owner: &Bound<'_, PyAny>,
+    view: *mut ffi::Py_buffer,
+    flags: c_int,
+    begin: *const u8,
+    len: usize,
+) -> PyResult<()> {
+    // SAFETY: as the caller promises; the view holds a reference to its owner. It is read-only:
+    // Python refuses a request for a writable one, so the pointer is never written through.
+    let filled =
+        unsafe { ffi::PyBuffer_FillInfo(view, owner.as_ptr(), begin.cast_mut().cast(), len as isize, 1, flags) };
+    if filled == 0 {
+        Ok(())
+    } else {
+        Err(PyErr::fetch(owner.py()))
     }
 }

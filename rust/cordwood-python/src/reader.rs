@@ -11,7 +11,7 @@ use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::types::{PyBytes, PyList, PyTuple};
 
 use crate::batch_pool::Pool;
-use crate::buffer::{new_bytes, new_list};
+use crate::buffer::new_list;
 use crate::error::{closed, to_python};
 use crate::exclusive::Exclusive;
 use crate::fast_call::{self, FastClass, FastNext, class_with_next};
@@ -139,7 +139,8 @@ impl Reader {
             .with_on_corruption(on_corruption_of(on_corruption)?)
             .with_range(range_of(start, end))
             .with_verify_checksums(verify_checksums)
-            .with_record_len_max(record_len_max);
+            .with_record_len_max(record_len_max)
+            .with_parts();
         (options.dialect, options.log_number, options.compression) = format_options(dialect, log_number, compression)?;
         let OpenedReader {
             reader,
@@ -617,18 +618,18 @@ impl Reader {
             while records.len() < COUNT_MAX {
                 // Most have already been found.
                 if let Some(span) = state.next_found() {
-                    let data = state.reader.data(span);
-                    if len + data.len() > len_max {
+                    let data_len = state.reader.data_len(span) as usize;
+                    if len + data_len > len_max {
                         state.met = Some(Next::Record(span));
                         break;
                     }
-                    let Some(record) = new_bytes(py, data) else {
+                    let Some(record) = state.bytes(py, span) else {
                         // The next step reports it.
                         drop(PyErr::fetch(py));
                         state.reader.put_back(span);
                         break;
                     };
-                    len += data.len();
+                    len += data_len;
                     state.position = span.end_offset;
                     records.push(record_of(span, record.unbind()));
                     continue;

@@ -5,14 +5,14 @@ use std::num::NonZeroUsize;
 use std::sync::{Arc, PoisonError};
 
 use cordwood::ReadOptions;
-use cordwood::codec::{RecordSpan, Step};
+use cordwood::codec::{DataAt, RecordSpan, Step};
 use cordwood::damage::Severity;
 use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::batch_pool::Pool;
-use crate::buffer::new_bytes;
+use crate::buffer::{bytes_of_parts, new_bytes};
 use crate::log::Logged;
 use crate::read_ahead::{Found, Reading, SharedReadAhead, StopOnDrop};
 use crate::record::Record;
@@ -370,11 +370,22 @@ impl Open {
         None
     }
 
+    /// The bytes of a record: copied once, also if they are several fragments in the window. `None`,
+    /// with an exception set: there is not enough memory.
+    #[inline(always)]
+    pub(crate) fn bytes<'py>(&self, py: Python<'py>, span: RecordSpan) -> Option<Bound<'py, PyBytes>> {
+        if span.data_at == DataAt::Parts {
+            bytes_of_parts(py, self.reader.parts(span))
+        } else {
+            new_bytes(py, self.reader.data(span))
+        }
+    }
+
     /// Returns a record. `None`, with an exception set: there is not enough memory, and the record
     /// comes again.
     #[inline(always)]
     pub(crate) fn take(&mut self, py: Python<'_>, span: RecordSpan) -> Option<Py<PyBytes>> {
-        match new_bytes(py, self.reader.data(span)) {
+        match self.bytes(py, span) {
             Some(bytes) => {
                 self.position = span.end_offset;
                 Some(bytes.unbind())
@@ -429,7 +440,7 @@ impl Open {
     pub(crate) fn len_of(&self, py: Python<'_>, next: &Next) -> Option<usize> {
         match next {
             Next::Made(records, _) => records.front().map(|record| record.data.as_bytes(py).len()),
-            Next::Record(span) => Some(self.reader.data(*span).len()),
+            Next::Record(span) => Some(self.reader.data_len(*span) as usize),
             Next::Held(held) => held.next().map(|(record, ..)| record.len()),
             _ => None,
         }

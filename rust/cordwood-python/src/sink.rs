@@ -1,12 +1,15 @@
-//! An object with `write`, as [`Write`].
+//! An object with `write`, as [`Sink`].
 
 use std::io::{self, Write};
+use std::sync::Arc;
 
+use cordwood::write::Sink;
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::types::PyMemoryView;
 
-use crate::buffer::new_bytes;
+use crate::buffer::Unwritten;
 use crate::error::unsupported;
 
 /// An object with `write`.
@@ -29,23 +32,14 @@ fn call<T>(work: impl FnOnce(Python<'_>) -> PyResult<T>) -> io::Result<T> {
     }
 }
 
-impl Write for ObjectOutput {
-    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
-        call(|py| {
-            let answer = self.0.bind(py).call_method1(
-                intern!(py, "write"),
-                (new_bytes(py, buffer).ok_or_else(|| PyErr::fetch(py))?,),
-            )?;
-            if answer.is_none() {
-                return Ok(buffer.len());
-            }
-            let written = answer.extract()?;
-            if written > buffer.len() {
-                let message = format!("write() of {} bytes said that it wrote {written}", buffer.len());
-                return Err(PyValueError::new_err(message));
-            }
-            Ok(written)
-        })
+/// The object is shown the writer's memory: a copy would cost more than all else. If it keeps what it
+/// was shown, the memory is its own from then on, and the writer takes new.
+impl Sink for ObjectOutput {
+    fn write_buffer(&mut self, buffer: &mut Vec<u8>) -> io::Result<()> {
+        let bytes = Arc::new(std::mem::take(buffer));
+        let written = Showing(&self.0, &bytes).write_all(&bytes);
+        *buffer = Arc::try_unwrap(bytes).unwrap_or_default();
+        written
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -53,6 +47,36 @@ impl Write for ObjectOutput {
             Some(flush) => flush.call0().map(drop),
             None => Ok(()),
         })
+    }
+}
+
+/// An object with `write`, and what is written to it: nothing but ends of these bytes.
+struct Showing<'a>(&'a Py<PyAny>, &'a Arc<Vec<u8>>);
+
+impl Write for Showing<'_> {
+    fn write(&mut self, rest: &[u8]) -> io::Result<usize> {
+        let Showing(object, bytes) = self;
+        call(|py| {
+            let unwritten = Unwritten {
+                bytes: Arc::clone(bytes),
+                begin: bytes.len() - rest.len(),
+            };
+            let view = PyMemoryView::from(Bound::new(py, unwritten)?.as_any())?;
+            let answer = object.bind(py).call_method1(intern!(py, "write"), (view,))?;
+            if answer.is_none() {
+                return Ok(rest.len());
+            }
+            let written = answer.extract()?;
+            if written > rest.len() {
+                let message = format!("write() of {} bytes said that it wrote {written}", rest.len());
+                return Err(PyValueError::new_err(message));
+            }
+            Ok(written)
+        })
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

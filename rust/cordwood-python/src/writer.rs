@@ -106,7 +106,8 @@ impl Object {
 ///
 /// Args:
 ///     sink: A path (`str` or `os.PathLike`), or an object with `write(data)`, at whose
-///         position the log begins.
+///         position the log begins. `data` is a read-only `memoryview`; it may be kept, and then
+///         never changes.
 ///     mode: `"x"`: a new file; fails if the file exists. `"w"`: a new file, replacing an existing
 ///         one. `"a"`: append to the file, or create it. An object takes `"x"` or `"w"`, which are
 ///         then the same. Default: `"x"`.
@@ -654,7 +655,7 @@ impl Writer {
                 let mut state = self.object(py, object)?;
                 let _owner = object.may_run_python();
                 let writer = state.writer()?;
-                py.detach(|| records.iter().try_for_each(|record| writer.append(record).map(drop)))
+                py.detach(|| writer.extend(records).map(drop))
                     .map_err(|error| append_error(py, error))
             }
         }

@@ -60,6 +60,18 @@ enum State {
     InTooLarge { begin: u64, end: u64 },
 }
 
+/// A payload in the window.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Left {
+    /// Its file offset.
+    pub(crate) begin: u64,
+    pub(crate) len: u16,
+}
+
+/// Payloads of one record that are left in the window, at most: more than a window of 1 MiB has of
+/// whole blocks. A file may consist of empty ones.
+const LEFT_MAX: usize = 40;
+
 /// The state between two fragments.
 #[derive(Debug)]
 pub(crate) struct Assembler {
@@ -67,6 +79,10 @@ pub(crate) struct Assembler {
     /// Whether payloads are kept; if not, only their lengths are added up.
     keeps: bool,
     joined: Vec<u8>,
+    /// Whether a record whose payloads are all in the window is left there.
+    leaves_parts: bool,
+    /// Payloads that are left in the window. Then none of this record is in `joined`.
+    left: Vec<Left>,
     /// Bytes of the payloads that are joined, kept or not.
     joined_len: u64,
     /// How many fragments are joined.
@@ -77,11 +93,14 @@ pub(crate) struct Assembler {
 }
 
 impl Assembler {
-    pub(crate) fn new(record_len_max: u64) -> Self {
+    /// With `leaves_parts`, a record of several fragments that are all in the window is not joined.
+    pub(crate) fn new(record_len_max: u64, leaves_parts: bool) -> Self {
         Assembler {
             state: State::Idle,
             keeps: true,
             joined: Vec::new(),
+            leaves_parts,
+            left: Vec::new(),
             joined_len: 0,
             joined_count: 0,
             joined_header_len: 0,
@@ -94,10 +113,46 @@ impl Assembler {
         self.keeps = keeps;
     }
 
+    /// Leaves nothing in the window from now on.
+    pub(crate) fn join_all(&mut self) {
+        self.leaves_parts = false;
+    }
+
+    /// The payloads that were left in the window: all those of the last record, until the next
+    /// fragment is pushed; or none.
+    pub(crate) fn parts(&self) -> &[Left] {
+        &self.left
+    }
+
+    /// Joins what was left of the pending record in the window, of which `bytes` has the payloads.
+    /// If there is not enough memory, nothing changes.
+    #[inline]
+    pub(crate) fn join<'a>(&mut self, bytes: impl Fn(Left) -> &'a [u8]) -> Result<(), TryReserveError> {
+        if self.left.is_empty() || self.is_idle() {
+            return Ok(());
+        }
+        self.joined.clear();
+        let len = self.left_len();
+        try_reserve(&mut self.joined, len)?;
+        for left in self.left.drain(..) {
+            append(&mut self.joined, bytes(left));
+        }
+        Ok(())
+    }
+
+    fn left_len(&self) -> usize {
+        self.left.iter().map(|left| usize::from(left.len)).sum()
+    }
+
+    /// Whether the next payload of the pending record is left in the window.
+    fn leaves_next(&self) -> bool {
+        self.leaves_parts && self.joined_count == self.left.len() as u64 && self.left.len() < LEFT_MAX
+    }
+
     /// Abandons a pending record of which some bytes were not kept, and returns where it begins.
     pub(crate) fn take_unkept(&mut self) -> Option<u64> {
         match self.state {
-            State::InRecord { begin, .. } if self.joined.len() as u64 != self.joined_len => {
+            State::InRecord { begin, .. } if (self.joined.len() + self.left_len()) as u64 != self.joined_len => {
                 self.state = State::Idle;
                 Some(begin)
             }
@@ -118,6 +173,7 @@ impl Assembler {
     /// The data of the last record that had several fragments, until the next fragment is pushed.
     /// It must have been kept.
     pub(crate) fn joined(&self) -> &[u8] {
+        debug_assert!(self.left.is_empty());
         debug_assert_eq!(self.joined.len() as u64, self.joined_len);
         &self.joined
     }
@@ -169,10 +225,22 @@ impl Assembler {
         }
     }
 
-    /// Reserves room for a fragment that is to be kept. If there is not enough memory, nothing
+    /// Reserves room for a fragment that is to be kept, after [joining](Self::join) those that were
+    /// left in the window, unless this one is left there, too. If there is not enough memory, nothing
     /// changes.
     #[inline]
-    pub(crate) fn reserve(&mut self, kind: Kind, payload_len: usize) -> Result<(), TryReserveError> {
+    pub(crate) fn reserve<'a>(
+        &mut self,
+        kind: Kind,
+        payload_len: usize,
+        bytes: impl Fn(Left) -> &'a [u8],
+    ) -> Result<(), TryReserveError> {
+        match kind {
+            Kind::First if self.keeps && self.leaves_parts => return Ok(()),
+            Kind::Middle | Kind::Last if self.keeps && self.leaves_next() => return Ok(()),
+            Kind::Middle | Kind::Last => self.join(bytes)?,
+            Kind::Full | Kind::First => {}
+        }
         let pending_len = match (kind, self.state) {
             (Kind::Full, _) => return Ok(()),
             // The joined record has been returned.
@@ -214,6 +282,7 @@ impl Assembler {
         let begin = match (kind, self.state) {
             (Kind::Full | Kind::First, _) => {
                 self.joined.clear();
+                self.left.clear();
                 self.joined_len = 0;
                 self.joined_count = 0;
                 self.joined_header_len = 0;
@@ -249,6 +318,7 @@ impl Assembler {
         let joined_len = self.joined_len + payload.len() as u64;
         if joined_len > self.record_len_max {
             self.joined = Vec::new();
+            self.left.clear();
             self.joined_len = 0;
             self.state = if is_end {
                 State::Idle
@@ -262,7 +332,12 @@ impl Assembler {
                 leveldb_len: None,
             });
         }
-        if self.keeps {
+        if self.keeps && self.leaves_next() {
+            self.left.push(Left {
+                begin: end - payload.len() as u64,
+                len: payload.len() as u16,
+            });
+        } else if self.keeps {
             append(&mut self.joined, payload);
         }
         self.joined_len = joined_len;
@@ -296,7 +371,7 @@ mod tests {
 
     #[test]
     fn pieces_are_joined_in_order() {
-        let mut assembler = Assembler::new(100);
+        let mut assembler = Assembler::new(100, false);
         assert_eq!(push(&mut assembler, Kind::First, 0, b"ab"), Outcome::Pending);
         assert_eq!(push(&mut assembler, Kind::Middle, 9, b""), Outcome::Pending);
         assert_eq!(
@@ -326,7 +401,7 @@ mod tests {
             (Interruption::Damage, b"", Reason::InterruptedRecord),
             (Interruption::EndOfFile, b"a", Reason::TornTail),
         ] {
-            let mut assembler = Assembler::new(100);
+            let mut assembler = Assembler::new(100, false);
             push(&mut assembler, Kind::First, 7, payload);
             let region = assembler.abandon(interruption).unwrap();
             assert_eq!(
@@ -339,7 +414,7 @@ mod tests {
 
     #[test]
     fn nothing_is_kept_of_a_record_that_is_too_large() {
-        let mut assembler = Assembler::new(3);
+        let mut assembler = Assembler::new(3, false);
         let region = |begin, end, reason| {
             Outcome::Skipped(SkippedRegion {
                 begin,

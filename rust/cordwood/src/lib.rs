@@ -127,7 +127,7 @@ pub mod read {
 
 /// The types that [`LogFile`] and its options use.
 pub mod write {
-    pub use crate::writer::LogStatus;
     #[doc(hidden)]
     pub use crate::writer::{FileId, Process, Storage};
+    pub use crate::writer::{LogStatus, Sink};
 }

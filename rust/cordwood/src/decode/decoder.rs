@@ -169,7 +169,7 @@ impl Decoder {
             },
             offset: begin,
             is_inside: false,
-            assembler: Assembler::new(options.record_len_max),
+            assembler: Assembler::new(options.record_len_max, options.has_parts),
             unpacker: Unpacker::new(options.record_len_max, begin),
             run: Run::new(options.record_len_max >= FRAGMENT_LEN_MAX as u64 && dialect.has_plain_full()),
             stored: Stored {
@@ -280,6 +280,9 @@ impl Decoder {
     pub(super) fn update_assembler(&mut self) {
         self.assembler
             .set_keeps(self.policy.keeps_data || self.info.is_compressed());
+        if self.info.is_compressed() {
+            self.assembler.join_all();
+        }
     }
 
     /// The form of the last record fragment that was read, if any.
@@ -301,8 +304,19 @@ impl Decoder {
                 let begin = span.offset + u64::from(header_len);
                 window.at(begin, (span.end_offset - begin) as usize)
             }
-            DataAt::Joined | DataAt::Unpacked => self.held(span.data_at),
+            DataAt::Joined | DataAt::Unpacked | DataAt::Parts => self.held(span.data_at),
         }
+    }
+
+    /// The same bytes as one slice or several, in order, also for a record that was not joined.
+    pub(crate) fn parts<'a>(&'a self, window: Window<'a>, span: RecordSpan) -> impl Iterator<Item = &'a [u8]> + Clone {
+        let (whole, parts) = match span.data_at {
+            DataAt::Parts => (None, self.assembler.parts()),
+            _ => (Some(self.data(window, span)), &[][..]),
+        };
+        whole
+            .into_iter()
+            .chain(parts.iter().map(move |&left| window.left(left)))
     }
 
     /// The number of bytes that [`data`](Self::data) has for the same record, without the bytes
@@ -311,7 +325,7 @@ impl Decoder {
     pub(crate) fn data_len(&self, span: RecordSpan) -> u64 {
         match span.data_at {
             DataAt::Window { header_len } => span.end_offset - span.offset - u64::from(header_len),
-            DataAt::Joined | DataAt::Unpacked => self.held_len(span.data_at),
+            DataAt::Joined | DataAt::Unpacked | DataAt::Parts => self.held_len(span.data_at),
         }
     }
 
@@ -320,7 +334,7 @@ impl Decoder {
     fn held(&self, at: DataAt) -> &[u8] {
         match at {
             DataAt::Unpacked => self.unpacker.data(),
-            DataAt::Joined | DataAt::Window { .. } => self.assembler.joined(),
+            DataAt::Joined | DataAt::Window { .. } | DataAt::Parts => self.assembler.joined(),
         }
     }
 
@@ -328,7 +342,7 @@ impl Decoder {
     fn held_len(&self, at: DataAt) -> u64 {
         match at {
             DataAt::Unpacked => self.unpacker.data().len() as u64,
-            DataAt::Joined | DataAt::Window { .. } => self.assembler.joined_len(),
+            DataAt::Joined | DataAt::Window { .. } | DataAt::Parts => self.assembler.joined_len(),
         }
     }
 
@@ -340,7 +354,7 @@ impl Decoder {
                 header_len: u64::from(header_len),
                 payload_len: span.end_offset - span.offset - u64::from(header_len),
             },
-            DataAt::Joined | DataAt::Unpacked => self.stored,
+            DataAt::Joined | DataAt::Unpacked | DataAt::Parts => self.stored,
         }
     }
 

@@ -23,6 +23,18 @@ impl Decoder {
             return self.unpack(span, &[]);
         }
         let window = window.within_offsets();
+        let step = self.look_at(window);
+        // The next window may begin after them.
+        if step == Step::NeedMore
+            && self.retry.refused.is_none()
+            && self.assembler.join(|left| window.left(left)).is_err()
+        {
+            return self.refuse(Refused::OutOfMemory);
+        }
+        step
+    }
+
+    fn look_at(&mut self, window: Window<'_>) -> Step {
         loop {
             if let Some(end) = self.ending.end {
                 return Step::End(end);
@@ -68,7 +80,7 @@ impl Decoder {
                 && self.bounds.contains(self.offset)
                 && !(self.bounds.is_before_first && matches!(kind, Kind::Middle | Kind::Last))
             {
-                if let Some(step) = self.fragment(kind, form, &bytes[form.header_len()..][..payload_len]) {
+                if let Some(step) = self.fragment(kind, form, &bytes[form.header_len()..][..payload_len], window) {
                     return step;
                 }
             } else if found == Found::Incomplete
@@ -143,7 +155,7 @@ impl Decoder {
     }
 
     /// A fragment inside the range.
-    fn fragment(&mut self, kind: Kind, form: Form, payload: &[u8]) -> Option<Step> {
+    fn fragment(&mut self, kind: Kind, form: Form, payload: &[u8], window: Window<'_>) -> Option<Step> {
         self.bounds.is_before_first = false;
         if matches!(kind, Kind::Full | Kind::First) && !self.assembler.is_idle() {
             // The next call reads the fragment itself again.
@@ -152,7 +164,11 @@ impl Decoder {
                 .abandon(Interruption::NewRecord)
                 .map(|region| self.skip(region));
         }
-        if self.assembler.reserve(kind, payload.len()).is_err() {
+        if self
+            .assembler
+            .reserve(kind, payload.len(), |left| window.left(left))
+            .is_err()
+        {
             return Some(self.refuse(Refused::OutOfMemory));
         }
         let begin = self.offset;
@@ -186,7 +202,9 @@ impl Decoder {
                 let span = RecordSpan {
                     offset: begin,
                     end_offset: end,
-                    data_at: if is_joined {
+                    data_at: if is_joined && !self.assembler.parts().is_empty() {
+                        DataAt::Parts
+                    } else if is_joined {
                         DataAt::Joined
                     } else {
                         DataAt::Window {
@@ -270,7 +288,7 @@ impl Decoder {
                 form,
                 payload_len,
             } if is_ours => {
-                return self.fragment(kind, form, &bytes[form.header_len()..][..payload_len]);
+                return self.fragment(kind, form, &bytes[form.header_len()..][..payload_len], window);
             }
             _ => {}
         }

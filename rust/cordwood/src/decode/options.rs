@@ -115,6 +115,8 @@ pub struct ReadOptions {
     /// How each record is compressed. Default: `None`: the beginning of the log says so; otherwise
     /// records are taken as they are.
     pub compression: Option<Compression>,
+    /// See [`with_parts`](Self::with_parts).
+    pub(crate) has_parts: bool,
 }
 
 /// The bytes that all records of a compressed log may have together, however little is read.
@@ -134,6 +136,7 @@ impl Default for ReadOptions {
             dialect: None,
             log_number: None,
             compression: None,
+            has_parts: false,
         }
     }
 }
@@ -187,6 +190,16 @@ impl ReadOptions {
     #[must_use]
     pub fn with_verify_checksums(mut self, verify_checksums: bool) -> Self {
         self.verify_checksums = verify_checksums;
+        self
+    }
+
+    /// For a caller that copies each record to a place of its own: a record of several fragments
+    /// that are all in the window is not joined. [`Reader::parts`](crate::Reader::parts) has its
+    /// bytes, [`Reader::data`](crate::Reader::data) has not.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_parts(mut self) -> Self {
+        self.has_parts = true;
         self
     }
 

@@ -28,6 +28,10 @@ pub enum DataAt {
         /// [`RecordSpan::end_offset`].
         header_len: u8,
     },
+    /// In the window, as the payloads of several fragments: only for a caller that has asked for
+    /// [parts](super::ReadOptions::with_parts).
+    #[doc(hidden)]
+    Parts,
     /// In the decoder, which has joined the payloads of several fragments.
     Joined,
     /// In the decoder, which has decompressed them.

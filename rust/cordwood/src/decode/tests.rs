@@ -70,10 +70,8 @@ fn damage(file: &[u8], random: &mut impl FnMut(usize) -> usize) -> Vec<u8> {
     damaged
 }
 
-/// Whole and damaged files of every dialect, under every policy: without kept bytes, the
-/// lengths of records are those of their bytes.
-#[test]
-fn lengths_are_those_of_the_data() {
+/// A format of each dialect, with and without a number and a compression.
+fn formats() -> Vec<LogFormat> {
     let mut formats = vec![
         LogFormat::new(Dialect::LEVELDB),
         LogFormat::new(Dialect::ROCKSDB),
@@ -92,6 +90,14 @@ fn lengths_are_those_of_the_data() {
                 .with_compression(Compression::Zstd),
         ]);
     }
+    formats
+}
+
+/// Whole and damaged files of every dialect, under every policy: without kept bytes, the
+/// lengths of records are those of their bytes.
+#[test]
+fn lengths_are_those_of_the_data() {
+    let formats = formats();
     let mut joined_count = 0;
     for format in formats {
         for seed in 0..60_u64 {
@@ -198,4 +204,122 @@ fn the_span_says_where_the_data_is() {
         let [short, long] = expected;
         assert_eq!(found, [(short, b"short".to_vec()), (long, noise.clone())], "{format:?}");
     }
+}
+
+/// The same files, read in windows of any length, of which nothing is kept: a record that is in the
+/// window as parts, or partly in an earlier one, has the bytes that it has when it is joined.
+#[test]
+fn parts_have_the_bytes_of_the_joined_record() {
+    let (mut parts_count, mut joined_count) = (0, 0);
+    for format in formats() {
+        for seed in 0..8_u64 {
+            let mut state = seed;
+            let mut random = |max: usize| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                (state >> 33) as usize % max
+            };
+            let mut file = Vec::new();
+            let mut encoder = Encoder::with_format(0, format).unwrap();
+            for _ in 0..random(30) {
+                let len_max = [1, 300, 40_000, 150_000, 150_000, 2_000_000][random(6)];
+                let first = random(256);
+                let record: Vec<u8> = (0..=random(len_max)).map(|at| (first + (at * at >> 8)) as u8).collect();
+                encoder.encode(&record, &mut file);
+            }
+            if seed % 3 > 0 && !file.is_empty() {
+                file = damage(&file, &mut random);
+            }
+            let policies = [OnCorruption::Skip, OnCorruption::Stop, OnCorruption::Salvage];
+            let mut options = ReadOptions::default()
+                .with_format(format)
+                .with_on_corruption(policies[random(3)])
+                .with_record_len_max([1 << 30, 1 << 30, 50_000][random(3)]);
+            options.compression = None;
+            let whole = Window {
+                offset: 0,
+                bytes: &file,
+                is_last: true,
+            };
+            let window_max = [1_000, 100_000, 1 << 20, file.len() + 1][random(4)];
+            let mut window = Window {
+                offset: 0,
+                bytes: &file[..0],
+                is_last: file.is_empty(),
+            };
+            let mut joining = Decoder::new(&options).unwrap();
+            let mut leaving = Decoder::new(&options.with_parts()).unwrap();
+            loop {
+                let step = leaving.step(window);
+                if step == Step::NeedMore {
+                    let begin = (leaving.offset() as usize).min(file.len());
+                    let end = (window.end_offset() as usize + 1 + random(window_max)).min(file.len());
+                    window = Window {
+                        offset: begin as u64,
+                        bytes: &file[begin..end],
+                        is_last: end == file.len(),
+                    };
+                    continue;
+                }
+                let expected = joining.step(whole);
+                let (Step::Record(span), Step::Record(joined)) = (step, expected) else {
+                    assert_eq!(step, expected, "{format:?} {seed}");
+                    if matches!(step, Step::End(_)) {
+                        break;
+                    }
+                    continue;
+                };
+                assert_eq!((span.offset, span.end_offset), (joined.offset, joined.end_offset));
+                let found = leaving.parts(window, span).collect::<Vec<_>>();
+                assert!(
+                    found.concat() == joining.data(whole, joined),
+                    "{format:?} {seed} {span:?}"
+                );
+                assert_eq!(leaving.data_len(span), joining.data_len(joined));
+                assert_eq!(leaving.stored(span), joining.stored(joined));
+                match span.data_at {
+                    DataAt::Parts => {
+                        assert!(
+                            found
+                                .iter()
+                                .all(|part| whole.bytes.as_ptr_range().contains(&part.as_ptr()))
+                        );
+                        parts_count += 1;
+                    }
+                    DataAt::Joined => joined_count += 1,
+                    _ => {}
+                }
+            }
+        }
+    }
+    assert!(parts_count > 80 && joined_count > 80, "{parts_count} {joined_count}");
+}
+
+/// A file may consist of empty fragments: only so many are noted.
+#[test]
+fn few_parts_are_left_in_the_window() {
+    let mut file = Vec::new();
+    let mut fragment = |kind: u8, payload: &[u8]| {
+        let crc = crate::checksum::mask(crate::checksum::crc32c_prefixed(kind, payload));
+        file.extend_from_slice(&crc.to_le_bytes());
+        file.extend_from_slice(&(payload.len() as u16).to_le_bytes());
+        file.push(kind);
+        file.extend_from_slice(payload);
+    };
+    fragment(2, b"a");
+    (0..1000).for_each(|_| fragment(3, b""));
+    fragment(3, b"b");
+    fragment(4, b"c");
+    let window = Window {
+        offset: 0,
+        bytes: &file,
+        is_last: true,
+    };
+    let mut decoder = Decoder::new(&ReadOptions::default().with_parts()).unwrap();
+    let Step::Record(span) = decoder.step(window) else {
+        panic!("the file is one record");
+    };
+    assert_eq!(
+        (span.data_at, decoder.data(window, span)),
+        (DataAt::Joined, &b"abc"[..])
+    );
 }

@@ -444,6 +444,13 @@ impl<S: Source> Reader<S> {
         self.decoder.data(self.source.window(), span)
     }
 
+    /// [`data`](Self::data) as one slice or several, in order: also of a record that was not joined,
+    /// for [`ReadOptions::with_parts`].
+    #[doc(hidden)]
+    pub fn parts(&self, span: RecordSpan) -> impl Iterator<Item = &[u8]> + Clone {
+        self.decoder.parts(self.source.window(), span)
+    }
+
     /// Runs `work`, which does not access the bytes of records, without keeping them: a fragmented
     /// record takes no memory, however long it is.
     pub(crate) fn without_data<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
@@ -454,8 +461,9 @@ impl<S: Source> Reader<S> {
     }
 
     /// The length of [`data`](Self::data).
+    #[doc(hidden)]
     #[inline]
-    pub(crate) fn data_len(&self, span: RecordSpan) -> u64 {
+    pub fn data_len(&self, span: RecordSpan) -> u64 {
         self.decoder.data_len(span)
     }
 

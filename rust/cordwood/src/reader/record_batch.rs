@@ -5,7 +5,7 @@ use std::collections::TryReserveError;
 
 use super::{Reader, Source};
 use crate::copy::{append, try_reserve};
-use crate::decode::Step;
+use crate::decode::{DataAt, Step};
 use crate::error::Error;
 use crate::format::BLOCK_LEN;
 use crate::fragment::RUN_MAX;
@@ -152,6 +152,12 @@ impl RecordBatch {
     #[inline]
     fn add(&mut self, record: &[u8], offset: u64, end_offset: u64) {
         append(&mut self.data, record);
+        self.end_record(offset, end_offset);
+    }
+
+    /// Ends a record whose bytes have been appended.
+    #[inline]
+    fn end_record(&mut self, offset: u64, end_offset: u64) {
         // A buffer is never longer than i64::MAX.
         self.offsets.push(self.data.len() as i64);
         self.record_offsets.push(offset);
@@ -235,7 +241,10 @@ impl<S: Source> Reader<S> {
                 Some(span) => span,
                 None => match self.step_buffered()? {
                     Step::Record(span) => {
-                        if batch.reserve(1 + RUN_MAX, self.data(span).len() + BLOCK_LEN).is_err() {
+                        if batch
+                            .reserve(1 + RUN_MAX, self.data_len(span) as usize + BLOCK_LEN)
+                            .is_err()
+                        {
                             self.put_back(span);
                             return Err(self.out_of_memory());
                         }
@@ -246,7 +255,12 @@ impl<S: Source> Reader<S> {
                     other => return Ok(other),
                 },
             };
-            batch.add(self.data(span), span.offset, span.end_offset);
+            if span.data_at == DataAt::Parts {
+                self.parts(span).for_each(|part| append(&mut batch.data, part));
+                batch.end_record(span.offset, span.end_offset);
+            } else {
+                batch.add(self.data(span), span.offset, span.end_offset);
+            }
             if batch.data.len() >= target_len || batch.record_offsets.len() >= count_max {
                 return Ok(Step::Record(span));
             }

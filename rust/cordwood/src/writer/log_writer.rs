@@ -1,9 +1,10 @@
 //! The writer to anything: a loop around the encoder.
 
-use std::io::{self, Write};
+use std::io;
 
 use super::BUFFER_LEN;
 use super::process::Process;
+use super::sink::Sink;
 use crate::decode::RECORD_LEN_MAX;
 use crate::dialect::{Dialect, LogFormat};
 use crate::encode::{Encoder, NotEncoded};
@@ -12,7 +13,7 @@ use crate::format::BLOCK_LEN;
 
 const HAS_SINK: &str = "only what takes the whole writer takes its sink";
 
-/// Writes records to any [`Write`]. For a file on disk there is [`LogFile`](super::LogFile).
+/// Writes records to any [`Write`](io::Write). For a file on disk there is [`LogFile`](super::LogFile).
 ///
 /// Records are buffered and written about 1 MiB at a time; [`flush`](Writer::flush),
 /// [`finish`](Writer::finish) and [`into_inner`](Writer::into_inner) write the rest. **Call
@@ -34,7 +35,7 @@ const HAS_SINK: &str = "only what takes the whole writer takes its sink";
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Debug)]
-pub struct Writer<W: Write> {
+pub struct Writer<W: Sink> {
     /// `None` only once it has been returned: `drop` then has nothing to write.
     sink: Option<W>,
     encoder: Encoder,
@@ -45,7 +46,7 @@ pub struct Writer<W: Write> {
     owner: u64,
 }
 
-impl<W: Write> Writer<W> {
+impl<W: Sink> Writer<W> {
     /// A writer of a new file.
     pub fn new(sink: W) -> Self {
         Writer::with_len(sink, 0)
@@ -286,8 +287,8 @@ impl<W: Write> Writer<W> {
     }
 
     fn write_out(&mut self) -> io::Result<()> {
-        let buffer = std::mem::take(&mut self.buffer);
-        let written = self.with_sink(|sink| sink.write_all(&buffer));
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let written = self.with_sink(|sink| sink.write_buffer(&mut buffer));
         self.buffer = buffer;
         written?;
         self.buffer.clear();
@@ -306,7 +307,7 @@ impl<W: Write> Writer<W> {
 }
 
 /// Tries to write what has not been flushed, as `BufWriter` does.
-impl<W: Write> Drop for Writer<W> {
+impl<W: Sink> Drop for Writer<W> {
     fn drop(&mut self) {
         let is_here = Process::current().number() == self.owner;
         if self.sink.is_some() && !self.has_failed && is_here {

@@ -5,6 +5,7 @@ mod log_writer;
 mod options;
 mod process;
 mod recover;
+mod sink;
 mod storage;
 mod tail;
 mod unsynced;
@@ -13,6 +14,7 @@ pub use log_file::{LogFile, LogStatus};
 pub use log_writer::Writer;
 pub use options::{FlushPolicy, LogFileOptions, OnTornTail, SyncPolicy};
 pub use process::Process;
+pub use sink::Sink;
 pub use storage::{FileId, Storage};
 
 /// Bytes that are buffered before they are written.
