@@ -59,7 +59,7 @@ def run(options: argparse.Namespace) -> Status:
     """Salvages the source."""
     if options.destination == "-":
         raise ValueError("a log is salvaged to a file, not to stdout; ./- is a file")
-    source = one_source(options.source, 'salvage "$f" "$f.salvaged"')
+    source = one_source([options.source], 'salvage "$f" "$f.salvaged"')
     check_destination(source, options.destination, overwrite=options.overwrite)
     place = replacement(options.destination) if options.overwrite else contextlib.nullcontext(options.destination)
     try:
