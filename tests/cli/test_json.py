@@ -116,6 +116,17 @@ def test_totals(log, tmp_path, verb):
     assert [last["totals"][name] for name in ("log_count", "damaged_count", "failed_count")] == [2, 1, 1]
 
 
+def test_info(log, tmp_path):
+    (tmp_path / "text").write_bytes(b"a text is no log, as can be seen from all of its bytes")
+    [value], status = cordwood("info", "--json", str(tmp_path))
+    assert status == 3
+    check(value, fields("info"))
+    [report], _ = cordwood("verify", "--json", "--on-corruption", "salvage", log)
+    assert value["record_count"] == report["record_count"]
+    assert value["damaged_len"] == report["len_by_severity"]["corruption"]
+    assert (value["torn_count"], value["damaged_count"], value["other_file_count_by_format"]) == (1, 1, {"text": 1})
+
+
 def test_chunks(log):
     values, status = cordwood("fragments", "--json", log)
     assert status == 3
