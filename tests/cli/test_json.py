@@ -100,6 +100,33 @@ def test_stat(log):
     check(value, fields("stat"))
 
 
+@pytest.mark.parametrize("verb", ["verify", "stat"])
+def test_totals(log, tmp_path, verb):
+    (tmp_path / "text").write_bytes(b"a text is no log, as can be seen from all of its bytes")
+    (tmp_path / "whole").write_bytes(written([b"one", b"two"]))
+    *values, last = cordwood(verb, "--json", str(tmp_path), str(tmp_path / "none"))[0]
+    assert [value["source"] for value in values] == [log, str(tmp_path / "whole"), str(tmp_path / "none")]
+    assert list(last) == ["totals"]
+    check(last["totals"], fields("totals"))
+    sums = ("record_count", "payload_len", "skipped_len", "file_len")
+    assert {name: last["totals"][name] for name in sums} == {
+        name: sum(value[name] for value in values[:2]) for name in sums
+    }
+    assert last["totals"]["other_file_count_by_format"] == {"text": 1}
+    assert [last["totals"][name] for name in ("log_count", "damaged_count", "failed_count")] == [2, 1, 1]
+
+
+def test_info(log, tmp_path):
+    (tmp_path / "text").write_bytes(b"a text is no log, as can be seen from all of its bytes")
+    [value], status = cordwood("info", "--json", str(tmp_path))
+    assert status == 3
+    check(value, fields("info"))
+    [report], _ = cordwood("verify", "--json", "--on-corruption", "salvage", log)
+    assert value["record_count"] == report["record_count"]
+    assert value["damaged_len"] == report["len_by_severity"]["corruption"]
+    assert (value["torn_count"], value["damaged_count"], value["other_file_count_by_format"]) == (1, 1, {"text": 1})
+
+
 def test_chunks(log):
     values, status = cordwood("fragments", "--json", log)
     assert status == 3

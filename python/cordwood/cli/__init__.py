@@ -27,7 +27,20 @@ if TYPE_CHECKING:
 
 __all__ = ["VERBS", "main", "make_parser"]
 
-VERBS = ("cat", "stat", "verify", "map", "fragments", "salvage", "follow", "write", "convert", "split", "completion")
+VERBS = (
+    "info",
+    "cat",
+    "stat",
+    "verify",
+    "map",
+    "fragments",
+    "salvage",
+    "follow",
+    "write",
+    "convert",
+    "split",
+    "completion",
+)
 
 EPILOG = """\
 exit status:
@@ -37,6 +50,7 @@ exit status:
   3  it was done, and damage was found or data was lost: stderr or the report says what
 
 examples:
+  cordwood info database/
   cordwood verify *.log
   cordwood cat 000003.log | less
   cordwood salvage damaged.log clean.log

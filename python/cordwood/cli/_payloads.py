@@ -85,22 +85,30 @@ def other_payload(record: bytes, payload: str, dialect: str | None) -> str | Non
 
     Files of Weights & Biases have a dialect of their own, which says so whatever the record may be decoded as.
     """
+    if payload.startswith("wandb") and dialect and dialect.startswith("wandb"):
+        return None
+    fits = [name for name in payloads_of(record, dialect) if name != payload]
+    return f"{DESCRIPTIONS[fits[0]]}: --as {fits[0]}" if len(fits) == 1 else None
+
+
+def payloads_of(record: bytes, dialect: str | None) -> list[str]:
+    """What a record can be: names of `--as`, none of a record of nothing. The dialects of Weights & Biases say it."""
     if dialect and dialect.startswith("wandb"):
-        return None if payload.startswith("wandb") else f"{DESCRIPTIONS['wandb']}: --as wandb"
+        return ["wandb"]
     from cordwood.payload.entity import decode
     from cordwood.payload.version_edit import VersionEdit
     from cordwood.payload.write_batch import WriteBatch
 
     checks: dict[str, Callable[[bytes], object]] = {
-        "write-batch": lambda record: len(WriteBatch(record)),
+        "write-batch": lambda record: len(WriteBatch(record, engine="pebble" if dialect == "pebble" else "rocksdb")),
         "version-edit": VersionEdit,
         "entity": decode,
     }
     fits: list[str] = []
     for name, check in checks.items():
         # Of nothing, a version edit is made, too.
-        if name != payload and record:
+        if record:
             with contextlib.suppress(PayloadError):
                 check(record)
                 fits.append(name)
-    return f"{DESCRIPTIONS[fits[0]]}: --as {fits[0]}" if len(fits) == 1 else None
+    return fits

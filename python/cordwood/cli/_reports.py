@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import cordwood
 from cordwood.cli._messages import Status, complain, quantity
 from cordwood.cli._options import processor_count
-from cordwood.cli._sources import display_name
+from cordwood.cli._output import print_json
+from cordwood.cli._sources import Tally, display_name, for_each_source, is_one_file
 
 if TYPE_CHECKING:
     from cordwood.typing import Source
@@ -141,3 +142,38 @@ def policy_note(policy: str, more: int | None) -> str:
         return f"{note}; more records may be read: --on-corruption salvage"
     records = "1 more record" if more == 1 else f"{more:,} more records"
     return f"{note}; {records} can be read: --on-corruption salvage" if more else note
+
+
+class Totals:
+    """The sums over several logs, which `verify` and `stat` end with."""
+
+    def __init__(self) -> None:
+        self._sums: dict[str, int | None] = dict.fromkeys(
+            ("record_count", "payload_len", "skipped_len", "damaged_len", "file_len"), 0
+        )
+
+    def add(self, read: cordwood.Report | cordwood.Stat, damaged_len: int) -> None:
+        """Takes a log into account. The sum is not known once the length of a file is not."""
+        for name, total in self._sums.items():
+            value = damaged_len if name == "damaged_len" else getattr(read, name)
+            self._sums[name] = None if value is None or total is None else total + value
+
+    def print(self, tally: Tally, *, as_json: bool) -> None:
+        """Prints them on stdout."""
+        if as_json:
+            counts = {name: getattr(tally, name) for name in ("log_count", "damaged_count", "failed_count")}
+            print_json({"totals": {**counts, "other_file_count_by_format": tally.others, **self._sums}})
+            return
+        logs = f"{quantity(tally.log_count, 'log')}, {tally.damaged_count:,} damaged, {tally.failed_count:,} failed"
+        records = quantity(self._sums["record_count"] or 0, "record")
+        print(f"total: {logs}; {records}, {quantity(self._sums['payload_len'] or 0, 'byte')}")
+        if tally.others:
+            print(f"  {tally.others_text()}")
+
+
+def for_each_source_with_totals(options: argparse.Namespace, work: Callable[[str], Status], totals: Totals) -> Status:
+    """Does the work for each source, and prints the totals, unless the command line names a single file."""
+    tally = for_each_source(options.sources, work, dialect=options.dialect, as_json=options.json, has_totals=True)
+    if not is_one_file(options.sources):
+        totals.print(tally, as_json=options.json)
+    return tally.status

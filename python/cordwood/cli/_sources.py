@@ -1,19 +1,72 @@
-"""The sources of a verb: their names, and what is done for each."""
+"""The sources of a verb: the files that the command line names, and what is done for each."""
 
 from __future__ import annotations
 
 import glob
 import os
+import stat
 import sys
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import cordwood
-from cordwood.cli._messages import Status, complain, escaped
+from cordwood.cli._messages import Status, complain, escaped, quantity
 from cordwood.cli._output import print_json
 
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     from cordwood.typing import Source
+
+    # Device and inode.
+    _Identity: TypeAlias = tuple[int, int]
+
+
+class Named(NamedTuple):
+    """A file that the command line names, by itself or with a pattern or a folder."""
+
+    name: str
+    """Its path, or `-` for stdin."""
+    relative: str
+    """Its path below the folder, or below the part of the pattern that is none; else the last part of its name."""
+    is_in_folder: bool = False
+    """It was found in a folder: then it need not be a log."""
+    what: str | None = None
+    """What it is, if no look into the file is needed to see that it is no log."""
+    error: OSError | None = None
+    """It is a folder that cannot be listed."""
+
+
+class Tally:
+    """What became of the sources of a verb.
+
+    Attributes:
+        log_count: Logs that were read, damaged ones among them.
+        damaged_count: How many of these are damaged.
+        failed_count: Sources that could not be read.
+        others: How many files in folders are no logs, by what they are.
+        status: The exit status: the worst of all, and a failure is worse than damage.
+    """
+
+    def __init__(self) -> None:
+        self.log_count = 0
+        self.damaged_count = 0
+        self.failed_count = 0
+        self.others: dict[str, int] = {}
+
+    @property
+    def status(self) -> Status:
+        if self.failed_count or not self.log_count:
+            return Status.FAILURE
+        return Status.DAMAGE if self.damaged_count else Status.CLEAN
+
+    def others_text(self) -> str:
+        """The files in folders that are no logs."""
+        count = sum(self.others.values())
+        kinds = ", ".join(
+            what if len(self.others) == 1 else f"{what} ({count:,})" for what, count in sorted(self.others.items())
+        )
+        return f"{quantity(count, 'file')} {'is no log' if count == 1 else 'are no logs'}: {kinds}"
 
 
 def stdin_or_path(name: str) -> Source:
@@ -31,48 +84,155 @@ def display_name(name: str) -> str:
     return escaped(source_name(name))
 
 
-def one_source(name: str, command: str) -> str:
-    """The one file that a pattern matches.
+def is_one_file(names: Sequence[str]) -> bool:
+    """Whether a command line names a single file, rather than several, a pattern or a folder."""
+    return len(names) == 1 and not (_is_pattern(names[0]) or os.path.isdir(names[0]))  # noqa: PTH112
+
+
+def named_files(names: Iterable[str]) -> list[Named]:
+    """The files that are named, in the order in which they are named, each once, also if it has several names.
+
+    A pattern is replaced by what it matches, as many shells do it, in sorted order, and a folder by all the files in
+    it and in the folders in it, in the order of their paths. What is named or matched as well as found in a folder is
+    taken as named.
+    """
+    files: list[Named] = []
+    places: dict[_Identity, int] = {}
+    for file, identity in _expanded(names):
+        place = places.setdefault(identity, len(files)) if identity else len(files)
+        if place == len(files):
+            files.append(file)
+        elif not file.is_in_folder:
+            files[place] = files[place]._replace(is_in_folder=False, what=None)
+    return files
+
+
+def for_each_source(
+    names: Sequence[str],
+    work: Callable[[str], Status],
+    *,
+    dialect: str | None = None,
+    as_json: bool = False,
+    has_totals: bool = False,
+) -> Tally:
+    """Does the work for each source that is named.
+
+    One that fails does not stop the others. What is found in a folder and is no log is counted. With `dialect`, all
+    that is named is read in it, and of what is found in a folder, all that is a log.
 
     Args:
-        name: A name or a pattern.
-        command: What to do for each file, as it would be typed.
-
-    Raises:
-        ValueError: It matches several.
+        names: Files, patterns and folders.
+        work: What to do with a file.
+        dialect: The value of `--dialect`.
+        as_json: A source that fails has an object, too: its `source`, and the `error`.
+        has_totals: The caller says how many files are no logs. Otherwise that is reported on stderr.
     """
-    names = list(_expanded([name]))
-    if len(names) > 1:
-        raise ValueError(
-            f"{name} is {len(names)} files, and only one can be taken; for each of them: "
-            f"for f in {name}; do cordwood {command}; done"
-        )
-    return names[0]
+    tally = Tally()
+    for file in named_files(names):
+        _attempt(file, work, tally, dialect=dialect, as_json=as_json)
+    if not (tally.log_count or tally.failed_count):
+        found = tally.others_text() if tally.others else "there are no files"
+        complain(f"{' '.join(map(display_name, names))}: no log was found; {found}")
+    elif tally.others and not has_totals:
+        complain(tally.others_text())
+    return tally
 
 
-def for_each_source(names: Iterable[str], work: Callable[[str], Status], *, as_json: bool = False) -> Status:
-    """Does the work for each source. One that fails does not stop the others; the status is the worst of all.
-
-    With `as_json`, one that fails has an object, too: its `source`, and the `error`.
-    """
-    statuses = [_attempt(name, work, as_json=as_json) for name in _expanded(names)]
-    return Status.FAILURE if Status.FAILURE in statuses else max(statuses)
+_NO_FILE = "pipe, socket or device"
+"""It is opened only if it is named itself: that may take forever."""
 
 
-def _expanded(names: Iterable[str]) -> Iterable[str]:
-    """The names with patterns replaced by what they match: not every shell does it. A file of that name comes first."""
+def _is_pattern(name: str) -> bool:
+    # A file of that name comes first.
+    return name != "-" and glob.has_magic(name) and not os.path.lexists(name)
+
+
+def _expanded(names: Iterable[str]) -> Iterable[tuple[Named, _Identity | None]]:
     for name in names:
-        is_pattern = name != "-" and glob.has_magic(name) and not os.path.lexists(name)
-        if is_pattern and (matches := sorted(glob.glob(name, recursive=True))):  # noqa: PTH207 - keeps names as given
-            # A file of the name `-` is not stdin.
-            yield from ("./-" if match == "-" else match for match in matches)
+        if _is_pattern(name) and (matches := sorted(glob.glob(name, recursive=True))):  # noqa: PTH207 - keeps names
+            above = _without_magic(name)
+            for match in matches:
+                relative = os.path.relpath(match, above)
+                if os.path.isdir(match):  # noqa: PTH112 - pathlib is slow to import
+                    # `**` matches what is in the folder, too.
+                    if "**" not in name:
+                        yield from _in_folder(match, relative)
+                elif os.path.exists(match) and not os.path.isfile(match):  # noqa: PTH110, PTH113
+                    yield Named(match, relative, is_in_folder=True, what=_NO_FILE), None
+                else:
+                    # A file of the name `-` is not stdin.
+                    yield _named("./-" if match == "-" else match, relative)
+        elif os.path.isdir(name):  # noqa: PTH112
+            yield from _in_folder(name, "")
         else:
-            yield name
+            yield _named(name, os.path.basename(name))  # noqa: PTH119
 
 
-def _attempt(name: str, work: Callable[[str], Status], *, as_json: bool) -> Status:
+def _without_magic(pattern: str) -> str:
+    """The folder that holds all that a pattern can match."""
+    folder = os.path.dirname(pattern)  # noqa: PTH120
+    while glob.has_magic(folder):
+        folder = os.path.dirname(folder)  # noqa: PTH120
+    return folder or os.curdir
+
+
+def _named(name: str, relative: str) -> tuple[Named, _Identity | None]:
     try:
-        return work(name)
+        status = os.stat(name)  # noqa: PTH116
+    except (OSError, ValueError):
+        # It is reported when it is opened.
+        return Named(name, relative), None
+    return Named(name, relative), _identity(status)
+
+
+def _identity(status: os.stat_result) -> _Identity | None:
+    """What two names of one file have in common. A pipe may be read twice, and some file systems have no inodes."""
+    return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) and status.st_ino else None
+
+
+def _in_folder(folder: str, above: str) -> list[tuple[Named, _Identity | None]]:
+    """All files in a folder. Links to folders are not followed, nor links to files that are found there anyway."""
+    found: list[tuple[Named, _Identity | None]] = []
+    links: list[tuple[Named, _Identity | None]] = []
+
+    def unreadable(error: OSError) -> None:
+        found.append((Named(error.filename, "", is_in_folder=True, error=error), None))
+
+    for path, folders, names in os.walk(folder, onerror=unreadable):
+        linked = [name for name in folders if os.path.islink(os.path.join(path, name))]  # noqa: PTH114, PTH118
+        found += ((_file_in(folder, above, path, name, "link to a folder"), None) for name in linked)
+        for name in names:
+            full = os.path.join(path, name)  # noqa: PTH118
+            try:
+                status = os.stat(full)  # noqa: PTH116
+            except FileNotFoundError:
+                found.append((_file_in(folder, above, path, name, "link to nothing"), None))
+                continue
+            except OSError:
+                found.append((_file_in(folder, above, path, name, None), None))
+                continue
+            what = _NO_FILE if not stat.S_ISREG(status.st_mode) else None if status.st_size else "empty"
+            file = _file_in(folder, above, path, name, what)
+            (links if os.path.islink(full) else found).append((file, _identity(status)))  # noqa: PTH114
+    identities = {identity for _, identity in found}
+    found += (link for link in links if link[1] is None or link[1] not in identities)
+    return sorted(found, key=lambda file: file[0].name)
+
+
+def _file_in(folder: str, above: str, path: str, name: str, what: str | None) -> Named:
+    relative = os.path.normpath(os.path.join(above, os.path.relpath(path, folder), name))  # noqa: PTH118
+    return Named(os.path.join(path, name), relative, is_in_folder=True, what=what)  # noqa: PTH118
+
+
+def _attempt(file: Named, work: Callable[[str], Status], tally: Tally, *, dialect: str | None, as_json: bool) -> None:
+    name = file.name
+    try:
+        if file.error:
+            raise file.error
+        what = file.what
+        if file.is_in_folder and not what and dialect:
+            cordwood.detect(name)
+        status = Status.CLEAN if what else work(name)
     except BrokenPipeError:
         raise
     except OSError as error:
@@ -82,8 +242,40 @@ def _attempt(name: str, work: Callable[[str], Status], *, as_json: bool) -> Stat
         complain(error)
         text = error.strerror or str(error)
     except cordwood.CordwoodError as error:
+        if file.is_in_folder and isinstance(error, cordwood.DialectError):
+            tally.others[error.format] = tally.others.get(error.format, 0) + 1
+            return
         complain(error if error.path else f"{source_name(name)}: {error}")
         text = str(error).removeprefix(f"{error.path}: ")
+    else:
+        if what:
+            tally.others[what] = tally.others.get(what, 0) + 1
+        elif status == Status.FAILURE:
+            tally.failed_count += 1
+        else:
+            tally.log_count += 1
+            tally.damaged_count += status == Status.DAMAGE
+        return
+    tally.failed_count += 1
     if as_json:
         print_json({"source": source_name(name), "error": text})
-    return Status.FAILURE
+
+
+def one_source(names: Sequence[str], command: str) -> str:
+    """The one file that is named.
+
+    Args:
+        names: Files, patterns and folders.
+        command: What to do for each file, as it would be typed.
+
+    Raises:
+        ValueError: There are several, or none.
+    """
+    files = [file.name for file in named_files(names)]
+    if len(files) != 1:
+        text = " ".join(os.path.join(name, "*") if os.path.isdir(name) else name for name in names)  # noqa: PTH112, PTH118
+        raise ValueError(
+            f"{' '.join(names)} is {quantity(len(files), 'file')}, and only one can be taken; for each of them: "
+            f"for f in {text}; do cordwood {command}; done"
+        )
+    return files[0]

@@ -83,7 +83,7 @@ def run(options: argparse.Namespace) -> Status:
                 complain(f"{display_name(name)}: {policy_note(policy, more)}")
         return max(status, damage)
 
-    return for_each_source(options.sources, cat)
+    return for_each_source(options.sources, cat, dialect=options.dialect).status
 
 
 def _file_len(name: str) -> float:

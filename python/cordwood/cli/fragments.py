@@ -62,7 +62,7 @@ def run(options: argparse.Namespace) -> Status:
         complain(f"{display_name(name)}: {quantity(damaged_len, 'byte')} damaged; {policy_note('salvage', 0)}")
         return Status.DAMAGE
 
-    return for_each_source(options.sources, list_fragments)
+    return for_each_source(options.sources, list_fragments, dialect=options.dialect).status
 
 
 def _line(fragment: cordwood.Fragment) -> str:

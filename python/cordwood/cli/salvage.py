@@ -1,4 +1,4 @@
-"""Write all that can be read of a damaged log to a new log.
+"""Write all that can be read of damaged logs to new logs.
 
 The source is not changed. The new log is put on the disk before it gets its name, so what has the name is complete,
 also with --overwrite. The report about the source goes to stdout, as `cordwood verify` prints it; exit status 3 if
@@ -7,30 +7,37 @@ damage was found in it.
 The new log keeps the dialect of the source, its log number, and what the engine wrote for itself. What cannot be kept
 is reported. RocksDB and Pebble look for the number of a log in the name of its file, so give the new one the name of
 the old, in another folder: under the name of another log they would find no record in it.
+
+Several logs, or all logs in a folder, are salvaged to a folder, which is made if there is none. They keep their names,
+and their paths below the folder or pattern that was named.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import os
+from collections.abc import Callable, Sequence
 
 import cordwood
 from cordwood.cli._messages import Status, complain
 from cordwood.cli._options import (
     add_dialect_argument,
     add_record_len_max_argument,
+    add_source_arguments,
     complete_file_names,
     reading_options,
 )
 from cordwood.cli._output import check_destination, replacement
 from cordwood.cli._progress import Progress
-from cordwood.cli._reports import other_log_text
-from cordwood.cli._sources import display_name, one_source, stdin_or_path
+from cordwood.cli._reports import Totals, for_each_source_with_totals, other_log_text
+from cordwood.cli._sources import display_name, named_files, stdin_or_path
 from cordwood.cli.verify import print_report
 
 EXAMPLES = """\
   cordwood salvage damaged.log clean.log
   cordwood salvage db/000042.log saved/000042.log
+  cordwood salvage database/ saved/
 """
 
 NOT_KEPT = {
@@ -43,33 +50,85 @@ NOT_KEPT = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What `salvage` takes."""
+    add_source_arguments(parser)
     complete_file_names(
-        parser.add_argument(
-            "source", metavar="SOURCE", help="the damaged log; a pattern that matches one file; - for stdin"
-        )
+        parser.add_argument("destination", metavar="DESTINATION", help="the new log; of several, the folder for them")
     )
-    complete_file_names(parser.add_argument("destination", metavar="DESTINATION", help="the new log"))
-    parser.add_argument("--overwrite", action="store_true", help="replace the destination, once the log is complete")
+    parser.add_argument(
+        "--overwrite", action="store_true", help="replace a log that is there, once the new is complete"
+    )
     add_dialect_argument(parser, "how the log is laid out; detected from its content if not given")
     add_record_len_max_argument(parser)
-    parser.add_argument("--json", action="store_true", help="the report as one JSON object")
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="the report as one JSON object for each log, and one with the totals of several",
+    )
 
 
 def run(options: argparse.Namespace) -> Status:
-    """Salvages the source."""
+    """Salvages each source."""
     if options.destination == "-":
         raise ValueError("a log is salvaged to a file, not to stdout; ./- is a file")
-    source = one_source(options.source, 'salvage "$f" "$f.salvaged"')
-    check_destination(source, options.destination, overwrite=options.overwrite)
-    place = replacement(options.destination) if options.overwrite else contextlib.nullcontext(options.destination)
-    try:
-        with place as destination, Progress(source) as progress:
-            report = cordwood.salvage(stdin_or_path(source), destination, progress=progress, **reading_options(options))
-    except cordwood.OtherLogError as error:
-        is_named = options.log_number is not None
-        complain(other_log_text(source, error.log_number, error.other_log_number, is_named=is_named))
-        return Status.FAILURE
-    print_report(source, report, options, policy="salvage", more=0)
-    for what in report.not_kept:
-        complain(f"{display_name(source)}: {NOT_KEPT[what]}")
-    return Status.CLEAN if report.ok else Status.DAMAGE
+    destination_of = _destinations(options.sources, options.destination)
+    # Of each new log, the old one.
+    salvaged: dict[str, str] = {}
+    totals = Totals()
+
+    def salvage(name: str) -> Status:
+        # No folder is made for what is no log.
+        if name != "-" and not options.dialect:
+            cordwood.detect(name)
+        destination = destination_of(name)
+        if destination in salvaged:
+            complain(
+                f"{name}: {salvaged[destination]} has been salvaged to {destination}, where this one would go, too; "
+                "salvage it by itself, to another folder"
+            )
+            return Status.FAILURE
+        check_destination(name, destination, overwrite=options.overwrite)
+        place = replacement(destination) if options.overwrite else contextlib.nullcontext(destination)
+        try:
+            with place as new, Progress(name) as progress:
+                report = cordwood.salvage(stdin_or_path(name), new, progress=progress, **reading_options(options))
+        except cordwood.OtherLogError as error:
+            is_named = options.log_number is not None
+            complain(other_log_text(name, error.log_number, error.other_log_number, is_named=is_named))
+            return Status.FAILURE
+        salvaged[destination] = name
+        totals.add(report, report.len_by_severity.get(cordwood.Severity.CORRUPTION, 0))
+        print_report(name, report, options, policy="salvage", more=0)
+        for what in report.not_kept:
+            complain(f"{display_name(name)}: {NOT_KEPT[what]}")
+        return Status.CLEAN if report.ok else Status.DAMAGE
+
+    return for_each_source_with_totals(options, salvage, totals)
+
+
+def _destinations(sources: Sequence[str], destination: str) -> Callable[[str], str]:
+    """Which new log there is to be of each source. The folders for it are made when it is asked for.
+
+    Raises:
+        ValueError: Several logs are to go to one file, or into the folder that they are from.
+    """
+    files = named_files(sources)
+    folders = [name for name in sources if os.path.isdir(name)]  # noqa: PTH112 - pathlib is slow to import
+    if not destination or not (folders or len(files) > 1 or os.path.isdir(destination)):  # noqa: PTH112
+        return lambda _: destination
+    if os.path.lexists(destination) and not os.path.isdir(destination):  # noqa: PTH112
+        raise ValueError(f"{destination} is no folder: several logs need one")
+    new = os.path.realpath(destination)
+    for folder in folders:
+        old = os.path.realpath(folder)
+        if os.path.commonpath([new, old]) == old:
+            raise ValueError(f"{destination} is in {folder}: the new logs would be among the old ones")
+    relative = {file.name: file.relative for file in files}
+
+    def destination_of(name: str) -> str:
+        if name == "-":
+            raise ValueError("a log from stdin has no name to be kept: salvage it to a file")
+        path = os.path.join(destination, relative[name])  # noqa: PTH118
+        os.makedirs(os.path.dirname(path), exist_ok=True)  # noqa: PTH103, PTH120
+        return path
+
+    return destination_of

@@ -28,7 +28,7 @@ EXAMPLES = """\
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What `split` takes."""
-    add_source_arguments(parser, "a log, a regular file; a pattern such as '*.log' for several")
+    add_source_arguments(parser, "a log, a regular file; a folder, for all logs in it; a pattern such as '*.log'")
     add_dialect_argument(parser, "how the log is laid out: a file that does not look like a log is then split, too")
     parser.add_argument(
         "--len",
@@ -58,4 +58,4 @@ def run(options: argparse.Namespace) -> Status:
 
     if "-" in options.sources:
         raise ValueError("split takes files, not stdin; ./- is a file")
-    return for_each_source(options.sources, split)
+    return for_each_source(options.sources, split, dialect=options.dialect).status

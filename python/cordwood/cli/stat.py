@@ -1,6 +1,9 @@
 """Count what is in logs.
 
 Exit status 3 if one is damaged: `cordwood verify` says where.
+
+Of a folder, all logs in it are counted, and in the folders in it; of other files only how many there are. Several logs
+end with their totals.
 """
 
 from __future__ import annotations
@@ -20,6 +23,8 @@ from cordwood.cli._options import (
 from cordwood.cli._output import print_json
 from cordwood.cli._progress import Progress
 from cordwood.cli._reports import (
+    Totals,
+    for_each_source_with_totals,
     format_of,
     outcome_fields,
     policy_note,
@@ -27,11 +32,12 @@ from cordwood.cli._reports import (
     salvageable_count,
     state_of_log,
 )
-from cordwood.cli._sources import display_name, for_each_source, source_name, stdin_or_path
+from cordwood.cli._sources import display_name, source_name, stdin_or_path
 
 EXAMPLES = """\
   cordwood stat 000003.log
-  cordwood stat --json *.log | jq -s 'map(.record_count) | add'
+  cordwood stat database/
+  cordwood stat --json *.log *.wandb | jq '.totals.record_count // empty'
 """
 
 COUNTS = (
@@ -59,11 +65,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_on_corruption_argument(parser)
     add_record_len_max_argument(parser)
     add_threads_argument(parser)
-    parser.add_argument("--json", action="store_true", help="one JSON object for each log")
+    parser.add_argument(
+        "--json", action="store_true", help="one JSON object for each log, and one with the totals of several"
+    )
 
 
 def run(options: argparse.Namespace) -> Status:
     """Counts what is in each source."""
+    totals = Totals()
 
     def count(name: str) -> Status:
         with Progress(name) as progress:
@@ -74,6 +83,7 @@ def run(options: argparse.Namespace) -> Status:
                 progress=progress,
                 **reading_options(options),
             )
+        totals.add(stat, stat.damaged_len)
         status = Status.DAMAGE if stat.damaged_len else Status.CLEAN
         more: int | None = 0
         if stat.damaged_len:
@@ -100,4 +110,4 @@ def run(options: argparse.Namespace) -> Status:
             print(f"  {policy_note(options.on_corruption, more)}")
         return status
 
-    return for_each_source(options.sources, count, as_json=options.json)
+    return for_each_source_with_totals(options, count, totals)

@@ -2,6 +2,9 @@
 
 One line for each log, and below it one for each region that was not returned. Exit status 3 if one is damaged. An
 incomplete record at the end is what a crash leaves; it is reported, but is not damage.
+
+Of a folder, all logs in it are checked, and in the folders in it; other files are counted. Several logs end with their
+totals.
 """
 
 from __future__ import annotations
@@ -20,6 +23,8 @@ from cordwood.cli._options import (
 from cordwood.cli._output import print_json
 from cordwood.cli._progress import Progress
 from cordwood.cli._reports import (
+    Totals,
+    for_each_source_with_totals,
     format_of,
     outcome_fields,
     policy_note,
@@ -29,11 +34,12 @@ from cordwood.cli._reports import (
     salvageable_count,
     state_of_log,
 )
-from cordwood.cli._sources import display_name, for_each_source, source_name, stdin_or_path
+from cordwood.cli._sources import display_name, source_name, stdin_or_path
 
 EXAMPLES = """\
   cordwood verify 000003.log
-  cordwood verify --json '**/*.log' | jq 'select(.ok | not) | .source'
+  cordwood verify database/ exports/
+  cordwood verify --json '**/*.log' | jq -r 'select(.ok == false).source'
 """
 
 
@@ -42,12 +48,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_source_arguments(parser)
     add_reading_arguments(parser)
     add_threads_argument(parser)
-    parser.add_argument("--json", action="store_true", help="one JSON object for each log")
+    parser.add_argument(
+        "--json", action="store_true", help="one JSON object for each log, and one with the totals of several"
+    )
 
 
 def run(options: argparse.Namespace) -> Status:
     """Checks each source."""
     check_range(options)
+    totals = Totals()
 
     def check(name: str) -> Status:
         with Progress(name) as progress:
@@ -60,6 +69,7 @@ def run(options: argparse.Namespace) -> Status:
                 progress=progress,
                 **reading_options(options),
             )
+        totals.add(report, report.len_by_severity.get(cordwood.Severity.CORRUPTION, 0))
         more: int | None = 0
         if not report.ok:
             more = salvageable_count(
@@ -74,7 +84,7 @@ def run(options: argparse.Namespace) -> Status:
         print_report(name, report, options, policy=options.on_corruption, more=more)
         return Status.CLEAN if report.ok else Status.DAMAGE
 
-    return for_each_source(options.sources, check, as_json=options.json)
+    return for_each_source_with_totals(options, check, totals)
 
 
 def print_report(

@@ -89,7 +89,7 @@ def run(options: argparse.Namespace) -> Status:
     check_range(options)
     suffix = f".{options.to}" if options.to else os.path.splitext(options.destination)[1]  # noqa: PTH122 - pathlib is slow to import
     suffix = suffix if suffix in SUFFIXES else ".csv"
-    options.source = one_source(options.source, f'convert --as {options.payload} "$f" "$f{suffix}"')
+    options.source = one_source([options.source], f'convert --as {options.payload} "$f" "$f{suffix}"')
     form = options.to or _form_of(options.destination)
     if form != "csv" and (options.encoding or options.escape_formulas):
         raise ValueError(f"--encoding and --escape-formulas are for CSV, not for {form}")

@@ -1,4 +1,4 @@
-"""Draw a log: its blocks in rows, what they hold, and where the damage is.
+"""Draw logs: their blocks in rows, what they hold, and where the damage is.
 
 A row is one block, or several of a long log. Damage is marked in the row and in the margin, and listed below. Exit
 status 3 if there is damage. A terminal gets colours, unless NO_COLOR is set or TERM is "dumb".
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import cordwood
 from cordwood._native import runs
 from cordwood.cli._messages import Status, complain, quantity
-from cordwood.cli._options import add_dialect_argument, complete_file_names, log_options
+from cordwood.cli._options import add_dialect_argument, add_source_arguments, complete_file_names, log_options
 from cordwood.cli._output import check_destination, new_file
 from cordwood.cli._reopenable import reopenable
 from cordwood.cli._reports import format_of, other_log, policy_note, report_other_log
@@ -31,41 +31,44 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\
   cordwood map 000003.log
+  cordwood map database/ | less -R
   cordwood map --svg 000003.svg 000003.log
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What `map` takes."""
-    complete_file_names(
-        parser.add_argument(
-            "source", metavar="SOURCE", help="a log; a pattern such as '*.log' for several; - for stdin"
-        )
-    )
+    add_source_arguments(parser)
     add_dialect_argument(parser, "how the log is laid out; detected from its content if not given")
     complete_file_names(
         parser.add_argument(
             "--svg",
             metavar="FILE",
-            help="write the picture to this new file, for a browser, where each fragment says what it is; - for stdout",
+            help="write the picture of one log to this new file, for a browser, where each fragment says what it is; "
+            "- for stdout",
         )
     )
     parser.add_argument("--overwrite", action="store_true", help="with --svg: replace what is there")
 
 
 def run(options: argparse.Namespace) -> Status:
-    """Draws the source."""
-    source = options.source
+    """Draws each source."""
     if options.svg is not None:
-        source = one_source(source, 'map --svg "$f.svg" "$f"')
+        source = one_source(options.sources, 'map --svg "$f.svg" "$f"')
         check_destination(source, options.svg, overwrite=options.overwrite)
     elif options.overwrite:
         raise ValueError("--overwrite goes with --svg")
 
+    drawn_count = 0
+
     def draw(name: str) -> Status:
+        nonlocal drawn_count
         with reopenable(name) as source:
             log = format_of(cordwood.Reader(source.open(), **log_options(options)))
             if options.svg is None:
+                if drawn_count:
+                    print()
+                drawn_count += 1
                 cells = _print_text(name, source.open, log)
             else:
                 cells = _write_svg(name, source.open, log, options)
@@ -75,7 +78,7 @@ def run(options: argparse.Namespace) -> Status:
                 report_other_log(name, log.log_number, other, options)
         return Status.DAMAGE if cells.is_damaged else Status.CLEAN
 
-    return for_each_source([source], draw)
+    return for_each_source(options.sources, draw, dialect=options.dialect).status
 
 
 def _print_text(name: str, source: Callable[[], Source], log: cordwood.LogFormat) -> Cells:

@@ -1,0 +1,221 @@
+"""Say in a few lines what files and folders are.
+
+Of a log, a folder of a database, an export or a folder of runs: the dialects of its logs, what their records hold, how
+many there are, when they were logged, how much is damaged, and the command that shows more. All logs are read, with the
+policy "salvage". Exit status 3 if one is damaged.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import Any
+
+import cordwood
+from cordwood.cli._messages import Status, quantity
+from cordwood.cli._options import add_source_arguments, processor_count
+from cordwood.cli._output import print_json
+from cordwood.cli._payloads import payloads_of
+from cordwood.cli._progress import Progress
+from cordwood.cli._sources import display_name, for_each_source, is_one_file, source_name
+
+EXAMPLES = """\
+  cordwood info 000003.log
+  cordwood info database/ wandb/ export/
+"""
+
+HOLDS = {
+    "write-batch": "write batches",
+    "version-edit": "version edits",
+    "entity": "entities of Datastore or Firestore",
+    "wandb": "records of Weights & Biases",
+    "other": "other records",
+}
+"""What the records of a log hold, by the names of `--as`."""
+
+FOLDERS = {
+    "version-edit": "a database",
+    "entity": "an export of Datastore or Firestore",
+    "wandb": "runs of Weights & Biases",
+}
+"""What a folder is in which a log holds this."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What `info` takes."""
+    add_source_arguments(parser, "a log; a folder, for all logs in it; a pattern such as '*.log'")
+    parser.add_argument("--json", action="store_true", help="one JSON object for each SOURCE")
+
+
+def run(options: argparse.Namespace) -> Status:
+    """Describes each source."""
+    if "-" in options.sources:
+        raise ValueError("info takes files and folders, not stdin; ./- is a file")
+    statuses = [_describe(name, as_json=options.json) for name in options.sources]
+    return Status.FAILURE if Status.FAILURE in statuses else max(statuses)
+
+
+def _describe(name: str, *, as_json: bool) -> Status:
+    dialects: dict[str, int] = {}
+    payloads: dict[str, int] = {}
+    counts = dict.fromkeys(("record_count", "payload_len", "file_len", "damaged_len", "torn_count"), 0)
+    times: list[float] = []
+
+    def look(path: str) -> Status:
+        with Progress(path) as progress:
+            report = cordwood.verify(path, threads=processor_count(), on_corruption="salvage", progress=progress)
+        log = {"dialect": report.dialect, "log_number": report.log_number, "on_corruption": "salvage"}
+        with cordwood.Reader(path, **log) as reader:
+            first = next(iter(reader.records()), None)
+        # Of a log without records it is known only if the dialect says it.
+        fits = payloads_of(first.data if first else b"", report.dialect)
+        if first or fits:
+            payload = fits[0] if len(fits) == 1 else "other"
+            payloads[payload] = payloads.get(payload, 0) + 1
+            if payload == "wandb":
+                _add_times(times, path, log)
+        dialects[report.dialect] = dialects.get(report.dialect, 0) + 1
+        counts["record_count"] += report.record_count
+        counts["payload_len"] += report.payload_len
+        counts["file_len"] += report.file_len or 0
+        counts["damaged_len"] += report.len_by_severity.get(cordwood.Severity.CORRUPTION, 0)
+        counts["torn_count"] += report.outcome.kind == cordwood.OutcomeKind.TORN_TAIL
+        return Status.CLEAN if report.ok else Status.DAMAGE
+
+    tally = for_each_source([name], look, as_json=as_json, has_totals=True)
+    if not tally.log_count:
+        if as_json and not tally.failed_count:
+            print_json({"source": source_name(name), "error": "no log was found"})
+        return tally.status
+    what = "a log" if is_one_file([name]) else "a folder" if os.path.isdir(name) else "several files"  # noqa: PTH112
+    if what == "a folder":
+        what = next((text for payload, text in FOLDERS.items() if payload in payloads), what)
+    fields: dict[str, Any] = {
+        "source": source_name(name),
+        "what": what,
+        "log_count": tally.log_count,
+        "log_count_by_dialect": dialects,
+        "log_count_by_payload": payloads,
+        **counts,
+        "first_time": min(times, default=None),
+        "last_time": max(times, default=None),
+        "damaged_count": tally.damaged_count,
+        "failed_count": tally.failed_count,
+        "other_file_count_by_format": tally.others,
+    }
+    if as_json:
+        print_json(fields)
+        return tally.status
+    print(f"{display_name(name)}: {what}")
+    print(f"  logs     {tally.log_count:,}: {_listed(dialects)}; {quantity(counts['file_len'], 'byte')}")
+    held = {HOLDS[payload]: count for payload, count in payloads.items()}
+    print(
+        f"  records  {counts['record_count']:,}, {quantity(counts['payload_len'], 'byte')}"
+        + (f": {_listed(held)}" if held else "")
+    )
+    if times:
+        print(f"  time     {_time(min(times))} to {_time(max(times))}")
+    print(f"  damage   {_damage(tally.damaged_count, counts)}")
+    if tally.others:
+        print(f"  others   {tally.others_text()}")
+    print(f"  more     {_command(name, tally.damaged_count, payloads)}")
+    return tally.status
+
+
+def _listed(counts: dict[str, int]) -> str:
+    """Names, with how many there are of each where there are several names."""
+    return ", ".join(name if len(counts) == 1 else f"{name} ({count:,})" for name, count in sorted(counts.items()))
+
+
+def _damage(damaged_count: int, counts: dict[str, int]) -> str:
+    damage = (
+        f"{quantity(counts['damaged_len'], 'byte')} in {quantity(damaged_count, 'log')}" if damaged_count else "none"
+    )
+    torn = quantity(counts["torn_count"], "log")
+    end = "ends in an incomplete record" if counts["torn_count"] == 1 else "end in incomplete records"
+    return f"{damage}; {torn} {end}" if counts["torn_count"] else damage
+
+
+def _command(name: str, damaged_count: int, payloads: dict[str, int]) -> str:
+    """What shows more of it."""
+    import shlex
+
+    path = display_name(shlex.quote(name))
+    if damaged_count or len(payloads) > 1:
+        return f"cordwood verify {path}"
+    payload = next(iter(payloads), "other")
+    if payload == "wandb" and is_one_file([name]):
+        return f"cordwood convert --as wandb-history {path}"
+    return f"cordwood cat {path}" if payload == "other" else f"cordwood cat --as {payload} {path}"
+
+
+def _time(seconds: float) -> str:
+    from datetime import UTC, datetime
+
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+# Fields of wandb's protocol buffers: of a record, the step; of that, the values; of these, the names and the JSON.
+_HISTORY, _ITEM, _KEY, _NESTED_KEY, _VALUE_JSON = 2, 1, 1, 2, 16
+# The years 1 to 9999.
+_TIMES = range(-62_135_596_800, 253_402_300_800)
+
+
+def _add_times(times: list[float], path: str, log: dict[str, Any]) -> None:
+    """Adds when the first and the last steps of a run were logged. It takes no wandb."""
+    with cordwood.Reader(path, **log) as reader:
+        # Another kind of record may hold the name by chance: then it is taken apart, and has no such value.
+        found = (_time_of(record.data) for record in reader.records() if b"_timestamp" in record.data)
+        span: list[float] = []
+        for time in found:
+            if time is not None:
+                span = [min(time, *span), max(time, *span)] if span else [time]
+    times += span
+
+
+def _time_of(record: bytes) -> float | None:
+    for history in _fields(record, _HISTORY):
+        for item in _fields(history, _ITEM):
+            if b"_timestamp" in (*_fields(item, _KEY), *_fields(item, _NESTED_KEY)):
+                for value in _fields(item, _VALUE_JSON):
+                    try:
+                        time = float(value)
+                    except ValueError:
+                        continue
+                    if _TIMES.start <= time < _TIMES.stop:
+                        return time
+    return None
+
+
+def _fields(message: bytes, number: int) -> list[bytes]:
+    """The values of a field that have a length, in a message of protocol buffers; those before what is malformed."""
+    values: list[bytes] = []
+    at = 0
+    while at < len(message):
+        tag, at = _varint(message, at)
+        match tag & 7:
+            case 0:
+                _, at = _varint(message, at)
+            case 1:
+                at += 8
+            case 2:
+                length, at = _varint(message, at)
+                if tag >> 3 == number and at + length <= len(message):
+                    values.append(message[at : at + length])
+                at += length
+            case 5:
+                at += 4
+            case _:
+                break
+    return values
+
+
+def _varint(message: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while at < len(message) and shift < 70:
+        byte = message[at]
+        value |= (byte & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 0x80:
+            break
+    return value, at
