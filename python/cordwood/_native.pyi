@@ -1616,7 +1616,7 @@ class Scan:
     """The records of logs as a table, for everything that reads Arrow: what `scan` returns.
 
     pyarrow, polars, DuckDB, pandas, DataFusion and others take it as it is, by its
-    `__arrow_c_stream__`. Each reading opens the sources anew, so it can be read any number of
+    `__arrow_c_stream__`. Each reading opens the sources again, so it can be read any number of
     times; making it opens nothing.
     """
 
@@ -1673,7 +1673,7 @@ def scan(
     """The records of one log or many as a table, for everything that reads Arrow.
 
     Pass it to `pyarrow.table`, `polars.DataFrame`, `pandas.DataFrame.from_arrow`, DuckDB, DataFusion
-    and others. Each reads the sources anew, in batches of about 1 MiB, of which one is in memory at
+    and others. Each reads the sources again, in batches of about 1 MiB, of which one is in memory at
     a time unless the reader keeps them. Nothing is opened before.
 
     What goes wrong is raised by the one that reads, as an exception of its own, with our message.
@@ -1681,8 +1681,7 @@ def scan(
 
     Args:
         sources: What `Reader` takes: a path, bytes, or an object with `read`, which must be able to
-            seek in order to be read twice. Or an iterable of these, which are read one after the
-            other.
+            seek in order to be read twice. Or an iterable of these, which are read in its order.
         columns: Which columns, in this order. `"offset"`: the file offset of the record, `uint64`;
             `"record"`: its bytes, `large_binary`; `"end_offset"`: the file offset after it;
             `"length"`: its number of bytes; `"path"`: the path of its log, a dictionary of text,

@@ -314,7 +314,7 @@ unsafe extern "C" fn release_schema(schema: *mut ArrowSchema) {
     }
 }
 
-/// Batches that are made one after the other: what a stream exports. It may be called by any
+/// Batches that are made in order: what a stream exports. It may be called by any
 /// thread, with or without the interpreter, one at a time.
 pub(crate) trait Batches: Send {
     fn fields(&self) -> Vec<Field>;

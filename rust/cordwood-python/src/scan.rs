@@ -33,7 +33,7 @@ use crate::skipped_region::listed;
 use crate::source::{Input, OpenedReader, SourceReader, open_reader};
 use crate::value::not_pickled;
 
-/// A batch is closed once it holds so many bytes. Measured: 4 MiB is new memory each time, which
+/// A batch is closed once it holds this many bytes. Measured: 4 MiB is new memory each time, which
 /// costs half as much again.
 pub(crate) const TARGET_LEN: usize = 1 << 20;
 
@@ -487,7 +487,7 @@ impl Drop for Stream {
     }
 }
 
-/// The rows of a batch. Without the records, the other columns stand in vectors of their own; what
+/// The rows of a batch. Without the records, the other columns are in vectors of their own; what
 /// follows from the records is made of them.
 #[derive(Default)]
 struct Rows {
@@ -730,7 +730,7 @@ pub(crate) fn attached<T>(work: impl FnOnce(Python<'_>) -> PyResult<T>) -> Resul
 /// The records of logs as a table, for everything that reads Arrow: what `scan` returns.
 ///
 /// pyarrow, polars, DuckDB, pandas, DataFusion and others take it as it is, by its
-/// `__arrow_c_stream__`. Each reading opens the sources anew, so it can be read any number of
+/// `__arrow_c_stream__`. Each reading opens the sources again, so it can be read any number of
 /// times; making it opens nothing.
 #[pyclass(frozen, weakref, module = "cordwood")]
 pub(crate) struct Scan {
@@ -839,7 +839,7 @@ impl Scan {
 /// The records of one log or many as a table, for everything that reads Arrow.
 ///
 /// Pass it to `pyarrow.table`, `polars.DataFrame`, `pandas.DataFrame.from_arrow`, DuckDB, DataFusion
-/// and others. Each reads the sources anew, in batches of about 1 MiB, of which one is in memory at
+/// and others. Each reads the sources again, in batches of about 1 MiB, of which one is in memory at
 /// a time unless the reader keeps them. Nothing is opened before.
 ///
 /// What goes wrong is raised by the one that reads, as an exception of its own, with our message.
@@ -847,8 +847,7 @@ impl Scan {
 ///
 /// Args:
 ///     sources: What `Reader` takes: a path, bytes, or an object with `read`, which must be able to
-///         seek in order to be read twice. Or an iterable of these, which are read one after the
-///         other.
+///         seek in order to be read twice. Or an iterable of these, which are read in its order.
 ///     columns: Which columns, in this order. `"offset"`: the file offset of the record, `uint64`;
 ///         `"record"`: its bytes, `large_binary`; `"end_offset"`: the file offset after it;
 ///         `"length"`: its number of bytes; `"path"`: the path of its log, a dictionary of text,
