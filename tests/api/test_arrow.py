@@ -165,7 +165,7 @@ def test_reading_ahead_gives_the_same(tmp_path, threads):
     message = rf"^{path}: checksum mismatch: .* at offset {ahead.skipped[0][0].offset}\)$"
     with pytest.raises(OSError, match=message):
         table(cordwood.scan(path, threads=threads))
-    # Given up early.
+    # Released before its end.
     reader = pyarrow.RecordBatchReader.from_stream(ahead)
     reader.read_next_batch()
     del reader
