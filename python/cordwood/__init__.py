@@ -9,7 +9,8 @@
 [b'one', b'two']
 
 `open` is the way in; it returns a `Reader` or a `Writer`. `follow` reads a log while it is written.
-`verify`, `salvage`, `stat` and `fragments` are for whole logs. The format, what
+`verify`, `salvage`, `stat` and `fragments` are for whole logs; `scan` makes a table of many for
+all that reads Arrow. The format, what
 damage does and what each error means are described in the documentation.
 """
 
@@ -23,6 +24,7 @@ from cordwood._native import (
     Record,
     RecordBatch,
     Report,
+    Scan,
     SkippedRegion,
     Stat,
     Writer,
@@ -32,6 +34,7 @@ from cordwood._native import (
     fragments,
     mask_crc,
     salvage,
+    scan,
     stat,
     unmask_crc,
     verify,
@@ -75,6 +78,7 @@ __all__ = [
     "RecordBatch",
     "RecordTooLargeError",
     "Report",
+    "Scan",
     "Severity",
     "SkippedRegion",
     "Split",
@@ -91,6 +95,7 @@ __all__ = [
     "open",
     "plan_splits",
     "salvage",
+    "scan",
     "stat",
     "unmask_crc",
     "verify",

@@ -1,4 +1,4 @@
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from os import PathLike
 from types import TracebackType
 from typing import Literal, Self, final, overload
@@ -9,7 +9,7 @@ from cordwood.payload.entity import Entity
 from cordwood.payload.version_edit import Field
 from cordwood.payload.write_batch import OperationKind
 from cordwood.types import FragmentKind, FragmentPart, LogFormat, OutcomeKind, Reason, Severity, WaitReason
-from cordwood.typing import CompressionName, DialectName, Sink, Source
+from cordwood.typing import ColumnName, CompressionName, DialectName, Sink, Source
 
 __all__ = [
     "BitFlip",
@@ -25,6 +25,7 @@ __all__ = [
     "RecordBatch",
     "Report",
     "Runs",
+    "Scan",
     "SkippedRegion",
     "Stat",
     "VersionEdit",
@@ -38,6 +39,7 @@ __all__ = [
     "mask_crc",
     "runs",
     "salvage",
+    "scan",
     "stat",
     "unmask_crc",
     "verify",
@@ -412,6 +414,24 @@ class Reader:
             OSError: The source cannot be read.
             ClosedError: The reader is closed.
         """
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The rest of the log as a stream of Arrow batches: a capsule of the Arrow C stream interface.
+
+        The columns are `offset` and `record`. The stream shares its position with the reader, so only
+        one can be read: `cordwood.scan` makes tables that can be read again.
+
+        Args:
+            requested_schema: A capsule of an Arrow schema. If its column `record` is `binary`, that
+                is what the stream has; nothing else of it is regarded. Default: `None`.
+
+        Returns:
+            The capsule.
+
+        Raises:
+            ClosedError: The reader is closed.
+            RuntimeError: A stream of this reader has begun to be read.
+        """
+
     def tell(self) -> int:
         """The file offset after what has been returned or skipped so far: `seek` continues from there.
 
@@ -492,7 +512,7 @@ class Reader:
 class RecordBatch:
     """Consecutive records in one buffer, and where each begins in another.
 
-    The layout is that of Arrow's `LargeBinary`.
+    The layout is that of Arrow's `LargeBinary`: `pyarrow.record_batch(batch)` copies nothing.
 
     `Reader.record_batches` makes them. The buffers are shared, not copied; they are read-only, and
     stay as they are for as long as anything refers to them.
@@ -527,6 +547,27 @@ class RecordBatch:
     @property
     def end_offset(self) -> int:
         """The file offset after the last record."""
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
+        """The batch as an Arrow table, without a copy: two capsules of the Arrow C data interface.
+
+        The columns are `offset` and `record`.
+
+        Args:
+            requested_schema: A capsule of an Arrow schema. If its column `record` is `binary`, and
+                the batch has less than 2 GiB, that is its type; nothing else of it is regarded.
+                Default: `None`: `large_binary`.
+
+        Returns:
+            The capsules of the schema and of the table.
+        """
+
+    def __arrow_c_schema__(self) -> object:
+        """The columns and their types: a capsule of the Arrow C schema interface.
+
+        Returns:
+            The capsule.
+        """
+
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[bytes]: ...
     @overload
@@ -1569,6 +1610,112 @@ def salvage(
     (2, BitFlip(offset=17, bit=5, part='payload'))
     >>> list(cordwood.Reader("clean.log"))
     [b'one', b'three']
+    """
+
+@final
+class Scan:
+    """The records of logs as a table, for everything that reads Arrow: what `scan` returns.
+
+    pyarrow, polars, DuckDB, pandas, DataFusion and others take it as it is, by its
+    `__arrow_c_stream__`. Each reading opens the sources again, so it can be read any number of
+    times; making it opens nothing.
+    """
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The table as a stream of Arrow batches: a capsule of the Arrow C stream interface.
+
+        Args:
+            requested_schema: A capsule of an Arrow schema. If its column `record` is `binary`, that
+                is what the stream has; nothing else of it is regarded. Default: `None`.
+
+        Returns:
+            The capsule, which reads the sources from their beginning.
+        """
+
+    def __arrow_c_schema__(self) -> object:
+        """The columns and their types: a capsule of the Arrow C schema interface.
+
+        Returns:
+            The capsule.
+        """
+
+    @property
+    def columns(self) -> tuple[ColumnName, ...]:
+        """The names of the columns."""
+
+    @property
+    def skipped(self) -> tuple[tuple[SkippedRegion, ...], ...]:
+        """What was not returned: a tuple of `SkippedRegion` for each source, in their order.
+
+        Of the reading that began last, as far as it has come; empty if none has begun. Of each
+        source, the first 100,000 regions are listed.
+        """
+
+    @property
+    def outcomes(self) -> tuple[Outcome, ...]:
+        """How reading each source has ended: an `Outcome` for each, in their order.
+
+        Of the reading that began last; `"unfinished"` for a source of which it has not reached the
+        end. Empty if none has begun.
+        """
+
+def scan(
+    sources: Source | Iterable[Source],
+    *,
+    columns: Sequence[ColumnName] | None = None,
+    dialect: DialectName | Literal["auto"] | None = None,
+    log_number: int | None = None,
+    compression: CompressionName | None = None,
+    on_corruption: Literal["raise", "skip", "stop", "salvage"] = "raise",
+    threads: int = 1,
+    start: int = 0,
+    end: int | None = None,
+) -> Scan:
+    """The records of one log or many as a table, for everything that reads Arrow.
+
+    Pass it to `pyarrow.table`, `polars.DataFrame`, `pandas.DataFrame.from_arrow`, DuckDB, DataFusion
+    and others. Each reads the sources again, in batches of about 1 MiB, of which one is in memory at
+    a time unless the reader keeps them. Nothing is opened before.
+
+    What goes wrong is raised by the one that reads, as an exception of its own, with our message.
+    After an error, a stream returns nothing more.
+
+    Args:
+        sources: What `Reader` takes: a path, bytes, or an object with `read`, which must be able to
+            seek in order to be read twice. Or an iterable of these, which are read in its order.
+        columns: Which columns, in this order. `"offset"`: the file offset of the record, `uint64`;
+            `"record"`: its bytes, `large_binary`; `"end_offset"`: the file offset after it;
+            `"length"`: its number of bytes; `"path"`: the path of its log, a dictionary of text,
+            null without one; `"salvaged"`: whether it begins after damage in its block. Without
+            `"record"`, records are checked and not copied. Default: `None`: offset and record, and
+            path if `sources` is an iterable.
+        dialect: As for `Reader`.
+        log_number: As for `Reader`.
+        compression: As for `Reader`.
+        on_corruption: As for `Reader`: `"raise"`, `"skip"`, `"stop"` or `"salvage"`. Under all but
+            the first, `Scan.skipped` lists afterwards what is missing. Default: `"raise"`.
+        threads: Read each file ahead in this many threads, 1 to 256. One thread reads what is not a
+            path, what `Reader.record_batches` reads in one, and anything without the column
+            `"record"` or with `"salvaged"`. Default: 1.
+        start: As for `Reader`, in each source.
+        end: As for `Reader`, in each source.
+
+    Returns:
+        A `Scan`: an object with `__arrow_c_stream__` and `__arrow_c_schema__`.
+
+    Raises:
+        OverflowError: `log_number` is not a number of 32 bits.
+        TypeError: A source is none of the above, or is a text file.
+        ValueError: An option has no such value, or a column is unknown or named twice.
+
+    >>> with cordwood.open("example.log", "w") as writer:
+    ...     writer.extend([b"one", b"two"])
+    2
+    >>> cordwood.scan("example.log")
+    <cordwood.Scan of "example.log": offset, record>
+    >>> import pyarrow
+    >>> pyarrow.table(cordwood.scan("example.log")).to_pydict()
+    {'offset': [0, 10], 'record': [b'one', b'two']}
     """
 
 def stat(

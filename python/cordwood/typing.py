@@ -8,13 +8,16 @@ if TYPE_CHECKING:
 else:
     ReadableBuffer = bytes | bytearray | memoryview
 
-__all__ = ["CompressionName", "DialectName", "Readable", "ReadableBuffer", "Sink", "Source", "Writable"]
+__all__ = ["ColumnName", "CompressionName", "DialectName", "Readable", "ReadableBuffer", "Sink", "Source", "Writable"]
 
 DialectName: TypeAlias = Literal["leveldb", "rocksdb", "pebble", "recyclable", "wandb", "wandb_old", "swanlab"]
 """How the bytes of a log are laid out: `cordwood.Reader` says what each name means."""
 
 CompressionName: TypeAlias = Literal["zstd"]
 """How each record of a log is compressed."""
+
+ColumnName: TypeAlias = Literal["offset", "record", "end_offset", "length", "path", "salvaged"]
+"""A column of a table of records: `cordwood.scan` says what each has."""
 
 
 class Readable(Protocol):

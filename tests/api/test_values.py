@@ -174,6 +174,7 @@ HANDLES = {
     "Writer": (lambda _: cordwood.Writer(io.BytesIO()), "pass the path"),
     "Follower": (cordwood.follow, "pass the path and tell()"),
     "RecordBatch": (lambda path: next(cordwood.open(path).record_batches()), "pass list(batch)"),
+    "Scan": (cordwood.scan, "pass the arguments of scan"),
 }
 
 
@@ -497,5 +498,5 @@ def test_what_is_no_value_says_what_to_pass(name, tmp_path):
             attempt(handle)
         assert str(raised.value).startswith(f"a {name} cannot be pickled or copied: ")
         assert instead in str(raised.value)
-    if name != "RecordBatch":
+    if hasattr(handle, "close"):
         handle.close()

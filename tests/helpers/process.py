@@ -13,6 +13,11 @@ def peak_len():
     return _field("/proc/self/status", "VmHWM:") * 1024
 
 
+def rss():
+    """The memory that is resident now."""
+    return _field("/proc/self/status", "VmRSS:") * 1024
+
+
 def _field(path, name):
     [line] = [line for line in Path(path).read_text().splitlines() if line.startswith(name)]
     return int(line.split()[1])

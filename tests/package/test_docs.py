@@ -15,6 +15,7 @@ PACKAGE = Path(cordwood.__file__).parent
 ROOT = Path(__file__).parents[2]
 PAGES = [
     "README.md",
+    "docs/arrow.md",
     "docs/compat.md",
     "docs/exports.md",
     "docs/guides/own-log.md",

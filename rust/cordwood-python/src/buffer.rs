@@ -1,5 +1,5 @@
-//! Raw-memory access for buffers, `bytes` and lists. `unsafe` is used here and in `fast_call.rs`,
-//! and nowhere else in this crate.
+//! Raw-memory access for buffers, `bytes` and lists. `unsafe` is used here, in `arrow.rs` and
+//! in `fast_call.rs`, and nowhere else in this crate.
 
 #![expect(unsafe_code, reason = "a Python buffer is raw memory")]
 

@@ -280,7 +280,7 @@ fn without_number(text: &str) -> String {
 }
 
 /// The core names the path only if it knows it.
-fn with_path(message: String, path: Option<&Path>) -> String {
+pub(crate) fn with_path(message: String, path: Option<&Path>) -> String {
     match path.map(|path| path.display().to_string()) {
         Some(path) if !message.starts_with(&path) => format!("{path}: {message}"),
         _ => message,

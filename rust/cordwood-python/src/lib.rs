@@ -23,6 +23,10 @@ mod source;
 mod sink;
 mod writer;
 
+// Many logs as a table, and Arrow.
+mod arrow;
+mod scan;
+
 // Taking a whole log apart, and what is found.
 mod bit_flip;
 mod fragment;
@@ -49,7 +53,8 @@ mod log;
 mod options;
 mod value;
 
-// Python's memory, calls and threads. All `unsafe` is in `buffer` and `fast_call`.
+// Python's memory, calls and threads. All `unsafe` is in `buffer` and
+// `fast_call`, and in `arrow`.
 mod buffer;
 mod exclusive;
 mod fast_call;
@@ -89,6 +94,8 @@ mod native {
     use crate::record_batch::RecordBatch;
     #[pymodule_export]
     use crate::report::Report;
+    #[pymodule_export]
+    use crate::scan::{Scan, scan};
     #[pymodule_export]
     use crate::skipped_region::SkippedRegion;
     #[pymodule_export]

@@ -104,8 +104,7 @@ impl ReadAhead {
     ///
     /// A signal handler has raised an exception.
     pub(crate) fn next(&mut self, py: Python<'_>, reading: &Reading<'_>) -> PyResult<Option<Found>> {
-        let is_of_this_process = self.pipeline.as_ref().is_none_or(Pipeline::is_of_this_process);
-        if self.position != Some(reading.position) || !is_of_this_process {
+        if self.is_elsewhere(reading) {
             // The reader was used in another way meanwhile, or in a forked process that has no copy
             // of the threads; or this is the first time.
             self.stop(py);
@@ -135,6 +134,42 @@ impl ReadAhead {
             // Also after a result: parts of zeros have no records, and come without end.
             py.check_signals()?;
         }
+        Ok(self.pop())
+    }
+
+    /// [`next`](Self::next) for a file, whose threads need no interpreter: for a thread that may
+    /// hold it, or not. It does not look for Ctrl-C.
+    pub(crate) fn next_of_file(&mut self, reading: &Reading<'_>) -> Option<Found> {
+        if self.is_elsewhere(reading) {
+            self.stop_of_file();
+            match self.start(reading) {
+                Ok(pipeline) => self.pipeline = pipeline,
+                Err(source) => return Some(Found::Failed(cordwood::Error::Io { path: None, source })),
+            }
+            self.position = Some(reading.position);
+        }
+        while self.found.is_empty() {
+            match self.pipeline.as_ref()?.next_within(PAUSE) {
+                Next::Result(part) => {
+                    self.found.extend(part.found);
+                    if part.is_last {
+                        self.pipeline = None;
+                    }
+                }
+                Next::Waiting => {}
+                Next::End => self.pipeline = None,
+            }
+        }
+        self.pop()
+    }
+
+    /// Whether what was read ahead is not what comes next.
+    fn is_elsewhere(&self, reading: &Reading<'_>) -> bool {
+        let is_of_this_process = self.pipeline.as_ref().is_none_or(Pipeline::is_of_this_process);
+        self.position != Some(reading.position) || !is_of_this_process
+    }
+
+    fn pop(&mut self) -> Option<Found> {
         let found = self.found.pop_front();
         self.position = match &found {
             Some(Found::RecordBatch(batch)) => Some(batch.end_offset()),
@@ -144,7 +179,14 @@ impl ReadAhead {
             // Tried again from the reader's position.
             Some(Found::Failed(_) | Found::Rest(_)) | None => None,
         };
-        Ok(found)
+        found
+    }
+
+    /// [`stop`](Self::stop) for a file, as [`next_of_file`](Self::next_of_file).
+    pub(crate) fn stop_of_file(&mut self) {
+        self.found.clear();
+        self.position = None;
+        self.pipeline = None;
     }
 
     /// Where the reader continues by itself, if not at `position`.

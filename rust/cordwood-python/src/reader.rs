@@ -1,15 +1,19 @@
 //! The class `Reader` and its iterators.
 
 use std::ffi::OsStr;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cordwood::ReadOptions;
 use cordwood::damage::Severity;
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
-use pyo3::types::{PyBytes, PyList, PyTuple};
+use pyo3::types::{PyBytes, PyCapsule, PyList, PyTuple};
 
+use crate::arrow::{self, Array, Failure, Field, asks_for_binary, stream_capsule};
 use crate::batch_pool::Pool;
 use crate::buffer::new_list;
 use crate::error::{closed, to_python};
@@ -24,7 +28,8 @@ use crate::outcome::Outcome;
 use crate::read_ahead::{ReadAhead, StopOnDrop, batch_count_max};
 use crate::reader_state::{BatchState, Made, Next, Open, State, is_interrupt, record_of};
 use crate::record::Record;
-use crate::record_batch::RecordBatch;
+use crate::record_batch::{self, RecordBatch};
+use crate::scan::{TARGET_LEN, attached};
 use crate::skipped_region::Listed;
 use crate::source::{OpenedReader, open_reader};
 use crate::value::not_pickled;
@@ -114,6 +119,8 @@ use crate::value::not_pickled;
 pub(crate) struct Reader {
     state: Exclusive<State>,
     path: Option<PathBuf>,
+    /// An Arrow stream has begun to read it.
+    is_streamed: AtomicBool,
 }
 
 #[pymethods]
@@ -165,6 +172,7 @@ impl Reader {
         Ok(Reader {
             state: Exclusive::new(State::Open(state)),
             path,
+            is_streamed: AtomicBool::new(false),
         })
     }
 
@@ -272,6 +280,47 @@ impl Reader {
                 read_ahead: Arc::new(Mutex::new(ReadAhead::new(threads))),
             },
         })
+    }
+
+    /// The rest of the log as a stream of Arrow batches: a capsule of the Arrow C stream interface.
+    ///
+    /// The columns are `offset` and `record`. The stream shares its position with the reader, so only
+    /// one can be read: `cordwood.scan` makes tables that can be read again.
+    ///
+    /// Args:
+    ///     requested_schema: A capsule of an Arrow schema. If its column `record` is `binary`, that
+    ///         is what the stream has; nothing else of it is regarded. Default: `None`.
+    ///
+    /// Returns:
+    ///     The capsule.
+    ///
+    /// Raises:
+    ///     ClosedError: The reader is closed.
+    ///     RuntimeError: A stream of this reader has begun to be read.
+    #[pyo3(signature = (requested_schema = None))]
+    fn __arrow_c_stream__<'py>(
+        slf: &Bound<'py, Self>,
+        requested_schema: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let reader = slf.get();
+        reader.with_state(slf.py(), |_| Ok(()))?;
+        if reader.is_streamed.load(Ordering::Relaxed) {
+            return Err(PyRuntimeError::new_err(STREAMED));
+        }
+        let threads = NonZeroUsize::MIN;
+        let stream = ReaderStream {
+            reader: slf.clone().unbind(),
+            state: BatchState {
+                target_len: TARGET_LEN,
+                threads,
+                pool: Arc::new(Pool::new(batch_count_max(threads, TARGET_LEN))),
+                read_ahead: Arc::new(Mutex::new(ReadAhead::new(threads))),
+            },
+            is_binary: asks_for_binary(requested_schema, c"record")?,
+            has_begun: false,
+            failed: None,
+        };
+        stream_capsule(slf.py(), stream)
     }
 
     /// The file offset after what has been returned or skipped so far: `seek` continues from there.
@@ -810,5 +859,42 @@ impl RecordBatches {
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<RecordBatch>> {
         self.reader.get().record_batch(py, &self.state)
+    }
+}
+
+const STREAMED: &str = "an Arrow stream of this reader has been read, and a reader has one position: \
+                        cordwood.scan(source) makes a table that can be read again";
+
+/// A reader as a stream of Arrow batches.
+struct ReaderStream {
+    reader: Py<Reader>,
+    state: BatchState,
+    is_binary: bool,
+    has_begun: bool,
+    /// How it has failed: each further call fails in the same way.
+    failed: Option<Failure>,
+}
+
+impl arrow::Batches for ReaderStream {
+    fn fields(&self) -> Vec<Field> {
+        record_batch::fields(self.is_binary).to_vec()
+    }
+
+    fn next(&mut self) -> Result<Option<Array>, Failure> {
+        if let Some(failed) = &self.failed {
+            return Err(failed.clone());
+        }
+        let next = attached(|py| {
+            let reader = self.reader.get();
+            // Not before: some consumers open several streams, and read one.
+            if !self.has_begun && reader.is_streamed.swap(true, Ordering::Relaxed) {
+                return Err(PyRuntimeError::new_err(STREAMED));
+            }
+            self.has_begun = true;
+            let batch = reader.record_batch(py, &self.state)?;
+            Ok(batch.map(|batch| record_batch::table(&batch.shared(), self.is_binary)))
+        });
+        self.failed = next.as_ref().err().cloned();
+        next
     }
 }

@@ -6,16 +6,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use pyo3::exceptions::PyIndexError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PyMemoryView, PySlice};
+use pyo3::types::{PyBytes, PyCapsule, PyList, PyMemoryView, PySlice};
 
+use crate::arrow::{Array, Field, array_capsules, asks_for_binary, schema_capsule};
 use crate::batch_pool::{Pool, PooledBatch};
 use crate::buffer::{Column, Part, new_bytes};
 use crate::fast_call::{self, FastClass, FastNext, class_with_next};
+use crate::scan::{Column as TableColumn, fits_binary, offset_column, record_column};
 use crate::value::not_pickled;
 
 /// Consecutive records in one buffer, and where each begins in another.
 ///
-/// The layout is that of Arrow's `LargeBinary`.
+/// The layout is that of Arrow's `LargeBinary`: `pyarrow.record_batch(batch)` copies nothing.
 ///
 /// `Reader.record_batches` makes them. The buffers are shared, not copied; they are read-only, and
 /// stay as they are for as long as anything refers to them.
@@ -40,6 +42,11 @@ impl RecordBatch {
         RecordBatch {
             batch: Arc::new(PooledBatch::new(records, pool)),
         }
+    }
+
+    /// The batch, to be shared with what does not need the interpreter.
+    pub(crate) fn shared(&self) -> Arc<PooledBatch> {
+        Arc::clone(&self.batch)
     }
 
     fn records(&self) -> &cordwood::read::RecordBatch {
@@ -98,6 +105,36 @@ impl RecordBatch {
         self.records().end_offset()
     }
 
+    /// The batch as an Arrow table, without a copy: two capsules of the Arrow C data interface.
+    ///
+    /// The columns are `offset` and `record`.
+    ///
+    /// Args:
+    ///     requested_schema: A capsule of an Arrow schema. If its column `record` is `binary`, and
+    ///         the batch has less than 2 GiB, that is its type; nothing else of it is regarded.
+    ///         Default: `None`: `large_binary`.
+    ///
+    /// Returns:
+    ///     The capsules of the schema and of the table.
+    #[pyo3(signature = (requested_schema = None))]
+    fn __arrow_c_array__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<(Bound<'py, PyCapsule>, Bound<'py, PyCapsule>)> {
+        let is_asked = asks_for_binary(requested_schema, c"record")?;
+        let is_binary = is_asked && fits_binary(self.records());
+        array_capsules(py, &fields(is_binary), table(&self.batch, is_binary))
+    }
+
+    /// The columns and their types: a capsule of the Arrow C schema interface.
+    ///
+    /// Returns:
+    ///     The capsule.
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        schema_capsule(py, &fields(false))
+    }
+
     fn __len__(&self) -> usize {
         self.records().len()
     }
@@ -142,6 +179,17 @@ impl RecordBatch {
             records.data().len()
         )
     }
+}
+
+/// The columns of a batch as a table.
+pub(crate) fn fields(is_binary: bool) -> [Field; 2] {
+    [TableColumn::Offset, TableColumn::Record].map(|column| column.field(is_binary))
+}
+
+/// A batch as a table with these columns.
+pub(crate) fn table(batch: &Arc<PooledBatch>, is_binary: bool) -> Array {
+    let columns = vec![offset_column(batch), record_column(batch, is_binary)];
+    Array::table(batch.records().len(), columns)
 }
 
 /// What `iter(batch)` returns: the records as `bytes`.

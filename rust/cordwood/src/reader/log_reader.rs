@@ -410,8 +410,9 @@ impl<S: Source> Reader<S> {
     }
 
     /// There is not enough memory for the bytes of a record.
+    #[doc(hidden)]
     #[cold]
-    pub(super) fn out_of_memory(&self) -> Error {
+    pub fn out_of_memory(&self) -> Error {
         refusal(Refused::OutOfMemory, self.path.clone())
     }
 
@@ -454,10 +455,17 @@ impl<S: Source> Reader<S> {
     /// Runs `work`, which does not access the bytes of records, without keeping them: a fragmented
     /// record takes no memory, however long it is.
     pub(crate) fn without_data<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
-        self.decoder.set_keeps_data(false);
+        self.set_keeps_data(false);
         let done = work(self);
-        self.decoder.set_keeps_data(true);
+        self.set_keeps_data(true);
         done
+    }
+
+    /// Sets whether the bytes of fragmented records are kept. Without them only
+    /// [`data_len`](Self::data_len) may be called, and not [`data`](Self::data).
+    #[doc(hidden)]
+    pub fn set_keeps_data(&mut self, keeps_data: bool) {
+        self.decoder.set_keeps_data(keeps_data);
     }
 
     /// The length of [`data`](Self::data).

@@ -1,0 +1,505 @@
+//! The Arrow C Data Interface, and its capsules: batches handed to other libraries without a copy.
+//! The rest of the binding describes arrays by [`Array`] and [`Field`], which are safe.
+//!
+//! What the interface demands of a producer, and where it is kept:
+//!
+//! - *Memory stays where it is, unchanged, until it is released*: an exported array owns the
+//!   [`Memory`] of its buffers, which is moved, but never changed.
+//! - *`release` is called once, by any thread, with or without the interpreter*: [`Memory`] can be
+//!   sent, and is dropped without the interpreter. `release` sets itself to null.
+//! - *A consumer may move a structure out*, a child among them, and then sets `release` of the
+//!   place it came from to null: each structure owns what it refers to by itself, in
+//!   `private_data`, and is released when it is dropped only if `release` is not null.
+//! - *Callbacks do not unwind*: those that call the rest of the binding catch panics.
+
+#![expect(unsafe_code, reason = "the interface is one of C")]
+
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+
+use crate::batch_pool::PooledBatch;
+use crate::buffer::Part;
+
+const ARRAY: &CStr = c"arrow_array";
+const SCHEMA: &CStr = c"arrow_schema";
+const STREAM: &CStr = c"arrow_array_stream";
+
+/// A column: its name and its type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Field {
+    pub(crate) name: &'static CStr,
+    pub(crate) data_type: DataType,
+    pub(crate) is_nullable: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DataType {
+    Bool,
+    UInt64,
+    /// With 32-bit offsets.
+    Binary,
+    LargeBinary,
+    /// Text of few values, each written once: 32-bit indices and a `utf8` dictionary.
+    Dictionary,
+}
+
+impl DataType {
+    fn format(self) -> &'static CStr {
+        match self {
+            DataType::Bool => c"b",
+            DataType::UInt64 => c"L",
+            DataType::Binary => c"z",
+            DataType::LargeBinary => c"Z",
+            DataType::Dictionary => c"i",
+        }
+    }
+}
+
+/// Memory that an array refers to. It stays at its address when this is moved.
+pub(crate) enum Memory {
+    /// No buffer: that of the validity of a column without nulls.
+    Absent,
+    Batch(Arc<PooledBatch>, Part),
+    Bytes(Arc<Vec<u8>>),
+    I32(Arc<Vec<i32>>),
+    U64(Vec<u64>),
+}
+
+impl Memory {
+    fn address(&self) -> *const c_void {
+        match self {
+            Memory::Absent => ptr::null(),
+            Memory::Batch(batch, Part::Data) => batch.records().data().as_ptr().cast(),
+            Memory::Batch(batch, Part::Offsets) => batch.records().offsets().as_ptr().cast(),
+            Memory::Batch(batch, Part::RecordOffsets) => batch.records().record_offsets().as_ptr().cast(),
+            Memory::Bytes(bytes) => bytes.as_ptr().cast(),
+            Memory::I32(numbers) => numbers.as_ptr().cast(),
+            Memory::U64(numbers) => numbers.as_ptr().cast(),
+        }
+    }
+}
+
+/// An array, to be exported. Its buffers must be those of its type, and hold `len` values.
+pub(crate) struct Array {
+    pub(crate) len: usize,
+    pub(crate) null_count: usize,
+    pub(crate) buffers: Vec<Memory>,
+    pub(crate) children: Vec<Array>,
+    pub(crate) dictionary: Option<Box<Array>>,
+}
+
+impl Array {
+    /// An array without nulls, children and dictionary.
+    pub(crate) fn plain(len: usize, buffers: Vec<Memory>) -> Self {
+        Array {
+            len,
+            null_count: 0,
+            buffers,
+            children: Vec::new(),
+            dictionary: None,
+        }
+    }
+
+    /// A table of `len` rows, with these columns.
+    pub(crate) fn table(len: usize, children: Vec<Array>) -> Self {
+        Array {
+            children,
+            ..Array::plain(len, vec![Memory::Absent])
+        }
+    }
+
+    fn export(self) -> ArrowArray {
+        let mut kept = Box::new(KeptArray {
+            addresses: self.buffers.iter().map(Memory::address).collect(),
+            _memory: self.buffers,
+            children: self.children.into_iter().map(|child| boxed(child.export())).collect(),
+            dictionary: self
+                .dictionary
+                .map_or(ptr::null_mut(), |dictionary| boxed(dictionary.export())),
+        });
+        ArrowArray {
+            length: self.len as i64,
+            null_count: self.null_count as i64,
+            offset: 0,
+            n_buffers: kept.addresses.len() as i64,
+            n_children: kept.children.len() as i64,
+            buffers: kept.addresses.as_mut_ptr(),
+            children: kept.children.as_mut_ptr(),
+            dictionary: kept.dictionary,
+            release: Some(release_array),
+            private_data: boxed_any(kept),
+        }
+    }
+}
+
+fn boxed<T>(value: T) -> *mut T {
+    Box::into_raw(Box::new(value))
+}
+
+fn boxed_any<T>(value: Box<T>) -> *mut c_void {
+    Box::into_raw(value).cast()
+}
+
+/// `struct ArrowArray` of the interface.
+#[repr(C)]
+struct ArrowArray {
+    length: i64,
+    null_count: i64,
+    offset: i64,
+    n_buffers: i64,
+    n_children: i64,
+    buffers: *mut *const c_void,
+    children: *mut *mut ArrowArray,
+    dictionary: *mut ArrowArray,
+    release: Option<unsafe extern "C" fn(*mut ArrowArray)>,
+    private_data: *mut c_void,
+}
+
+// SAFETY: what it refers to is the memory of its `KeptArray`, which can be sent: nothing in it is
+// of a thread. The interface allows any thread to release it.
+unsafe impl Send for ArrowArray {}
+
+impl ArrowArray {
+    /// A released array: the end of a stream.
+    fn released() -> Self {
+        ArrowArray {
+            length: 0,
+            null_count: 0,
+            offset: 0,
+            n_buffers: 0,
+            n_children: 0,
+            buffers: ptr::null_mut(),
+            children: ptr::null_mut(),
+            dictionary: ptr::null_mut(),
+            release: None,
+            private_data: ptr::null_mut(),
+        }
+    }
+}
+
+impl Drop for ArrowArray {
+    fn drop(&mut self) {
+        if let Some(release) = self.release {
+            // SAFETY: it has not been released, nor moved out: then `release` would be null.
+            unsafe { release(self) }
+        }
+    }
+}
+
+/// What an exported array owns.
+struct KeptArray {
+    addresses: Vec<*const c_void>,
+    _memory: Vec<Memory>,
+    /// Each from [`boxed`].
+    children: Vec<*mut ArrowArray>,
+    /// The same, or null.
+    dictionary: *mut ArrowArray,
+}
+
+/// # Safety
+///
+/// `array` is one that [`Array::export`] made, perhaps moved, and has not been released.
+unsafe extern "C" fn release_array(array: *mut ArrowArray) {
+    // SAFETY: the caller's promise: the array is valid, and nobody else uses it; `private_data` is
+    // what `export` put there, which this takes, once: `release` is null from here on. Children and
+    // the dictionary are boxes of `export`, and are freed here only; one that was moved out has a
+    // null `release`, so that dropping it does nothing.
+    unsafe {
+        (*array).release = None;
+        let kept = Box::from_raw((*array).private_data.cast::<KeptArray>());
+        for &child in &kept.children {
+            drop(Box::from_raw(child));
+        }
+        if !kept.dictionary.is_null() {
+            drop(Box::from_raw(kept.dictionary));
+        }
+    }
+}
+
+/// `struct ArrowSchema` of the interface.
+#[repr(C)]
+struct ArrowSchema {
+    format: *const c_char,
+    name: *const c_char,
+    metadata: *const c_char,
+    flags: i64,
+    n_children: i64,
+    children: *mut *mut ArrowSchema,
+    dictionary: *mut ArrowSchema,
+    release: Option<unsafe extern "C" fn(*mut ArrowSchema)>,
+    private_data: *mut c_void,
+}
+
+// SAFETY: it refers to static text and to its `KeptSchema`, which nothing binds to a thread.
+unsafe impl Send for ArrowSchema {}
+
+/// What an exported schema owns: boxes, the last of them null for none.
+struct KeptSchema {
+    children: Vec<*mut ArrowSchema>,
+    dictionary: *mut ArrowSchema,
+}
+
+const NULLABLE: i64 = 2;
+
+impl ArrowSchema {
+    fn new(
+        format: &'static CStr,
+        name: &'static CStr,
+        is_nullable: bool,
+        children: Vec<ArrowSchema>,
+        dictionary: Option<ArrowSchema>,
+    ) -> Self {
+        let mut kept = Box::new(KeptSchema {
+            children: children.into_iter().map(boxed).collect(),
+            dictionary: dictionary.map_or(ptr::null_mut(), boxed),
+        });
+        ArrowSchema {
+            format: format.as_ptr(),
+            name: name.as_ptr(),
+            metadata: ptr::null(),
+            flags: if is_nullable { NULLABLE } else { 0 },
+            n_children: kept.children.len() as i64,
+            children: kept.children.as_mut_ptr(),
+            dictionary: kept.dictionary,
+            release: Some(release_schema),
+            private_data: boxed_any(kept),
+        }
+    }
+
+    /// That of a table.
+    fn of(fields: &[Field]) -> Self {
+        let child = |field: &Field| {
+            let is_dictionary = field.data_type == DataType::Dictionary;
+            let values = is_dictionary.then(|| ArrowSchema::new(c"u", c"", false, Vec::new(), None));
+            ArrowSchema::new(
+                field.data_type.format(),
+                field.name,
+                field.is_nullable,
+                Vec::new(),
+                values,
+            )
+        };
+        ArrowSchema::new(c"+s", c"", false, fields.iter().map(child).collect(), None)
+    }
+}
+
+impl Drop for ArrowSchema {
+    fn drop(&mut self) {
+        if let Some(release) = self.release {
+            // SAFETY: it has not been released, nor moved out: then `release` would be null.
+            unsafe { release(self) }
+        }
+    }
+}
+
+/// # Safety
+///
+/// `schema` is one that [`ArrowSchema::new`] made, perhaps moved, and has not been released.
+unsafe extern "C" fn release_schema(schema: *mut ArrowSchema) {
+    // SAFETY: as in `release_array`.
+    unsafe {
+        (*schema).release = None;
+        let kept = Box::from_raw((*schema).private_data.cast::<KeptSchema>());
+        for &child in &kept.children {
+            drop(Box::from_raw(child));
+        }
+        if !kept.dictionary.is_null() {
+            drop(Box::from_raw(kept.dictionary));
+        }
+    }
+}
+
+/// Batches that are made in order: what a stream exports. It may be called by any
+/// thread, with or without the interpreter, one at a time.
+pub(crate) trait Batches: Send {
+    fn fields(&self) -> Vec<Field>;
+
+    /// The next batch, a table with these fields; `None` at the end.
+    fn next(&mut self) -> Result<Option<Array>, Failure>;
+}
+
+/// An error for the consumer of a stream.
+#[derive(Debug, Clone)]
+pub(crate) struct Failure {
+    /// A number of `errno.h`, from which a consumer chooses the class of its exception.
+    pub(crate) errno: c_int,
+    pub(crate) message: String,
+}
+
+/// `EIO`, on every system.
+pub(crate) const EIO: c_int = 5;
+/// `ENOMEM`, on every system.
+pub(crate) const ENOMEM: c_int = 12;
+/// `EINVAL`, on every system.
+pub(crate) const EINVAL: c_int = 22;
+
+/// `struct ArrowArrayStream` of the interface.
+#[repr(C)]
+struct ArrowArrayStream {
+    get_schema: Option<unsafe extern "C" fn(*mut ArrowArrayStream, *mut ArrowSchema) -> c_int>,
+    get_next: Option<unsafe extern "C" fn(*mut ArrowArrayStream, *mut ArrowArray) -> c_int>,
+    get_last_error: Option<unsafe extern "C" fn(*mut ArrowArrayStream) -> *const c_char>,
+    release: Option<unsafe extern "C" fn(*mut ArrowArrayStream)>,
+    private_data: *mut c_void,
+}
+
+// SAFETY: it refers to its `KeptStream`, which can be sent, since `Batches` can.
+unsafe impl Send for ArrowArrayStream {}
+
+struct KeptStream {
+    batches: Box<dyn Batches>,
+    last_error: Option<CString>,
+}
+
+impl KeptStream {
+    /// What `call` returns; an error, or a panic, is kept for `get_last_error`.
+    fn call<T>(&mut self, call: impl FnOnce(&mut dyn Batches) -> Result<T, Failure>) -> Result<T, c_int> {
+        self.last_error = None;
+        let called = catch_unwind(AssertUnwindSafe(|| call(self.batches.as_mut())));
+        let failure = match called {
+            Ok(Ok(value)) => return Ok(value),
+            Ok(Err(failure)) => failure,
+            Err(_) => Failure {
+                errno: EIO,
+                message: "cordwood failed where it never should: please report it".to_owned(),
+            },
+        };
+        // A path may hold any character but this one.
+        self.last_error = CString::new(failure.message.replace('\0', "")).ok();
+        Err(failure.errno)
+    }
+}
+
+impl ArrowArrayStream {
+    fn new(batches: Box<dyn Batches>) -> Self {
+        ArrowArrayStream {
+            get_schema: Some(get_schema),
+            get_next: Some(get_next),
+            get_last_error: Some(get_last_error),
+            release: Some(release_stream),
+            private_data: boxed_any(Box::new(KeptStream {
+                batches,
+                last_error: None,
+            })),
+        }
+    }
+}
+
+impl Drop for ArrowArrayStream {
+    fn drop(&mut self) {
+        if let Some(release) = self.release {
+            // SAFETY: it has not been released, nor moved out: then `release` would be null.
+            unsafe { release(self) }
+        }
+    }
+}
+
+/// # Safety
+///
+/// `stream` is one that [`ArrowArrayStream::new`] made, perhaps moved, has not been released, and
+/// is used by no other thread; `out` may be written to, and holds nothing to be dropped.
+unsafe extern "C" fn get_schema(stream: *mut ArrowArrayStream, out: *mut ArrowSchema) -> c_int {
+    // SAFETY: the caller's promise; `private_data` is what `new` put there.
+    let kept = unsafe { &mut *(*stream).private_data.cast::<KeptStream>() };
+    match kept.call(|batches| Ok(ArrowSchema::of(&batches.fields()))) {
+        Ok(schema) => {
+            // SAFETY: the caller's promise.
+            unsafe { out.write(schema) };
+            0
+        }
+        Err(errno) => errno,
+    }
+}
+
+/// # Safety
+///
+/// As [`get_schema`].
+unsafe extern "C" fn get_next(stream: *mut ArrowArrayStream, out: *mut ArrowArray) -> c_int {
+    // SAFETY: the caller's promise; `private_data` is what `new` put there.
+    let kept = unsafe { &mut *(*stream).private_data.cast::<KeptStream>() };
+    match kept.call(|batches| Ok(batches.next()?.map_or_else(ArrowArray::released, Array::export))) {
+        Ok(array) => {
+            // SAFETY: the caller's promise.
+            unsafe { out.write(array) };
+            0
+        }
+        Err(errno) => errno,
+    }
+}
+
+/// # Safety
+///
+/// `stream` is as that of [`get_schema`]. The text is valid until the next call.
+unsafe extern "C" fn get_last_error(stream: *mut ArrowArrayStream) -> *const c_char {
+    // SAFETY: the caller's promise; `private_data` is what `new` put there.
+    let kept = unsafe { &*(*stream).private_data.cast::<KeptStream>() };
+    kept.last_error.as_ref().map_or(ptr::null(), |text| text.as_ptr())
+}
+
+/// # Safety
+///
+/// `stream` is as that of [`get_schema`].
+unsafe extern "C" fn release_stream(stream: *mut ArrowArrayStream) {
+    // SAFETY: the caller's promise; `private_data` is what `new` put there, and this takes it, once:
+    // `release` is null from here on.
+    let kept = unsafe {
+        (*stream).release = None;
+        Box::from_raw((*stream).private_data.cast::<KeptStream>())
+    };
+    // A panic must not leave this function.
+    let _ = catch_unwind(AssertUnwindSafe(|| drop(kept)));
+}
+
+/// The capsule of a schema.
+pub(crate) fn schema_capsule<'py>(py: Python<'py>, fields: &[Field]) -> PyResult<Bound<'py, PyCapsule>> {
+    PyCapsule::new_with_value(py, ArrowSchema::of(fields), SCHEMA)
+}
+
+/// The capsules of a table: its schema, and its content.
+pub(crate) fn array_capsules<'py>(
+    py: Python<'py>,
+    fields: &[Field],
+    table: Array,
+) -> PyResult<(Bound<'py, PyCapsule>, Bound<'py, PyCapsule>)> {
+    Ok((
+        schema_capsule(py, fields)?,
+        PyCapsule::new_with_value(py, table.export(), ARRAY)?,
+    ))
+}
+
+/// The capsule of a stream.
+pub(crate) fn stream_capsule(py: Python<'_>, batches: impl Batches + 'static) -> PyResult<Bound<'_, PyCapsule>> {
+    PyCapsule::new_with_value(py, ArrowArrayStream::new(Box::new(batches)), STREAM)
+}
+
+/// Whether a consumer asks for the column `name` as `binary`, with 32-bit offsets. Nothing else of
+/// what it may ask for is regarded, as the protocol allows.
+pub(crate) fn asks_for_binary(requested: Option<&Bound<'_, PyAny>>, name: &CStr) -> PyResult<bool> {
+    let Some(requested) = requested else { return Ok(false) };
+    let schema = requested.cast::<PyCapsule>()?.pointer_checked(Some(SCHEMA))?;
+    // SAFETY: a capsule of this name holds a schema, by the protocol, and `requested` keeps it
+    // alive. If it has been released or moved out, only `release` is looked at.
+    let schema = unsafe { schema.cast::<ArrowSchema>().as_ref() };
+    if schema.release.is_none() || schema.children.is_null() {
+        return Ok(false);
+    }
+    let is = |text: *const c_char, expected: &CStr| {
+        // SAFETY: text of a schema is null or ends with a zero byte.
+        !text.is_null() && unsafe { CStr::from_ptr(text) } == expected
+    };
+    let count = usize::try_from(schema.n_children).unwrap_or(0);
+    Ok((0..count).any(|index| {
+        // SAFETY: a schema that has not been released has `n_children` pointers to valid schemas.
+        let child = unsafe { (*schema.children.add(index)).as_ref() };
+        child.is_some_and(|child| is(child.name, name) && is(child.format, DataType::Binary.format()))
+    }))
+}
+
+/// Any thread may release what is exported.
+const fn is_send<T: Send>() {}
+const _: () = is_send::<Memory>();

@@ -1,0 +1,706 @@
+"""Arrow: `scan`, `RecordBatch.__arrow_c_array__` and `Reader.__arrow_c_stream__`, by consumers.
+
+What is expected comes from the reference, and from iteration for files of other engines.
+"""
+
+import ctypes
+import gc
+import io
+import itertools
+import json
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import duckdb
+import pandas
+import polars
+import pyarrow
+import pytest
+import reference
+from real_files import ALL
+from support import HELPERS, PAYLOAD, OnlyRead
+
+import cordwood
+
+RECORDS = [b"one", b"", PAYLOAD[:70_000], b"two", *[PAYLOAD[at : at + at % 300] for at in range(5_000)]]
+FILE = reference.encode(RECORDS)
+OFFSETS = reference.record_offsets(RECORDS)
+# The next record begins where one ends, or after a trailer.
+END_OFFSETS = [
+    offset + len(reference.encode_record(record, offset)) for offset, record in zip(OFFSETS, RECORDS, strict=True)
+]
+BINARY = pyarrow.schema(
+    [
+        pyarrow.field("offset", pyarrow.uint64(), nullable=False),
+        pyarrow.field("record", pyarrow.binary(), nullable=False),
+    ]
+)
+LARGE = pyarrow.schema(
+    [
+        pyarrow.field("offset", pyarrow.uint64(), nullable=False),
+        pyarrow.field("record", pyarrow.large_binary(), nullable=False),
+    ]
+)
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "some.log"
+    path.write_bytes(FILE)
+    return path
+
+
+def table(scan):
+    table = pyarrow.table(scan)
+    table.validate(full=True)
+    return table
+
+
+def flipped(file, at):
+    return file[:at] + bytes([file[at] ^ 1]) + file[at + 1 :]
+
+
+# What the columns hold -------------------------------------------------------------------------
+
+
+COLUMNS = {
+    "offset": OFFSETS,
+    "record": RECORDS,
+    "end_offset": END_OFFSETS,
+    "length": [len(record) for record in RECORDS],
+    "path": None,
+    "salvaged": [False] * len(RECORDS),
+}
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(
+    "columns",
+    [
+        *itertools.combinations(COLUMNS, 1),
+        *itertools.permutations(COLUMNS, 2),
+        *itertools.combinations(COLUMNS, 5),
+        tuple(COLUMNS),
+    ],
+)
+def test_each_set_of_columns(path, columns, threads):
+    found = table(cordwood.scan([path], columns=columns, threads=threads))
+    assert found.column_names == list(columns)
+    expected = {**COLUMNS, "path": [str(path)] * len(RECORDS)}
+    assert found.to_pydict() == {name: expected[name] for name in columns}
+
+
+def test_the_types(path):
+    assert pyarrow.schema(cordwood.scan(path)) == LARGE
+    assert table(cordwood.scan(path)).schema == LARGE
+    text = pyarrow.dictionary(pyarrow.int32(), pyarrow.utf8())
+    assert table(cordwood.scan([path])).schema == LARGE.append(pyarrow.field("path", text))
+    others = table(cordwood.scan(path, columns=["end_offset", "length", "salvaged"])).schema
+    assert str(others) == "end_offset: uint64 not null\nlength: uint64 not null\nsalvaged: bool not null"
+
+
+@pytest.mark.parametrize("source", ALL)
+def test_each_file_of_another_engine(source):
+    with cordwood.open(source) as reader:
+        records = [(record.offset, record.data, record.end_offset) for record in reader.records()]
+        outcome, skipped = reader.outcome, reader.skipped
+        dialect = reader.dialect
+    for named in [None, dialect]:
+        scan = cordwood.scan(source, columns=["offset", "record", "end_offset"], dialect=named)
+        found = table(scan).to_pydict()
+        assert list(zip(found["offset"], found["record"], found["end_offset"], strict=True)) == records
+        assert (scan.outcomes, scan.skipped) == ((outcome,), (skipped,))
+    lengths = table(cordwood.scan(source, columns=["length"]))["length"].to_pylist()
+    assert lengths == [len(data) for _, data, _ in records]
+
+
+def test_many_sources_in_their_order(path, tmp_path):
+    other = tmp_path / "other.log"
+    other.write_bytes(reference.encode([b"other"]))
+    empty = tmp_path / "empty.log"
+    empty.write_bytes(b"")
+    sources = [other, str(path), empty, FILE, io.BytesIO(FILE), bytearray(FILE), other]
+    scan = cordwood.scan(iter(sources))
+    names = [str(other), str(path), None, None, None, str(other)]
+    counts = [1, *[len(RECORDS)] * 4, 1]
+    for _ in range(2):
+        found = table(scan)
+        paths = itertools.chain.from_iterable([name] * count for name, count in zip(names, counts, strict=True))
+        assert found["path"].to_pylist() == list(paths)
+        assert found["record"].to_pylist() == [b"other", *RECORDS * 4, b"other"]
+    assert [outcome.kind for outcome in scan.outcomes] == ["clean"] * 7
+    assert scan.skipped == ((),) * 7
+    assert repr(scan) == "<cordwood.Scan of 7 sources: offset, record, path>"
+    assert table(cordwood.scan([])).num_rows == 0
+
+
+def test_a_range(path):
+    start, end = OFFSETS[2], OFFSETS[10]
+    assert table(cordwood.scan(path, start=start, end=end))["record"].to_pylist() == RECORDS[2:10]
+    assert table(cordwood.scan(io.BytesIO(FILE), start=start, end=end))["record"].to_pylist() == RECORDS[2:10]
+
+
+def test_the_log_of_an_object_begins_at_its_position():
+    file = io.BytesIO(b"before" + FILE)
+    file.seek(6)
+    scan = cordwood.scan(file)
+    for _ in range(2):
+        assert table(scan)["record"].to_pylist() == RECORDS
+
+
+@pytest.mark.parametrize("threads", [2, 3])
+def test_reading_ahead_gives_the_same(tmp_path, threads):
+    path = tmp_path / "long.log"
+    file = reference.encode(PAYLOAD[at : at + 99] for at in range(140_000))
+    at = 5_000_000
+    path.write_bytes(flipped(file, at))
+    options = {"columns": ["offset", "record", "end_offset", "length", "path"], "on_corruption": "skip"}
+    ahead, alone = cordwood.scan(path, threads=threads, **options), cordwood.scan(path, **options)
+    assert table(ahead) == table(alone)
+    assert table(ahead).num_rows > 100_000
+    assert (ahead.skipped, ahead.outcomes) == (alone.skipped, alone.outcomes)
+    assert [region.reason for region in ahead.skipped[0]] == ["checksum_mismatch", "missing_start"]
+    message = rf"^{path}: checksum mismatch: .* at offset {ahead.skipped[0][0].offset}\)$"
+    with pytest.raises(OSError, match=message):
+        table(cordwood.scan(path, threads=threads))
+    # Released before its end.
+    reader = pyarrow.RecordBatchReader.from_stream(ahead)
+    reader.read_next_batch()
+    del reader
+
+
+# Consumers -------------------------------------------------------------------------------------
+
+
+def rows(offsets, records):
+    return list(zip(offsets, records, strict=True))
+
+
+EXPECTED = rows(OFFSETS, RECORDS)
+
+
+@pytest.fixture(params=["path", "object", "content"])
+def scan(request, path):
+    return cordwood.scan({"path": path, "object": io.BytesIO(FILE), "content": FILE}[request.param])
+
+
+def test_pyarrow(scan):
+    for _ in range(2):
+        found = table(scan)
+        assert rows(found["offset"].to_pylist(), found["record"].to_pylist()) == EXPECTED
+
+
+def test_polars(scan):
+    for _ in range(2):
+        assert polars.DataFrame(scan).rows() == EXPECTED
+    categories = polars.DataFrame(cordwood.scan([FILE, FILE], columns=["path", "length"]))
+    assert categories["path"].null_count() == 2 * len(RECORDS)
+
+
+def test_duckdb_queries_one_relation_twice(scan):
+    relation = duckdb.sql("select * from scan")
+    assert relation.fetchall() == EXPECTED
+    assert duckdb.sql("select count(*), sum(octet_length(record)) from relation").fetchall() == [
+        (len(RECORDS), sum(map(len, RECORDS)))
+    ]
+    assert duckdb.sql("select sum(octet_length(record)) from scan").fetchall() == [(sum(map(len, RECORDS)),)]
+
+
+def test_duckdb_groups_by_path(path, tmp_path):
+    other = tmp_path / "other.log"
+    other.write_bytes(reference.encode([b"other"]))
+    scan = cordwood.scan([path, other], columns=["path", "length"])  # noqa: F841 - DuckDB finds it
+    found = duckdb.sql("select path, count(*), sum(length) from scan group by path order by 2").fetchall()
+    assert found == [(str(other), 1, 5), (str(path), len(RECORDS), sum(map(len, RECORDS)))]
+
+
+def test_pandas(scan):
+    for _ in range(2):
+        found = pandas.DataFrame.from_arrow(scan)
+        assert rows(found["offset"], found["record"]) == EXPECTED
+
+
+# Damage ----------------------------------------------------------------------------------------
+
+
+CONSUMERS = {
+    "pyarrow": (pyarrow.table, OSError),
+    "polars": (polars.DataFrame, polars.exceptions.ComputeError),
+    "duckdb": (lambda scan: duckdb.sql("select * from scan").fetchall(), duckdb.InvalidInputException),
+    "pandas": (pandas.DataFrame.from_arrow, OSError),
+}
+
+
+@pytest.mark.parametrize("columns", [["record"], ["offset"], ["salvaged", "record"]])
+@pytest.mark.parametrize("consumer", CONSUMERS)
+def test_damage_is_an_exception_of_the_consumer_with_our_sentence(path, consumer, columns):
+    read, error = CONSUMERS[consumer]
+    at = OFFSETS[1000]
+    path.write_bytes(flipped(FILE, at + 10))
+    message = rf"some\.log: checksum mismatch: the header states [0-9a-f]+, the data has [0-9a-f]+ .* at offset {at}\)"
+    with pytest.raises(error, match=message):
+        read(cordwood.scan(path, columns=columns))
+
+
+@pytest.mark.parametrize("consumer", CONSUMERS)
+def test_a_file_object_that_fails(consumer):
+    class Failing(io.BytesIO):
+        def read(self, size):
+            raise ValueError("the network is gone")
+
+    read, error = CONSUMERS[consumer]
+    with pytest.raises(error, match="the network is gone"):
+        read(cordwood.scan(Failing(FILE)))
+
+
+def test_what_is_no_log_and_what_is_not_there(tmp_path):
+    with pytest.raises(OSError, match=r"none\.log: No such file"):
+        table(cordwood.scan(tmp_path / "none.log"))
+    other = tmp_path / "some.zip"
+    other.write_bytes(b"PK\x03\x04" + bytes(100))
+    with pytest.raises(OSError, match=r"some\.zip: .*zip"):
+        table(cordwood.scan(other))
+    with pytest.raises(OSError, match="bytes are the content of a log, not its path"):
+        table(cordwood.scan(other.read_bytes()))
+
+
+def test_records_before_damage_come_first_and_a_failed_stream_stays_failed(path):
+    at = OFFSETS[1000]
+    path.write_bytes(flipped(FILE, at + 10))
+    reader = pyarrow.RecordBatchReader.from_stream(cordwood.scan(path))
+    assert reader.read_next_batch()["record"].to_pylist() == RECORDS[:1000]
+    for _ in range(3):
+        with pytest.raises(OSError, match=f"at offset {at}"):
+            reader.read_next_batch()
+
+
+@pytest.mark.parametrize("columns", [["offset", "record"], ["offset", "end_offset"], ["offset", "record", "salvaged"]])
+@pytest.mark.parametrize("policy", ["skip", "stop", "salvage"])
+def test_what_is_not_returned_is_listed_and_logged(path, policy, columns, caplog):
+    path.write_bytes(flipped(flipped(FILE, OFFSETS[1000] + 10), OFFSETS[1010] + 10))
+    with cordwood.open(path, on_corruption=policy) as reader:
+        records = list(reader.records())
+        skipped, outcome = reader.skipped, reader.outcome
+    logged = [record.getMessage() for record in caplog.records]
+    caplog.clear()
+    scan = cordwood.scan([path, FILE], columns=columns, on_corruption=policy)
+    assert (scan.skipped, scan.outcomes) == ((), ())
+    found = table(scan)
+    count = len(records)
+    assert found["offset"].to_pylist() == [record.offset for record in records] + OFFSETS
+    if "salvaged" in columns:
+        salvaged = [record.salvaged for record in records]
+        assert any(salvaged) == (policy == "salvage")
+        assert found["salvaged"].to_pylist() == salvaged + [False] * len(RECORDS)
+    if "record" in columns:
+        assert found["record"].to_pylist()[:count] == [record.data for record in records]
+    assert scan.skipped == (skipped, ())
+    assert scan.outcomes == (outcome, cordwood.Outcome(kind="clean", offset=len(FILE)))
+    assert [record.getMessage() for record in caplog.records] == logged
+
+
+def test_the_outcome_while_it_is_read(path):
+    scan = cordwood.scan([FILE * 1, path])
+    reader = pyarrow.RecordBatchReader.from_stream(scan)
+    assert scan.outcomes == ()
+    first = reader.read_next_batch()
+    assert [outcome.kind for outcome in scan.outcomes] == ["clean", "unfinished"]
+    assert first.num_rows == len(RECORDS)
+
+
+# What cannot be read twice ---------------------------------------------------------------------
+
+
+def test_a_reader_has_one_stream(path):
+    with cordwood.open(path) as reader:
+        assert next(reader) == RECORDS[0]
+        assert table(reader)["record"].to_pylist() == RECORDS[1:]
+        assert reader.outcome.kind == "clean"
+        with pytest.raises(RuntimeError, match=r"cordwood\.scan\(source\)"):
+            pyarrow.table(reader)
+        with pytest.raises(duckdb.Error, match=r"cordwood\.scan\(source\)"):
+            duckdb.sql("select * from reader").fetchall()
+    with pytest.raises(cordwood.ClosedError):
+        pyarrow.table(reader)
+
+
+def test_one_of_two_streams_of_a_reader_is_read(path):
+    with cordwood.open(path) as reader:
+        streams = [pyarrow.RecordBatchReader.from_stream(reader, schema=schema) for schema in (None, BINARY)]
+        assert [stream.schema for stream in streams] == [LARGE, BINARY]
+        assert streams[1].read_all()["record"].to_pylist() == RECORDS
+        with pytest.raises(OSError, match=r"cordwood\.scan\(source\)"):
+            streams[0].read_all()
+
+
+def test_a_query_of_a_reader(path):
+    with cordwood.open(path) as reader:  # noqa: F841 - DuckDB finds it
+        assert duckdb.sql("select count(*) from reader").fetchall() == [(len(RECORDS),)]
+
+
+def test_an_object_that_cannot_seek_is_read_once():
+    scan = cordwood.scan(OnlyRead(FILE))
+    assert table(scan)["record"].to_pylist() == RECORDS
+    with pytest.raises(OSError, match="was read once, and cannot seek"):
+        table(scan)
+
+
+def test_two_streams_of_one_object_are_not_mixed():
+    file = reference.encode(PAYLOAD[at : at + 999] for at in range(5_000))
+    scan = cordwood.scan(io.BytesIO(file))
+    first, second = (pyarrow.RecordBatchReader.from_stream(scan) for _ in range(2))
+    first.read_next_batch()
+    assert len(second.read_all()) == 5_000
+    with pytest.raises(OSError, match="another stream has begun to read the same file object"):
+        first.read_all()
+
+
+# Record batches --------------------------------------------------------------------------------
+
+
+def test_a_record_batch():
+    [batch] = cordwood.open(FILE).record_batches()
+    found = pyarrow.record_batch(batch)
+    found.validate(full=True)
+    assert found.schema == LARGE == pyarrow.schema(batch)
+    assert found.to_pydict() == {"offset": OFFSETS, "record": RECORDS}
+    # Nothing is copied: the addresses are those of the batch.
+    _, offsets, data = found["record"].buffers()
+    assert (data.address, offsets.address) == (address(batch.data), address(batch.offsets))
+    assert found["offset"].buffers()[1].address == address(batch.record_offsets)
+
+
+def address(view):
+    return pyarrow.py_buffer(view).address
+
+
+def test_binary_is_made_when_it_is_asked_for(path):
+    [batch] = cordwood.open(FILE).record_batches()
+    found = pyarrow.record_batch(batch, schema=BINARY)
+    found.validate(full=True)
+    assert (found.schema, found["record"].to_pylist()) == (BINARY, RECORDS)
+    assert found["record"].buffers()[2].address == address(batch.data)
+    stream = pyarrow.RecordBatchReader.from_stream(cordwood.scan(path), schema=BINARY)
+    assert stream.schema == BINARY
+    assert stream.read_all()["record"].to_pylist() == RECORDS
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        pyarrow.schema([]),
+        pyarrow.schema({"record": pyarrow.utf8()}),
+        pyarrow.int32(),
+        pyarrow.schema({"x": pyarrow.binary()}),
+    ],
+)
+def test_any_other_wish_is_ignored(schema):
+    [batch] = cordwood.open(FILE).record_batches()
+    schema_capsule, _ = batch.__arrow_c_array__(schema.__arrow_c_schema__())
+    assert pyarrow.Schema._import_from_c_capsule(schema_capsule) == LARGE  # noqa: SLF001
+
+
+@pytest.mark.parametrize("wrong", [5, "record", BINARY])
+def test_a_wish_is_a_capsule(path, wrong):
+    with pytest.raises(TypeError):
+        cordwood.scan(path).__arrow_c_stream__(wrong)
+
+
+def test_a_wish_is_a_capsule_of_a_schema(path):
+    stream = cordwood.scan(path).__arrow_c_stream__()
+    with pytest.raises(ValueError, match="name"):
+        cordwood.scan(path).__arrow_c_stream__(stream)
+
+
+# Arguments -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"columns": ["data"]}, ValueError, "a column must be one of 'offset', 'record', .* not 'data'"),
+        ({"columns": ["record", "record"]}, ValueError, "columns names 'record' twice"),
+        ({"columns": []}, ValueError, "at least one"),
+        ({"columns": "record"}, TypeError, "str"),
+        ({"threads": 0}, ValueError, "threads must be from 1 to 256"),
+        ({"on_corruption": "pass"}, ValueError, "on_corruption must be"),
+        ({"dialect": "other"}, ValueError, "dialect must be one of"),
+        ({"dialect": "leveldb", "log_number": 5}, ValueError, "log number"),
+        ({"start": -1}, ValueError, "must be 0 or more"),
+    ],
+)
+def test_wrong_arguments(path, options, error, message):
+    with pytest.raises(error, match=message):
+        cordwood.scan(path, **options)
+
+
+@pytest.mark.parametrize("sources", [5, None, [5], ["some.log", None], io.StringIO("text"), [io.StringIO("text")]])
+def test_wrong_sources(sources):
+    with pytest.raises(TypeError, match=r"must be a path, bytes or another buffer|text file"):
+        cordwood.scan(sources)
+
+
+def test_it_opens_nothing_before_it_is_read(tmp_path):
+    scan = cordwood.scan(tmp_path / "later.log")
+    stream = scan.__arrow_c_stream__()
+    (tmp_path / "later.log").write_bytes(FILE)
+    assert pyarrow.RecordBatchReader._import_from_c_capsule(stream).read_all().num_rows == len(RECORDS)  # noqa: SLF001
+
+
+def test_a_scan_in_a_cycle_is_collected():
+    class Source(io.BytesIO):
+        pass
+
+    source = Source(FILE)
+    alive = []
+    source.scan = cordwood.scan(source)
+    source.gone = Gone(alive)
+    stream = pyarrow.RecordBatchReader.from_stream(source.scan)
+    del source
+    gc.collect()
+    assert not alive
+    assert stream.read_all().num_rows == len(RECORDS)
+    del stream
+    gc.collect()
+    assert alive == ["gone"]
+
+
+class Gone:
+    def __init__(self, alive):
+        self.alive = alive
+
+    def __del__(self):
+        self.alive.append("gone")
+
+
+# The structures, by hand -----------------------------------------------------------------------
+
+
+class Schema(ctypes.Structure):
+    pass
+
+
+class Array(ctypes.Structure):
+    pass
+
+
+class Stream(ctypes.Structure):
+    pass
+
+
+RELEASE = {struct: ctypes.CFUNCTYPE(None, ctypes.POINTER(struct)) for struct in (Schema, Array, Stream)}
+Schema._fields_ = [
+    ("format", ctypes.c_char_p),
+    ("name", ctypes.c_char_p),
+    ("metadata", ctypes.c_char_p),
+    ("flags", ctypes.c_int64),
+    ("n_children", ctypes.c_int64),
+    ("children", ctypes.POINTER(ctypes.POINTER(Schema))),
+    ("dictionary", ctypes.POINTER(Schema)),
+    ("release", RELEASE[Schema]),
+    ("private_data", ctypes.c_void_p),
+]
+Array._fields_ = [
+    *((name, ctypes.c_int64) for name in ("length", "null_count", "offset", "n_buffers", "n_children")),
+    ("buffers", ctypes.POINTER(ctypes.c_void_p)),
+    ("children", ctypes.POINTER(ctypes.POINTER(Array))),
+    ("dictionary", ctypes.POINTER(Array)),
+    ("release", RELEASE[Array]),
+    ("private_data", ctypes.c_void_p),
+]
+Stream._fields_ = [
+    ("get_schema", ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(Stream), ctypes.POINTER(Schema))),
+    ("get_next", ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(Stream), ctypes.POINTER(Array))),
+    ("get_last_error", ctypes.CFUNCTYPE(ctypes.c_char_p, ctypes.POINTER(Stream))),
+    ("release", RELEASE[Stream]),
+    ("private_data", ctypes.c_void_p),
+]
+
+
+def pointed(capsule, struct, name):
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    return struct.from_address(get(capsule, name))
+
+
+def copied(callback):
+    """ctypes shows the field of a structure, not what it holds."""
+    return type(callback)(ctypes.cast(callback, ctypes.c_void_p).value)
+
+
+def counted(struct, calls):
+    """Counts the calls of the callback `release` of a structure."""
+    release = copied(struct.release)
+
+    def count(pointer):
+        calls.append(type(struct).__name__)
+        pointer.contents.release = release
+        release(pointer)
+        assert not pointer.contents.release
+
+    callback = RELEASE[type(struct)](count)
+    struct.release = callback
+    return callback
+
+
+def test_a_capsule_releases_what_nobody_took():
+    [batch] = cordwood.open(FILE).record_batches()
+    calls = []
+    schema, array = batch.__arrow_c_array__()
+    kept = [
+        counted(pointed(schema, Schema, b"arrow_schema"), calls),
+        counted(pointed(array, Array, b"arrow_array"), calls),
+    ]
+    stream = cordwood.scan(FILE).__arrow_c_stream__()
+    kept.append(counted(pointed(stream, Stream, b"arrow_array_stream"), calls))
+    del schema, array, stream
+    assert sorted(calls) == ["Array", "Schema", "Stream"]
+    del kept
+
+
+def test_a_capsule_does_not_release_what_was_released():
+    [batch] = cordwood.open(FILE).record_batches()
+    schema, array = batch.__arrow_c_array__()
+    stream = cordwood.scan(FILE).__arrow_c_stream__()
+    for capsule, struct, name in [
+        (schema, Schema, b"arrow_schema"),
+        (array, Array, b"arrow_array"),
+        (stream, Stream, b"arrow_array_stream"),
+    ]:
+        found = pointed(capsule, struct, name)
+        found.release(ctypes.byref(found))
+        assert not found.release
+    del schema, array, stream
+
+
+@pytest.mark.parametrize(
+    ("consumer", "read"),
+    {
+        "pyarrow": lambda capsule: pyarrow.RecordBatchReader._import_from_c_capsule(capsule).read_all(),  # noqa: SLF001
+        "polars": lambda capsule: polars.DataFrame(Taken(capsule)),
+        "nothing": lambda capsule: None,
+    }.items(),
+)
+def test_a_consumer_releases_each_structure_once(path, consumer, read):
+    """The callbacks of our stream are called through ones that count."""
+    calls, made = [], []
+    capsule = cordwood.scan([path, path], columns=["record", "path"]).__arrow_c_stream__()
+    ours = pointed(capsule, Stream, b"arrow_array_stream")
+    original = copied(ours.get_next)
+
+    def get_next(stream, out):
+        status = original(stream, out)
+        if status == 0 and out.contents.release:
+            made.append(counted(out.contents, calls))
+        return status
+
+    kept = type(original)(get_next)
+    ours.get_next = kept
+    kept = [kept, counted(ours, calls)]
+    found = read(capsule)
+    del capsule, found
+    gc.collect()
+    assert calls.count("Stream") == 1
+    assert calls.count("Array") == len(made) == (0 if consumer == "nothing" else 2)
+    del kept
+
+
+class Taken:
+    def __init__(self, capsule):
+        self.capsule = capsule
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self.capsule
+
+
+def test_a_child_that_was_moved_out_outlives_its_parent():
+    [batch] = cordwood.open(FILE).record_batches()
+    _, capsule = batch.__arrow_c_array__()
+    del batch
+    parent = pointed(capsule, Array, b"arrow_array")
+    assert (parent.n_children, parent.n_buffers) == (2, 1)
+    record = Array.from_buffer_copy(parent.children[1].contents)
+    parent.children[1].contents.release = RELEASE[Array]()
+    parent.release(ctypes.byref(parent))
+    assert not parent.release
+    del capsule
+    # Memory that was given back would be used again.
+    others = [list(cordwood.open(bytes(len(FILE))).record_batches()) for _ in range(10)]
+    data = ctypes.string_at(record.buffers[2], sum(map(len, RECORDS)))
+    assert data == b"".join(RECORDS)
+    record.release(ctypes.byref(record))
+    assert not record.release
+    del others
+
+
+def test_batches_may_be_released_in_any_order_by_any_thread(path):
+    path.write_bytes(reference.encode(PAYLOAD[at : at + 999] for at in range(5_000)))
+    reader = pyarrow.RecordBatchReader.from_stream(cordwood.scan(path))
+    batches = list(reader)
+    assert len(batches) == 5
+    records = [batch["record"].to_pylist() for batch in batches]
+    for index in (3, 0, 4):
+        batches[index] = None
+    thread = threading.Thread(target=batches.pop)
+    thread.start()
+    thread.join()
+    again = list(pyarrow.RecordBatchReader.from_stream(cordwood.scan(path)))
+    assert [batch["record"].to_pylist() for batch in again] == records
+    assert [batches[index]["record"].to_pylist() for index in (1, 2)] == [records[1], records[2]]
+
+
+def test_a_stream_is_read_by_a_thread_of_the_consumer_while_python_is_busy():
+    """Of a Python file object: the thread has to wait for the interpreter."""
+    file = reference.encode(PAYLOAD[at : at + 999] for at in range(5_000))
+    found = []
+    thread = threading.Thread(target=lambda: found.append(pyarrow.table(cordwood.scan(io.BytesIO(file))).num_rows))
+    thread.start()
+    while thread.is_alive():
+        sum(range(1000))
+    thread.join()
+    assert found == [5_000]
+
+
+# Memory ----------------------------------------------------------------------------------------
+
+
+GROWTH = """
+import json, sys
+sys.path.append(sys.argv[1])
+import pyarrow
+import cordwood
+from process import rss
+
+def used(work, count):
+    for _ in range(20):
+        work()
+    before = rss()
+    for _ in range(count):
+        work()
+    return rss() - before
+
+path = sys.argv[2]
+[batch] = cordwood.open(path).record_batches(target_len=1 << 30)
+columns = ["offset", "record", "end_offset", "length", "path", "salvaged"]
+def capsules():
+    batch.__arrow_c_array__()
+    cordwood.scan(path).__arrow_c_stream__()
+def partly():
+    pyarrow.RecordBatchReader.from_stream(cordwood.scan([path, path], columns=columns)).read_next_batch()
+def whole():
+    for batch in pyarrow.RecordBatchReader.from_stream(cordwood.scan([path], columns=columns)):
+        pass
+print(json.dumps([used(capsules, 10_000), used(partly, 500), used(whole, 1_000)]))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is read from /proc")
+def test_streams_leave_nothing_in_memory(path):
+    """A batch is 45 KB, a stream has a window of 1 MiB: one in ten, or four, that is not released would be seen."""
+    path.write_bytes(reference.encode(RECORDS[4:304]))
+    done = subprocess.run([sys.executable, "-c", GROWTH, HELPERS, path], capture_output=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr.decode()
+    for grown in json.loads(done.stdout):
+        assert grown < 4 << 20
