@@ -120,11 +120,7 @@ impl ReadAhead {
             };
             match py.detach(|| pipeline.next_within(PAUSE)) {
                 Next::Result(part) => {
-                    self.found.extend(part.found);
-                    self.end_offset = part
-                        .end_offset
-                        .max(self.end_offset.filter(|_| part.end_offset.is_some()));
-                    if part.is_last {
+                    if self.take(part) {
                         self.end(py);
                     }
                 }
@@ -149,10 +145,12 @@ impl ReadAhead {
             self.position = Some(reading.position);
         }
         while self.found.is_empty() {
-            match self.pipeline.as_ref()?.next_within(PAUSE) {
+            let Some(pipeline) = &self.pipeline else {
+                return self.rest(reading.position);
+            };
+            match pipeline.next_within(PAUSE) {
                 Next::Result(part) => {
-                    self.found.extend(part.found);
-                    if part.is_last {
+                    if self.take(part) {
                         self.pipeline = None;
                     }
                 }
@@ -167,6 +165,14 @@ impl ReadAhead {
     fn is_elsewhere(&self, reading: &Reading<'_>) -> bool {
         let is_of_this_process = self.pipeline.as_ref().is_none_or(Pipeline::is_of_this_process);
         self.position != Some(reading.position) || !is_of_this_process
+    }
+
+    /// Adds what was found in the next part, and returns whether it is the last.
+    fn take(&mut self, part: Part) -> bool {
+        self.found.extend(part.found);
+        let known = self.end_offset.filter(|_| part.end_offset.is_some());
+        self.end_offset = part.end_offset.max(known);
+        part.is_last
     }
 
     fn pop(&mut self) -> Option<Found> {
@@ -185,6 +191,7 @@ impl ReadAhead {
     /// [`stop`](Self::stop) for a file, as [`next_of_file`](Self::next_of_file).
     pub(crate) fn stop_of_file(&mut self) {
         self.found.clear();
+        self.end_offset = None;
         self.position = None;
         self.pipeline = None;
     }

@@ -568,6 +568,11 @@ impl OpenLog {
                     self.skip(plan, region)?;
                 }
                 Some(Found::Failed(error)) => return Err(self.failed(plan, error)),
+                Some(Found::Rest(offset)) => {
+                    self.is_elsewhere = true;
+                    self.position = offset;
+                    self.another = None;
+                }
                 None => self.another = None,
             }
         }
