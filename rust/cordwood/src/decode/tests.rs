@@ -223,7 +223,9 @@ fn parts_have_the_bytes_of_the_joined_record() {
             for _ in 0..random(30) {
                 let len_max = [1, 300, 40_000, 150_000, 150_000, 2_000_000][random(6)];
                 let first = random(256);
-                let record: Vec<u8> = (0..=random(len_max)).map(|at| (first + (at * at >> 8)) as u8).collect();
+                let record: Vec<u8> = (0..=random(len_max))
+                    .map(|at| (first + ((at * at) >> 8)) as u8)
+                    .collect();
                 encoder.encode(&record, &mut file);
             }
             if seed % 3 > 0 && !file.is_empty() {
