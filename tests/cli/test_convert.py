@@ -444,3 +444,62 @@ def test_half_a_surrogate_pair_is_escaped(form, tmp_path):
     else:
         found = pq.read_table(table) if form == "parquet" else pa.ipc.open_file(table).read_all()
         assert found.to_pydict() == {"text": ["\\ud800"]}
+
+
+def _field(number, value):
+    """A field of protocol buffers that has a length, below 128."""
+    tag = number << 3 | 2
+    return (bytes([tag]) if tag < 128 else bytes([tag & 0x7F | 0x80, tag >> 7])) + bytes([len(value)]) + value
+
+
+def _step(**values):
+    """A record of the history of a run: names and values in JSON."""
+    items = (_field(2, name.encode()) + _field(16, value.encode()) for name, value in values.items())
+    return _field(2, b"".join(_field(1, item) for item in items))
+
+
+def _write(path, records, **options):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with cordwood.open(path, "w", **options) as writer:
+        writer.extend(records)
+
+
+def test_runs_make_one_table(tmp_path, capfd):
+    """With the columns of all of them. One that is linked to is there once."""
+    pytest.importorskip("wandb")
+    wandb = {"dialect": "wandb"}
+    _write(tmp_path / "runs/offline-1/run-a.wandb", [_step(_step="0", loss="1"), _step(_step="1", loss="0.5")], **wandb)
+    _write(tmp_path / "runs/offline-2/run-b.wandb", [_step(acc="true", loss="2")], **wandb)
+    (tmp_path / "runs/latest.wandb").symlink_to("offline-2/run-b.wandb")
+    to = tmp_path / "t.csv"
+    assert main(["convert", "--as", "wandb-history", str(tmp_path / "runs"), str(to)]) == 0
+    assert to.read_text() == "run_id,_step,loss,acc\na,0,1,\na,1,0.5,\nb,,2,true\n"
+    assert capfd.readouterr().err == ""
+    # A column of several types, once for all logs.
+    _write(tmp_path / "runs/run-c.wandb", [_step(acc='"high"'), _step(acc="1")], **wandb)
+    assert main(["convert", "--as", "wandb-history", "--overwrite", str(tmp_path / "runs"), str(to)]) == 0
+    assert to.read_text().splitlines()[-3:] == ["b,,2,true", 'c,,,"""high"""', "c,,,1"]
+    text = "the column acc has values of several types, and is JSON in a text: bool, int, text"
+    assert capfd.readouterr().err == f"cordwood: {text}\n"
+    # A column that has the name of ours.
+    _write(tmp_path / "runs/run-d.wandb", [_step(run_id="1")], **wandb)
+    for form in "csv", "ndjson":
+        new = tmp_path / f"new.{form}"
+        assert main(["convert", "--as", "wandb-history", str(tmp_path / "runs"), str(new)]) == 1
+        assert "the logs have a column run_id of their own" in capfd.readouterr().err
+        assert not new.exists()
+
+
+def test_one_of_many_logs_cannot_be_read(tmp_path, capfd):
+    """The table is of the others, also where the logs are read twice. A torn tail is reported as for one log."""
+    pytest.importorskip("wandb")
+    _write(tmp_path / "run-a.wandb", [_step(loss="1"), _step(loss="2")], dialect="wandb")
+    with (tmp_path / "run-a.wandb").open("r+b") as file:
+        file.truncate((tmp_path / "run-a.wandb").stat().st_size - 1)
+    sources = [str(tmp_path / "run-a.wandb"), str(tmp_path / "missing")]
+    assert main(["convert", "--as", "wandb-history", *sources, str(tmp_path / "t.csv")]) == 1
+    assert (tmp_path / "t.csv").read_text() == "run_id,loss\na,1\n"
+    reports = capfd.readouterr().err.splitlines()
+    assert "missing: No such file" in reports[0]
+    assert "an incomplete record at the end of the file" in reports[1]
+    assert len(reports) == 2

@@ -1,4 +1,4 @@
-"""Convert a log to a table: NDJSON, CSV, Parquet or Arrow.
+"""Convert logs to a table: NDJSON, CSV, Parquet or Arrow.
 
 The form follows from the extension of the destination: .ndjson or .jsonl, .csv, .parquet, .arrow or .feather. Without a
 destination the table goes to stdout, as NDJSON or what --to says.
@@ -17,6 +17,9 @@ wandb, the log is read twice, except for NDJSON: first to find them. A column wh
 type, any other one holds JSON. It needs a few tens of MiB of memory, more for very long records or thousands of
 columns.
 
+Several logs, or all logs in a folder, make one table. Its first column says which log a row is from: path; for entities
+__path__; and for wandb run_id, from the name of the file. It has the columns of all of them.
+
 What is damaged, or is not of that form, is reported on stderr and left out: of a step, only the value. The exit status
 is then 3.
 """
@@ -24,20 +27,28 @@ is then 3.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import cordwood
-from cordwood.cli._messages import Status, complain, quantity
-from cordwood.cli._options import add_reading_arguments, check_range, complete_file_names, reading_options
+from cordwood.cli._messages import Failure, Status, complain, escaped, quantity
+from cordwood.cli._options import (
+    add_reading_arguments,
+    add_source_arguments,
+    check_range,
+    complete_file_names,
+    reading_options,
+)
 from cordwood.cli._output import check_destination, new_file
 from cordwood.cli._payloads import other_payload
 from cordwood.cli._progress import Progress
 from cordwood.cli._reopenable import Reopenable, changed_meanwhile, reopenable
 from cordwood.cli._reports import REPORTED_MAX, format_of, policy_note, report_skipped, salvageable_count
-from cordwood.cli._sources import display_name, one_source, stdin_or_path
+from cordwood.cli._sources import display_name, for_each_source, is_one_file, named_files, stdin_or_path
 from cordwood.cli.convert.rows import FIRST_COLUMNS, KNOWN_COLUMNS, ROW_KINDS, Row, json_of, rows_as
 from cordwood.cli.convert.schema import Columns
 from cordwood.cli.convert.writers import BINARY_FORMATS, ENCODINGS, SUFFIXES, TABLE_FORMATS, check_installed, open_table
@@ -47,6 +58,7 @@ EXAMPLES = """\
   cordwood convert app.log records.parquet
   cordwood convert --as entity output-0 documents.ndjson
   cordwood convert --as wandb-history run-59kl0f4q.wandb history.csv
+  cordwood convert --as wandb-history wandb/ histories.parquet
   cordwood convert --as write-batch 000003.log | jq .key
 """
 
@@ -57,12 +69,13 @@ BATCH_LEN = 4 << 20
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What `convert` takes."""
-    complete_file_names(
-        parser.add_argument("source", metavar="SOURCE", help="a log; a pattern that matches one file; - for stdin")
-    )
+    add_source_arguments(parser)
     complete_file_names(
         parser.add_argument(
-            "destination", metavar="DESTINATION", nargs="?", default="-", help="a new file; - for stdout (default: -)"
+            "destination",
+            metavar="DESTINATION",
+            nargs="?",
+            help="a new file; - for stdout, the default after a single SOURCE",
         )
     )
     parser.add_argument("--to", choices=TABLE_FORMATS, help="the form of the table")
@@ -85,11 +98,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> Status:
-    """Converts the source."""
+    """Converts the sources."""
     check_range(options)
-    suffix = f".{options.to}" if options.to else os.path.splitext(options.destination)[1]  # noqa: PTH122 - pathlib is slow to import
-    suffix = suffix if suffix in SUFFIXES else ".csv"
-    options.source = one_source([options.source], f'convert --as {options.payload} "$f" "$f{suffix}"')
+    # argparse takes the last of several names for a source.
+    options.destination = options.sources.pop() if len(options.sources) > 1 else "-"
     form = options.to or _form_of(options.destination)
     if form != "csv" and (options.encoding or options.escape_formulas):
         raise ValueError(f"--encoding and --escape-formulas are for CSV, not for {form}")
@@ -97,7 +109,13 @@ def run(options: argparse.Namespace) -> Status:
         raise ValueError(f"{form} is nothing for a terminal; name a destination")
     known = {} if form == "ndjson" else KNOWN_COLUMNS.get(options.payload)
     check_installed(form)
-    check_destination(options.source, options.destination, overwrite=options.overwrite)
+    for file in named_files(options.sources):
+        # A file that is missing is reported when it is opened.
+        with contextlib.suppress(FileNotFoundError):
+            check_destination(file.name, options.destination, overwrite=options.overwrite)
+    if not is_one_file(options.sources):
+        return _convert_many(options, form, known)
+    [options.source] = options.sources
     if known is not None:
         with _reader(options, stdin_or_path(options.source), options.end) as reader:
             batches = _Batches(options, reader, reports=True)
@@ -128,12 +146,105 @@ def _convert_twice(options: argparse.Namespace, form: str, source: Reopenable) -
                 found.add(row)
         # What was torn here is reported as such.
         end, skipped = reader.tell(), reader.skipped
+    _report_conflicts(found)
     columns = found.types() | FIRST_COLUMNS.get(options.payload, {})
     with _reader(options, source.open(), end) as reader:
         source.check_same(end)
         batches = _Batches(options, reader, reports=True)
         _write_table(options, form, columns, batches, first.read)
         return max(batches.status, _report_damage(options, batches, skipped))
+
+
+def _convert_many(options: argparse.Namespace, form: str, known: dict[str, str] | None) -> Status:
+    """Writes one table of several logs. A first column says which log a row is from."""
+    origin = {"entity": "__path__", "wandb": "run_id", "wandb-history": "run_id"}.get(options.payload, "path")
+    found = Columns()
+    # Of each log, how far it was read to find the columns, what was read, and what was skipped.
+    firsts: dict[str, tuple[int | None, Read | None, Sequence[cordwood.SkippedRegion]]] = {}
+
+    def find(name: str) -> Status:
+        one = _of_one(options, name)
+        with _reader(one, stdin_or_path(name), one.end) as reader:
+            batches = _Batches(one, reader, reports=False)
+            for rows in batches:
+                for row in rows:
+                    found.add(row)
+            firsts[name] = (reader.tell(), batches.read, reader.skipped)
+        return Status.CLEAN
+
+    status = Status.CLEAN
+    if known is None:
+        if "-" in options.sources:
+            raise ValueError("stdin can be converted by itself, or together with other logs to NDJSON: --to ndjson")
+        status = for_each_source(options.sources, find, dialect=options.dialect).status
+        if not firsts:
+            return status
+        _report_conflicts(found)
+        known = found.types() | FIRST_COLUMNS.get(options.payload, {})
+        if origin in known:
+            raise _has_column(origin)
+    is_stream = options.destination == "-"
+    with new_file(options.destination, overwrite=options.overwrite) as file:
+        table = open_table(
+            form,
+            file,
+            {origin: "text", **known} if known else {},
+            json_of(options.payload),
+            is_stream=is_stream,
+            encoding=options.encoding or "base64",
+            escapes_formulas=options.escape_formulas,
+        )
+
+        def write(name: str) -> Status:
+            one = _of_one(options, name)
+            end, first, skipped = firsts.get(name, (one.end, None, ()))
+            whence = _run_id(name) if origin == "run_id" else "<stdin>" if name == "-" else name
+            # A name need not be text.
+            whence = whence.encode("utf-8", "backslashreplace").decode()
+            with _reader(one, stdin_or_path(name), end) as reader, Progress(name, prints_records=is_stream) as progress:
+                batches = _Batches(one, reader, reports=True)
+                position = one.start
+                for rows in batches:
+                    if any(origin in row for row in rows):
+                        raise _has_column(origin)
+                    table.write([{origin: whence, **row} for row in rows])
+                    progress(reader.tell() - position)
+                    position = reader.tell()
+                if first is not None and batches.read != first:
+                    raise changed_meanwhile(name, "rewritten")
+                return max(batches.status, _report_damage(one, batches, skipped if first else reader.skipped))
+
+        if firsts:
+            # What cannot be read has been reported.
+            damage = max(write(name) for name in firsts)
+            status = status or damage
+        else:
+            tally = for_each_source(options.sources, write, dialect=options.dialect)
+            if not tally.log_count:
+                raise Failure("nothing was converted: there is no table")
+            status = tally.status
+        table.close()
+    return status
+
+
+def _of_one(options: argparse.Namespace, name: str) -> argparse.Namespace:
+    return argparse.Namespace(**{**vars(options), "source": name})
+
+
+def _run_id(name: str) -> str:
+    """The id of a run, from the name of its file; all of the name, if wandb did not give it."""
+    match = re.fullmatch(r"run-(.+)\.wandb", os.path.basename(name))  # noqa: PTH119
+    return match[1] if match else name
+
+
+def _has_column(name: str) -> Failure:
+    return Failure(f"the logs have a column {name} of their own: convert each by itself")
+
+
+def _report_conflicts(found: Columns) -> None:
+    """Reports columns that are JSON because their values are of several types."""
+    for name, types in found.conflicts().items():
+        complain(f"the column {escaped(name)} has values of several types, and is JSON in a text: {', '.join(types)}")
 
 
 def _write_table(

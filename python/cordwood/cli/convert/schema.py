@@ -52,6 +52,14 @@ class Columns:
         """
         return {name: _common(seen) for name, seen in self._seen.items()}
 
+    def conflicts(self) -> dict[str, list[str]]:
+        """The types of the columns that have several, and none for all of them."""
+        return {
+            name: sorted({"int" if kind == "large" else kind for kind in seen})
+            for name, seen in self._seen.items()
+            if len(seen) > 1 and _common(seen) == "json"
+        }
+
 
 def _type_of(value: object) -> str:
     # In the order of what is most often there; a bool is an int to Python.
