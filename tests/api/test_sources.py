@@ -185,6 +185,34 @@ def test_a_log_begins_where_a_file_object_stands():
         assert list(reader) == RECORDS
 
 
+def test_a_range_of_an_object_that_can_seek_reads_little_more_than_the_range(tmp_path):
+    """Also where the dialect has to be detected, at the beginning: of a remote file, each byte costs time."""
+
+    class Counting(io.FileIO):
+        count = 0
+
+        def read(self, size=-1):
+            data = super().read(size)
+            self.count += len(data)
+            return data
+
+    path = tmp_path / "example.log"
+    with cordwood.open(path, "x", flush="close") as writer:
+        writer.extend([PAYLOAD[:10_000]] * 4_000)
+    start, end = 20 << 20, 24 << 20
+    with Counting(path) as source, cordwood.open(source, start=start, end=end) as reader:
+        offsets = [record.offset for record in reader.records()]
+        assert reader.dialect == "leveldb"
+        assert source.count < (end - start) + (3 << 20)
+    with cordwood.open(path, start=start, end=end) as reader:
+        assert offsets == [record.offset for record in reader.records()]
+    # Less than the whole range is left in the file, and then nothing.
+    for start in (path.stat().st_size - 15_000, path.stat().st_size + 1):
+        with Counting(path) as source, cordwood.open(source, start=start) as reader:
+            assert len(list(reader)) <= 1
+            assert reader.outcome.kind == "clean"
+
+
 def test_what_lies_before_the_range_is_read_where_the_source_cannot_seek():
     with cordwood.open(OnlyRead(FILE, 1000), start=OFFSETS[6]) as reader:
         assert list(reader) == [b"three"]

@@ -24,6 +24,12 @@ pub(crate) trait Input: Read + Seek + Send + Sync {
         None
     }
 
+    /// Whether it can seek, although it may have no second input: other users of the same object
+    /// would move its position.
+    fn can_seek(&self) -> bool {
+        false
+    }
+
     /// The file that it reads, if that can be read at any offset.
     fn file(&self) -> Option<FileReader> {
         None
@@ -92,6 +98,7 @@ pub(crate) fn open_reader(source: &Bound<'_, PyAny>, mut options: ReadOptions) -
     let named = options.dialect.filter(|_| !options.must_look());
     let Opened { source, path, referent } = open(source, named.map_or(0, begin))?;
     let another = source.get_ref().another();
+    let can_seek = source.get_ref().can_seek();
     let is_content = path.is_none() && another.is_some();
     let mut reader = cordwood::Reader::with_source(source, options.clone()).with_path(path.clone());
     if is_content && let Err(error @ cordwood::Error::Foreign { .. }) = py.detach(|| reader.format()) {
@@ -99,16 +106,19 @@ pub(crate) fn open_reader(source: &Bound<'_, PyAny>, mut options: ReadOptions) -
     }
     // The format is detected at the beginning; the bytes before the range need not be read, if the
     // source can be read at any position.
-    if options.must_look()
-        && options.start > 0
-        && let Some(input) = another.as_ref().and_then(|another| another.another())
-    {
+    let input = another.as_ref().and_then(|another| another.another());
+    if options.must_look() && options.start > 0 && (input.is_some() || can_seek) {
         let format = py.detach(|| reader.format());
         let format = format.map_err(|error| to_python(py, error, path.as_deref()))?;
-        let source = source_at(input, format.dialect.block_begin(options.start));
-        let source = source.map_err(|error| os_error(error, path.as_deref()))?;
         options = options.with_format(format);
-        reader = cordwood::Reader::with_source(source, options.clone()).with_path(path);
+        if let Some(input) = input {
+            let source = source_at(input, format.dialect.block_begin(options.start));
+            let source = source.map_err(|error| os_error(error, path.as_deref()))?;
+            reader = cordwood::Reader::with_source(source, options.clone()).with_path(path);
+        } else {
+            let sought = py.detach(|| reader.restart(options.clone()));
+            sought.map_err(|error| to_python(py, error, None))?;
+        }
     }
     Ok(OpenedReader {
         reader,
@@ -303,7 +313,11 @@ struct ObjectInput {
     is_seekable: bool,
 }
 
-impl Input for ObjectInput {}
+impl Input for ObjectInput {
+    fn can_seek(&self) -> bool {
+        self.is_seekable
+    }
+}
 
 impl Read for ObjectInput {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
