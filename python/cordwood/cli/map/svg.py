@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from xml.sax.saxutils import escape
+from html import escape
 
 from cordwood.cli._messages import quantity
 from cordwood.cli.map.cells import SHOWN_FIRST, TITLES, Category, Cells, damage_summary, rows, summary
@@ -187,4 +187,5 @@ def _number(value: float) -> str:
 
 def _text(text: str) -> str:
     """Text for XML, which has no way to write most control characters."""
-    return escape("".join(character if character.isprintable() or character == "\n" else "?" for character in text))
+    printable = "".join(character if character.isprintable() or character == "\n" else "?" for character in text)
+    return escape(printable, quote=False)
