@@ -9,7 +9,7 @@ import time
 import pytest
 import reference
 
-from cordwood.cli import _records
+from cordwood.cli import _framing
 
 
 class Pipe(io.BytesIO):
@@ -51,13 +51,13 @@ def test_records_leave_by_stdout_before_more_is_waited_for():
 
 @pytest.mark.parametrize("form", ["lines", "nul"])
 def test_a_record_that_is_longer_than_the_limit_is_refused(form, monkeypatch):
-    assert _records.RECORD_LEN_MAX == 1 << 30
-    monkeypatch.setattr(_records, "RECORD_LEN_MAX", 200_000)
+    assert _framing.RECORD_LEN_MAX == 1 << 30
+    monkeypatch.setattr(_framing, "RECORD_LEN_MAX", 200_000)
     delimiter = {"lines": b"\n", "nul": b"\0"}[form]
 
     def records(*lens):
         stream = Pipe(b"".join(b"x" * length + delimiter for length in lens))
-        return [record for some in _records.records_from(stream, form) for record in some]
+        return [record for some in _framing.records_from(stream, form) for record in some]
 
     assert [len(record) for record in records(100_000, 200_000, 5)] == [100_000, 200_000, 5]
     with pytest.raises(ValueError, match="a record on stdin is longer than 200000 bytes; is the --format right"):
