@@ -58,13 +58,14 @@ def run(options: argparse.Namespace) -> Status:
 def _describe(name: str, *, as_json: bool) -> Status:
     dialects: dict[str, int] = {}
     payloads: dict[str, int] = {}
-    counts = dict.fromkeys(("record_count", "payload_len", "file_len", "damaged_len", "torn_count"), 0)
+    names = ("record_count", "payload_len", "file_len", "damaged_len", "torn_count")
+    counts: dict[str, int] = dict.fromkeys(names, 0)
     times: list[float] = []
 
     def look(path: str) -> Status:
         with Progress(path) as progress:
             report = cordwood.verify(path, threads=processor_count(), on_corruption="salvage", progress=progress)
-        log = {"dialect": report.dialect, "log_number": report.log_number, "on_corruption": "salvage"}
+        log: dict[str, Any] = {"dialect": report.dialect, "log_number": report.log_number, "on_corruption": "salvage"}
         with cordwood.Reader(path, **log) as reader:
             first = next(iter(reader.records()), None)
         # Of a log without records it is known only if the dialect says it.
