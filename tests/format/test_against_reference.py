@@ -37,7 +37,7 @@ class LastWrite:
     """A sink that keeps what it was given last."""
 
     def write(self, data):
-        self.data = data
+        self.data = bytes(data)
 
 
 def filler_len(offset, distance):
