@@ -423,13 +423,13 @@ impl<S: Source> Reader<S> {
     /// [`Error::Io`]; a further call tries again.
     #[doc(hidden)]
     pub fn fill(&mut self) -> Result<(), Error> {
-        let from = if self.undetected.is_some() {
+        let (from, end) = if self.undetected.is_some() {
             // Detection needs the whole beginning in one window.
-            self.source.window().offset
+            (self.source.window().offset, u64::MAX)
         } else {
-            self.decoder.offset()
+            (self.decoder.offset(), self.range_end.unwrap_or(u64::MAX))
         };
-        let filled = self.source.fill(from);
+        let filled = self.source.fill_range(from, end);
         filled.map_err(|source| Error::Io {
             path: self.path.clone(),
             source,

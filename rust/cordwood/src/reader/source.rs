@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::FileReader;
 use crate::decode::Window;
+use crate::format::BLOCK_LEN;
 
 /// Bytes requested per read. Measured: 256 KiB costs a quarter of the speed, 4 MiB gains nothing.
 const WINDOW_LEN: usize = 1 << 20;
@@ -29,6 +30,18 @@ pub trait Source {
     ///
     /// The error of the read. The window is unchanged, and a further call tries again.
     fn fill(&mut self, from: u64) -> io::Result<()>;
+
+    /// [`fill`](Self::fill) for a reader of a range that ends at the file offset `end`: what lies
+    /// after it is needed only if the last record continues there.
+    ///
+    /// # Errors
+    ///
+    /// As [`fill`](Self::fill).
+    #[doc(hidden)]
+    fn fill_range(&mut self, from: u64, end: u64) -> io::Result<()> {
+        let _ = end;
+        self.fill(from)
+    }
 
     /// The length of the file in bytes, if it is known.
     fn file_len(&self) -> Option<u64>;
@@ -118,6 +131,8 @@ pub struct StreamSource<R> {
     filled: usize,
     is_last: bool,
     file_len: Option<u64>,
+    /// The file offset where the range of the reader ends.
+    range_end: u64,
     /// The file, if it can be read at any offset.
     aside: Option<FileReader>,
 }
@@ -158,6 +173,7 @@ impl<R: Read> StreamSource<R> {
             filled: 0,
             is_last: false,
             file_len: None,
+            range_end: u64::MAX,
             aside: None,
         }
     }
@@ -205,6 +221,7 @@ impl<R: Read> StreamSource<R> {
             filled,
             is_last,
             file_len,
+            range_end,
             aside,
         } = self;
         StreamSource {
@@ -215,6 +232,7 @@ impl<R: Read> StreamSource<R> {
             filled,
             is_last,
             file_len,
+            range_end,
             aside,
         }
     }
@@ -236,6 +254,17 @@ impl<R: Read> StreamSource<R> {
         Ok(())
     }
 
+    /// Bytes to read at once: to the end of the range; after it one block, and then as many as were
+    /// read after it, since the last record may be long.
+    fn len_to_read(&self) -> usize {
+        let offset = self.offset + self.filled as u64;
+        let len = match self.range_end.checked_sub(offset) {
+            Some(rest) if rest > 0 => rest,
+            _ => (offset - self.range_end).max(BLOCK_LEN as u64),
+        };
+        usize::try_from(len).unwrap_or(usize::MAX)
+    }
+
     /// One read into the free space of the buffer. A read that is interrupted by a signal is
     /// repeated.
     fn read_on(&mut self) -> io::Result<()> {
@@ -244,8 +273,9 @@ impl<R: Read> StreamSource<R> {
             // the file.
             return Ok(());
         }
+        let len = self.len_to_read().min(WINDOW_LEN - self.filled);
         loop {
-            match self.read.read(&mut self.buffer[self.begin..][self.filled..WINDOW_LEN]) {
+            match self.read.read(&mut self.buffer[self.begin..][self.filled..][..len]) {
                 Ok(len) => {
                     // A `Read` that claims more bytes than fit must not cause a panic later.
                     self.filled = WINDOW_LEN.min(self.filled + len);
@@ -293,6 +323,11 @@ impl<R: Read> Source for StreamSource<R> {
                 return Ok(());
             }
         }
+    }
+
+    fn fill_range(&mut self, from: u64, end: u64) -> io::Result<()> {
+        self.range_end = end;
+        self.fill(from)
     }
 
     fn file_len(&self) -> Option<u64> {
