@@ -104,96 +104,63 @@ impl ReadAhead {
     ///
     /// A signal handler has raised an exception.
     pub(crate) fn next(&mut self, py: Python<'_>, reading: &Reading<'_>) -> PyResult<Option<Found>> {
-        if self.is_elsewhere(reading) {
-            // The reader was used in another way meanwhile, or in a forked process that has no copy
-            // of the threads; or this is the first time.
-            self.stop(py);
-            match py.detach(|| self.start(reading)) {
-                Ok(pipeline) => self.pipeline = pipeline,
-                Err(source) => return Ok(Some(Found::Failed(cordwood::Error::Io { path: None, source }))),
+        loop {
+            if let Waited::Done(found) = self.wait(Some(py), reading) {
+                return Ok(found);
             }
-            self.position = Some(reading.position);
-        }
-        while self.found.is_empty() {
-            let Some(pipeline) = &self.pipeline else {
-                return Ok(self.rest(reading.position));
-            };
-            match py.detach(|| pipeline.next_within(PAUSE)) {
-                Next::Result(part) => {
-                    if self.take(part) {
-                        self.end(py);
-                    }
-                }
-                Next::Waiting => {}
-                Next::End => self.end(py),
-            }
-            // Also after a result: parts of zeros have no records, and come without end.
+            // Also after a part came: parts of zeros have no records, and come without end.
             py.check_signals()?;
         }
-        Ok(self.pop())
     }
 
     /// [`next`](Self::next) for a file, whose threads need no interpreter: for a thread that may
     /// hold it, or not. It does not look for Ctrl-C.
     pub(crate) fn next_of_file(&mut self, reading: &Reading<'_>) -> Option<Found> {
+        loop {
+            if let Waited::Done(found) = self.wait(None, reading) {
+                return found;
+            }
+        }
+    }
+
+    /// What comes next, waiting at most once for the next part.
+    fn wait(&mut self, py: Option<Python<'_>>, reading: &Reading<'_>) -> Waited {
         if self.is_elsewhere(reading) {
-            self.stop_of_file();
-            match self.start(reading) {
+            // The reader was used in another way meanwhile, or in a forked process that has no copy
+            // of the threads; or this is the first time.
+            self.stop(py);
+            match released(py, || self.start(reading)) {
                 Ok(pipeline) => self.pipeline = pipeline,
-                Err(source) => return Some(Found::Failed(cordwood::Error::Io { path: None, source })),
+                Err(source) => return Waited::Done(Some(Found::Failed(cordwood::Error::Io { path: None, source }))),
             }
             self.position = Some(reading.position);
         }
-        while self.found.is_empty() {
-            let Some(pipeline) = &self.pipeline else {
-                return self.rest(reading.position);
-            };
-            match pipeline.next_within(PAUSE) {
-                Next::Result(part) => {
-                    if self.take(part) {
-                        self.pipeline = None;
-                    }
-                }
-                Next::Waiting => {}
-                Next::End => self.pipeline = None,
-            }
+        if let Some(found) = self.found.pop_front() {
+            self.position = end_of(&found);
+            return Waited::Done(Some(found));
         }
-        self.pop()
+        let Some(pipeline) = &self.pipeline else {
+            return Waited::Done(self.rest(reading.position));
+        };
+        match released(py, || pipeline.next_within(PAUSE)) {
+            Next::Result(part) => {
+                self.found.extend(part.found);
+                let known = self.end_offset.filter(|_| part.end_offset.is_some());
+                self.end_offset = part.end_offset.max(known);
+                if part.is_last {
+                    self.end(py);
+                }
+            }
+            Next::Waiting => {}
+            Next::End => self.end(py),
+        }
+        Waited::NotYet
     }
 
     /// Whether what was read ahead is not what comes next.
     fn is_elsewhere(&self, reading: &Reading<'_>) -> bool {
         let is_of_this_process = self.pipeline.as_ref().is_none_or(Pipeline::is_of_this_process);
         self.position != Some(reading.position) || !is_of_this_process
-    }
-
-    /// Adds what was found in the next part, and returns whether it is the last.
-    fn take(&mut self, part: Part) -> bool {
-        self.found.extend(part.found);
-        let known = self.end_offset.filter(|_| part.end_offset.is_some());
-        self.end_offset = part.end_offset.max(known);
-        part.is_last
-    }
-
-    fn pop(&mut self) -> Option<Found> {
-        let found = self.found.pop_front();
-        self.position = match &found {
-            Some(Found::RecordBatch(batch)) => Some(batch.end_offset()),
-            Some(Found::Skipped(region) | Found::Failed(cordwood::Error::Corruption { region, .. })) => {
-                Some(region.end)
-            }
-            // Tried again from the reader's position.
-            Some(Found::Failed(_) | Found::Rest(_)) | None => None,
-        };
-        found
-    }
-
-    /// [`stop`](Self::stop) for a file, as [`next_of_file`](Self::next_of_file).
-    pub(crate) fn stop_of_file(&mut self) {
-        self.found.clear();
-        self.end_offset = None;
-        self.position = None;
-        self.pipeline = None;
     }
 
     /// Where the reader continues by itself, if not at `position`.
@@ -203,8 +170,8 @@ impl ReadAhead {
         Some(Found::Rest(end_offset))
     }
 
-    /// Ends the threads, and forgets what they have read.
-    pub(crate) fn stop(&mut self, py: Python<'_>) {
+    /// Ends the threads, and forgets what they have read. Without `py`, they must read a file.
+    pub(crate) fn stop(&mut self, py: Option<Python<'_>>) {
         self.found.clear();
         self.end_offset = None;
         self.position = None;
@@ -213,19 +180,19 @@ impl ReadAhead {
 
     /// [`stop`](Self::stop), from a thread that might not hold the interpreter.
     fn stop_anywhere(&mut self) {
-        if Python::try_attach(|py| self.stop(py)).is_none() {
+        if Python::try_attach(|py| self.stop(Some(py))).is_none() {
             // The interpreter has ended, and the process is about to.
             std::mem::forget(self.pipeline.take());
         }
     }
 
-    fn end(&mut self, py: Python<'_>) {
+    fn end(&mut self, py: Option<Python<'_>>) {
         let pipeline = self.pipeline.take();
-        // The threads may be waiting for the interpreter.
-        py.detach(|| drop(pipeline));
+        released(py, || drop(pipeline));
     }
 
-    /// Starts threads from the position of the reader on; none if a single thread is at least as fast.
+    /// Starts threads from the position of the reader on; none if a single thread is at least as
+    /// fast.
     fn start(&self, reading: &Reading<'_>) -> io::Result<Option<Pipeline<Part>>> {
         let target_len = (reading.target_len as u64).min(8 * Parts::LEN);
         let part_len = target_len.next_multiple_of(BLOCK_LEN as u64).max(Parts::LEN);
@@ -250,6 +217,31 @@ impl ReadAhead {
             Ok(move |part| worker.read(part))
         });
         Pipeline::start(parts.count(), workers.collect::<io::Result<_>>()?).map(Some)
+    }
+}
+
+/// What [`ReadAhead::wait`] has come to.
+enum Waited {
+    Done(Option<Found>),
+    NotYet,
+}
+
+/// Runs `work`, which waits for the threads, without the interpreter: they may wait for it.
+fn released<T: Send>(py: Option<Python<'_>>, work: impl FnOnce() -> T + Send) -> T {
+    match py {
+        Some(py) => py.detach(work),
+        None => work(),
+    }
+}
+
+/// The position of a reader after it has returned `found`.
+fn end_of(found: &Found) -> Option<u64> {
+    match found {
+        Found::RecordBatch(batch) => Some(batch.end_offset()),
+        Found::Skipped(region) | Found::Failed(cordwood::Error::Corruption { region, .. }) => Some(region.end),
+        // Tried again from the reader's position.
+        Found::Failed(_) => None,
+        Found::Rest(offset) => Some(*offset),
     }
 }
 

@@ -560,7 +560,7 @@ impl OpenLog {
                 Some(Found::RecordBatch(batch)) => {
                     self.is_elsewhere = true;
                     self.position = batch.end_offset();
-                    rows.records = batch;
+                    pool.put(std::mem::replace(&mut rows.records, batch));
                     return Ok(Some(true));
                 }
                 Some(Found::Skipped(region)) => {
@@ -691,7 +691,7 @@ impl OpenLog {
 /// The threads read files and need no interpreter, so they can be waited for without it.
 impl Drop for OpenLog {
     fn drop(&mut self) {
-        self.read_ahead.stop_of_file();
+        self.read_ahead.stop(None);
     }
 }
 

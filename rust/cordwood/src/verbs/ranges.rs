@@ -13,8 +13,8 @@ use crate::pipeline::in_order;
 use crate::reader::{FileReader, Reader, SeekSource, StreamSource};
 
 /// Splits the range of `options` at block boundaries into at most `count` parts of about the same
-/// length, for readers on several machines. Together
-/// they return the events of the whole range, each once.
+/// length, for readers on several machines. Together they return the events of the whole range,
+/// each once.
 ///
 /// There is only one part under [`OnCorruption::Stop`], in a dialect with log numbers, where the
 /// end of the log depends on what comes before, and if `file_len` is not known. Without a dialect,
