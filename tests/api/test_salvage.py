@@ -2,8 +2,6 @@
 
 import io
 import mmap
-import sys
-import threading
 from itertools import pairwise
 
 import pytest
@@ -327,32 +325,6 @@ def test_statistics_are_those_of_the_reference(file, options):
     assert stat.payload_len + HEADER_LEN * sum(counts) + stat.trailer_len + stat.skipped_len == len(file)
     assert (str(stat.outcome.kind), stat.outcome.offset) == (end.kind, end.offset)
     assert cordwood.stat(file, dialect="leveldb", threads=3, **options) == stat
-
-
-def test_the_interpreter_is_free_meanwhile():
-    """Another thread goes on while a long file is verified."""
-    file = written([PAYLOAD] * 64)
-    counted = 0
-    done = threading.Event()
-
-    def count():
-        nonlocal counted
-        while not done.is_set():
-            counted += 1
-
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
-    thread = threading.Thread(target=count)
-    thread.start()
-    try:
-        before = counted
-        report = cordwood.verify(file, dialect="leveldb")
-        assert counted > before
-    finally:
-        done.set()
-        thread.join()
-        sys.setswitchinterval(interval)
-    assert report.record_count == 64
 
 
 def test_a_first_behind_damage_is_joined_with_the_next_block():

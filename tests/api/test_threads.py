@@ -230,6 +230,19 @@ def test_other_threads_run_while_records_are_decoded(take, no_switches):
     thread.join()
 
 
+@pytest.mark.parametrize("function", [cordwood.verify, cordwood.stat])
+def test_other_threads_run_while_a_log_is_checked(function, no_switches):
+    file = reference.encode([PAYLOAD[:300_000]] * 20)
+    thread, start, done = wait_for_a_turn()
+    start.set()
+    for _ in range(1_000):
+        assert function(file).record_count == 20
+        if done.is_set():
+            break
+    assert done.is_set()
+    thread.join()
+
+
 @pytest.mark.parametrize(
     "write",
     [lambda writer: writer.append(PAYLOAD), lambda writer: writer.extend([PAYLOAD[:1_000]])],

@@ -20,7 +20,7 @@ def framed(records: Iterable[bytes], form: str) -> bytes:
         return b"".join(records)
     if form == "len":
         return b"".join(part for record in records for part in (len(record).to_bytes(4, "little"), record))
-    return b"".join(part for record in records for part in (record, DELIMITERS[form]))
+    return DELIMITERS[form].join([*records, b""])
 
 
 def records_from(stream: BufferedReader, form: str) -> Iterator[list[bytes]]:

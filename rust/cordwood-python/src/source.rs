@@ -370,9 +370,9 @@ impl Seek for ObjectInput {
             if !self.is_seekable {
                 return Err(unsupported(py, "the source cannot seek"));
             }
-            self.object
-                .bind(py)
-                .call_method1(intern!(py, "seek"), (self.base + offset,))?;
+            // No object has the largest position, and says so.
+            let position = self.base.saturating_add(offset);
+            self.object.bind(py).call_method1(intern!(py, "seek"), (position,))?;
             Ok(offset)
         })
         .map_err(io::Error::from)
