@@ -1,9 +1,11 @@
 """The output of `--json` has the fields that docs/cli.md lists, in their order and with their types."""
 
+import hashlib
 import json
 import re
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -77,17 +79,30 @@ def test_verify(log, policy):
     [value], status = cordwood("verify", "--json", "--on-corruption", policy, log)
     assert status == 3
     check(value, fields("verify, salvage"))
-    documented = fields("verify, salvage", 1)
+    documented = fields("verify, salvage", 2)
     for region in value["skipped"]:
         check(region, documented)
     assert value["skipped"][0]["bit_flip"] == {"offset": 17, "bit": 5, "part": "payload"}
     assert list(value["outcome"]) == ["kind", "offset"]
+    assert value["sha256"] == hashlib.sha256(Path(log).read_bytes()).hexdigest()
+    assert value["version"] == version("cordwood")
+
+
+def test_what_has_no_hash(log):
+    """A pipe cannot be read again."""
+    [value], _ = cordwood("verify", "--json", "-", stdin=Path(log).read_bytes())
+    assert value["sha256"] is None
 
 
 def test_salvage(log, tmp_path):
-    [value], status = cordwood("salvage", "--json", log, str(tmp_path / "new"))
+    new = tmp_path / "new"
+    [value], status = cordwood("salvage", "--json", log, str(new))
     assert status == 3
-    check(value, fields("verify, salvage"))
+    check(value, {**fields("verify, salvage"), **fields("verify, salvage", 1)})
+    assert value["sha256"] == hashlib.sha256(Path(log).read_bytes()).hexdigest()
+    assert value["destination"] == str(new)
+    assert value["destination_len"] == new.stat().st_size
+    assert value["destination_sha256"] == hashlib.sha256(new.read_bytes()).hexdigest()
 
 
 def test_stat(log):

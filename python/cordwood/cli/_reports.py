@@ -135,6 +135,26 @@ def salvageable_count(
     return max(0, report.record_count - count)
 
 
+def sha256_of(name: str, length: int | None) -> str | None:
+    """The SHA-256 of the first `length` bytes of a file. `None` if it is no regular file, or not so long any more."""
+    if length is None or name == "-" or not os.path.isfile(name):  # noqa: PTH113 - pathlib is slow to import
+        return None
+    import hashlib
+
+    digest = hashlib.sha256()
+    with open(name, "rb", buffering=0) as file:  # noqa: PTH123
+        while length > 0:
+            piece = file.read(min(length, _HASHED_LEN))
+            if not piece:
+                return None
+            digest.update(piece)
+            length -= len(piece)
+    return digest.hexdigest()
+
+
+_HASHED_LEN = 1 << 20
+
+
 def policy_note(policy: str, more: int | None) -> str:
     """How damage was treated, and what the policy "salvage" would read besides: `more` is from `salvageable_count`."""
     note = f"read with the policy {policy}"

@@ -30,7 +30,7 @@ from cordwood.cli._options import (
 )
 from cordwood.cli._output import check_destination, replacement
 from cordwood.cli._progress import Progress
-from cordwood.cli._reports import Totals, for_each_source_with_totals, other_log_text
+from cordwood.cli._reports import Totals, for_each_source_with_totals, other_log_text, sha256_of
 from cordwood.cli._sources import display_name, named_files, stdin_or_path
 from cordwood.cli.verify import print_report
 
@@ -97,12 +97,20 @@ def run(options: argparse.Namespace) -> Status:
             return Status.FAILURE
         salvaged[destination] = name
         totals.add(report, report.len_by_severity.get(cordwood.Severity.CORRUPTION, 0))
-        print_report(name, report, options, policy="salvage", more=0)
+        print_report(
+            name, report, options, policy="salvage", more=0, fields=_new_log(destination) if options.json else None
+        )
         for what in report.not_kept:
             complain(f"{display_name(name)}: {NOT_KEPT[what]}")
         return Status.CLEAN if report.ok else Status.DAMAGE
 
     return for_each_source_with_totals(options, salvage, totals)
+
+
+def _new_log(path: str) -> dict[str, object]:
+    """What JSON says of the new log."""
+    length = os.path.getsize(path)  # noqa: PTH202 - pathlib is slow to import
+    return {"destination": path, "destination_len": length, "destination_sha256": sha256_of(path, length)}
 
 
 def _destinations(sources: Sequence[str], destination: str) -> Callable[[str], str]:

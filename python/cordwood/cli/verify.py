@@ -10,6 +10,7 @@ totals.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 
 import cordwood
 from cordwood.cli._messages import Status, quantity
@@ -32,6 +33,7 @@ from cordwood.cli._reports import (
     region_text,
     report_other_log,
     salvageable_count,
+    sha256_of,
     state_of_log,
 )
 from cordwood.cli._sources import display_name, source_name, stdin_or_path
@@ -88,9 +90,15 @@ def run(options: argparse.Namespace) -> Status:
 
 
 def print_report(
-    name: str, report: cordwood.Report, options: argparse.Namespace, *, policy: str, more: int | None
+    name: str,
+    report: cordwood.Report,
+    options: argparse.Namespace,
+    *,
+    policy: str,
+    more: int | None,
+    fields: Mapping[str, object] | None = None,
 ) -> None:
-    """A report on stdout. `more` is how many more records the policy "salvage" reads."""
+    """A report on stdout. `more` is how many more records the policy "salvage" reads; `fields` follow in JSON."""
     # Of a range that holds only an older log nothing is wrong.
     if not getattr(options, "start", 0):
         report_other_log(name, report.log_number, report.other_log_number, options)
@@ -113,6 +121,9 @@ def print_report(
                 "on_corruption": policy,
                 "more_with_salvage": more,
                 "skipped": [region_fields(region) for region in report.skipped],
+                "sha256": sha256_of(name, report.file_len),
+                "version": cordwood.__version__,
+                **(fields or {}),
             }
         )
         return
