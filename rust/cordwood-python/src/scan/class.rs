@@ -1,0 +1,232 @@
+//! `scan` and the class `Scan`.
+
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::AtomicU64;
+
+use cordwood::{OnCorruption, ReadOptions};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::pyclass::{PyTraverseError, PyVisit};
+use pyo3::types::{PyCapsule, PyTuple};
+
+use super::columns::{Column, Paths};
+use super::open_log::TARGET_LEN;
+use super::plan::Plan;
+use super::source::Source;
+use super::stream::Stream;
+use crate::arrow::{asks_for_binary, schema_capsule, stream_capsule};
+use crate::batch_pool::Pool;
+use crate::error::to_python;
+use crate::options::{
+    format_options, number, on_corruption_name, on_corruption_of, optional_number, range_of, threads_of,
+};
+use crate::outcome::Outcome;
+use crate::read_ahead::batch_count_max;
+use crate::skipped_region::listed;
+use crate::value::not_pickled;
+
+/// The records of logs as a table, for everything that reads Arrow: what `scan` returns.
+///
+/// pyarrow, polars, DuckDB, pandas, DataFusion and others take it as it is, by its
+/// `__arrow_c_stream__`. Each reading opens the sources again, so it can be read any number of
+/// times; making it opens nothing.
+#[pyclass(frozen, weakref, module = "cordwood")]
+pub(crate) struct Scan {
+    plan: Arc<Plan>,
+    sources: Vec<Source>,
+}
+
+#[pymethods]
+impl Scan {
+    /// The table as a stream of Arrow batches: a capsule of the Arrow C stream interface.
+    ///
+    /// Args:
+    ///     requested_schema: A capsule of an Arrow schema. If its column `record` is `binary`, that
+    ///         is what the stream has; nothing else of it is regarded. Default: `None`.
+    ///
+    /// Returns:
+    ///     The capsule, which reads the sources from their beginning.
+    #[pyo3(signature = (requested_schema = None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        // The longest batch that a record of the longest length allows has 32-bit offsets.
+        let is_binary = asks_for_binary(requested_schema, Column::Record.name())?;
+        let sources = self.sources.iter().map(|source| source.clone_ref(py)).collect();
+        let pool = Pool::new(batch_count_max(self.plan.threads, TARGET_LEN));
+        let stream = Stream::new(Arc::clone(&self.plan), sources, is_binary, pool);
+        stream_capsule(py, stream)
+    }
+
+    /// The columns and their types: a capsule of the Arrow C schema interface.
+    ///
+    /// Returns:
+    ///     The capsule.
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        let fields: Vec<_> = self.plan.columns.iter().map(|column| column.field(false)).collect();
+        schema_capsule(py, &fields)
+    }
+
+    /// The names of the columns.
+    #[getter]
+    fn columns<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.plan.columns.iter().map(|column| column.as_str()))
+    }
+
+    /// What was not returned: a tuple of `SkippedRegion` for each source, in their order.
+    ///
+    /// Of the reading that began last, as far as it has come; empty if none has begun. Of each
+    /// source, the first 100,000 regions are listed.
+    #[getter]
+    fn skipped<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let findings: Vec<_> = self.plan.latest().logs.iter().map(|log| log.findings.clone()).collect();
+        let listed: PyResult<Vec<_>> = findings.iter().map(|findings| listed(py, findings)).collect();
+        PyTuple::new(py, listed?)
+    }
+
+    /// How reading each source has ended: an `Outcome` for each, in their order.
+    ///
+    /// Of the reading that began last; `"unfinished"` for a source of which it has not reached the
+    /// end. Empty if none has begun.
+    #[getter]
+    fn outcomes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let outcomes: Vec<_> = {
+            let latest = self.plan.latest();
+            latest
+                .logs
+                .iter()
+                .map(|log| Outcome::at(log.position, log.end))
+                .collect()
+        };
+        PyTuple::new(py, outcomes)
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        for source in &self.sources {
+            if let Source::Content(object) | Source::Object { object, .. } = source {
+                visit.call(object)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(not_pickled("Scan", "pass the arguments of scan, and call it there"))
+    }
+
+    fn __repr__(&self) -> String {
+        let columns: Vec<_> = self.plan.columns.iter().map(|column| column.as_str()).collect();
+        let columns = columns.join(", ");
+        match self.sources.as_slice() {
+            [Source::Path(path)] => format!("<cordwood.Scan of {:?}: {columns}>", path.display().to_string()),
+            [_] => format!("<cordwood.Scan of 1 source: {columns}>"),
+            sources => format!("<cordwood.Scan of {} sources: {columns}>", sources.len()),
+        }
+    }
+}
+
+/// The records of one log or many as a table, for everything that reads Arrow.
+///
+/// Pass it to `pyarrow.table`, `polars.DataFrame`, `pandas.DataFrame.from_arrow`, DuckDB, DataFusion
+/// and others. Each reads the sources again, in batches of about 1 MiB, of which one is in memory at
+/// a time unless the reader keeps them. Nothing is opened before.
+///
+/// What goes wrong is raised by the one that reads, as an exception of its own, with our message.
+/// After an error, a stream returns nothing more.
+///
+/// Args:
+///     sources: What `Reader` takes: a path, bytes, or an object with `read`, which must be able to
+///         seek in order to be read twice. Or an iterable of these, which are read in its order.
+///     columns: Which columns, in this order. `"offset"`: the file offset of the record, `uint64`;
+///         `"record"`: its bytes, `large_binary`; `"end_offset"`: the file offset after it;
+///         `"length"`: its number of bytes; `"path"`: the path of its log, a dictionary of text,
+///         null without one; `"salvaged"`: whether it begins after damage in its block. Without
+///         `"record"`, records are checked and not copied. Default: `None`: offset and record, and
+///         path if `sources` is an iterable.
+///     dialect: As for `Reader`.
+///     log_number: As for `Reader`.
+///     compression: As for `Reader`.
+///     on_corruption: As for `Reader`: `"raise"`, `"skip"`, `"stop"` or `"salvage"`. Under all but
+///         the first, `Scan.skipped` lists afterwards what is missing. Default: `"raise"`.
+///     threads: Read each file ahead in this many threads, 1 to 256. One thread reads what is not a
+///         path, what `Reader.record_batches` reads in one, and anything without the column
+///         `"record"` or with `"salvaged"`. Default: 1.
+///     start: As for `Reader`, in each source.
+///     end: As for `Reader`, in each source.
+///
+/// Returns:
+///     A `Scan`: an object with `__arrow_c_stream__` and `__arrow_c_schema__`.
+///
+/// Raises:
+///     OverflowError: `log_number` is not a number of 32 bits.
+///     TypeError: A source is none of the above, or is a text file.
+///     ValueError: An option has no such value, or a column is unknown or named twice.
+///
+/// >>> with cordwood.open("example.log", "w") as writer:
+/// ...     writer.extend([b"one", b"two"])
+/// 2
+/// >>> cordwood.scan("example.log")
+/// <cordwood.Scan of "example.log": offset, record>
+/// >>> import pyarrow
+/// >>> pyarrow.table(cordwood.scan("example.log")).to_pydict()
+/// {'offset': [0, 10], 'record': [b'one', b'two']}
+#[pyfunction]
+#[pyo3(signature = (
+    sources, *, columns = None, dialect = None, log_number = None, compression = None, on_corruption = "raise", threads = 1, start = 0, end = None
+))]
+#[expect(clippy::too_many_arguments, reason = "keyword arguments of the Python function")]
+pub(crate) fn scan(
+    sources: &Bound<'_, PyAny>,
+    columns: Option<Vec<String>>,
+    dialect: Option<&Bound<'_, PyAny>>,
+    log_number: Option<u32>,
+    compression: Option<&Bound<'_, PyAny>>,
+    #[pyo3(from_py_with = on_corruption_name)] on_corruption: &str,
+    #[pyo3(from_py_with = number)] threads: usize,
+    #[pyo3(from_py_with = number)] start: u64,
+    #[pyo3(from_py_with = optional_number)] end: Option<u64>,
+) -> PyResult<Scan> {
+    let py = sources.py();
+    let on_corruption: OnCorruption = on_corruption_of(on_corruption)?;
+    let mut options = ReadOptions::default()
+        .with_on_corruption(on_corruption)
+        .with_range(range_of(start, end));
+    (options.dialect, options.log_number, options.compression) = format_options(dialect, log_number, compression)?;
+    options.check().map_err(|error| to_python(py, error, None))?;
+    let threads = threads_of(threads)?;
+    let columns = columns.map(|names| columns_of(&names)).transpose()?;
+    let (sources, are_several) = Source::all_of(sources)?;
+    let columns = columns.unwrap_or_else(|| {
+        let path = are_several.then_some(Column::Path);
+        [Column::Offset, Column::Record].into_iter().chain(path).collect()
+    });
+    Ok(Scan {
+        plan: Arc::new(Plan {
+            columns,
+            options,
+            threads,
+            paths: Paths::new(&sources)?,
+            openings: sources.iter().map(|_| AtomicU64::new(0)).collect(),
+            latest: Mutex::default(),
+        }),
+        sources,
+    })
+}
+
+fn columns_of(names: &[String]) -> PyResult<Vec<Column>> {
+    let mut columns = Vec::new();
+    for name in names {
+        let column = Column::named(name)?;
+        if columns.contains(&column) {
+            return Err(PyValueError::new_err(format!("columns names '{name}' twice")));
+        }
+        columns.push(column);
+    }
+    if columns.is_empty() {
+        return Err(PyValueError::new_err("columns must name at least one column"));
+    }
+    Ok(columns)
+}

@@ -1,0 +1,45 @@
+//! Errors and exceptions, as a consumer of Arrow gets them.
+
+use std::path::Path;
+
+use pyo3::prelude::*;
+
+use crate::arrow::{EINVAL, EIO, ENOMEM, Failure};
+use crate::error::with_path;
+
+pub(super) fn io_failure(message: impl Into<String>) -> Failure {
+    Failure {
+        errno: EIO,
+        message: message.into(),
+    }
+}
+
+/// An error of the core, as a consumer of Arrow gets it.
+pub(super) fn failure(error: cordwood::Error, path: Option<&Path>) -> Failure {
+    let errno = match &error {
+        cordwood::Error::Io { source, .. } if source.kind() == std::io::ErrorKind::OutOfMemory => ENOMEM,
+        cordwood::Error::Unsupported { .. } => EINVAL,
+        _ => EIO,
+    };
+    Failure {
+        errno,
+        message: with_path(error.to_string(), path),
+    }
+}
+
+/// An exception, as a consumer of Arrow gets it.
+pub(crate) fn failure_of(py: Python<'_>, error: &PyErr) -> Failure {
+    let text = error.value(py).str().map(|text| text.to_string()).unwrap_or_default();
+    let name = error
+        .get_type(py)
+        .name()
+        .map(|name| name.to_string())
+        .unwrap_or_default();
+    io_failure(if text.is_empty() { name } else { text })
+}
+
+/// Does what needs the interpreter.
+pub(crate) fn attached<T>(work: impl FnOnce(Python<'_>) -> PyResult<T>) -> Result<T, Failure> {
+    let done = Python::try_attach(|py| work(py).map_err(|error| failure_of(py, &error)));
+    done.unwrap_or_else(|| Err(io_failure("Python has ended, and the source needs it")))
+}

@@ -1,0 +1,257 @@
+//! One log of a scan while it is read: its records as rows.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use cordwood::ReadOptions;
+use cordwood::codec::{RecordSpan, Step};
+use cordwood::damage::{Finding, Severity, SkippedRegion};
+
+use super::columns::Column;
+use super::failure::{attached, failure};
+use super::plan::Plan;
+use crate::arrow::Failure;
+use crate::batch_pool::Pool;
+use crate::log::{Logged, log_skipped, log_summary};
+use crate::read_ahead::{Found, ReadAhead, Reading};
+use crate::source::{Input, OpenedReader, SourceReader};
+
+/// A batch is closed once it holds this many bytes. Measured: 4 MiB is new memory each time, which
+/// costs half as much again.
+pub(crate) const TARGET_LEN: usize = 1 << 20;
+
+/// The most rows of a batch without the records themselves.
+const ROW_COUNT_MAX: usize = 1 << 16;
+
+/// The rows of a batch. Without the records, the other columns are in vectors of their own; what
+/// follows from the records is made of them.
+#[derive(Default)]
+pub(super) struct Rows {
+    pub(super) records: cordwood::read::RecordBatch,
+    pub(super) offsets: Vec<u64>,
+    pub(super) end_offsets: Vec<u64>,
+    pub(super) lens: Vec<u64>,
+    pub(super) salvaged: Vec<bool>,
+}
+
+impl Rows {
+    pub(super) fn len(&self) -> usize {
+        self.records.len().max(self.offsets.len())
+    }
+}
+
+/// A log that is being read.
+pub(super) struct OpenLog {
+    /// The numbers of the reading and of the source.
+    reading: u64,
+    source: usize,
+    /// How often the source had been opened then.
+    pub(super) opening: u64,
+    pub(super) reader: SourceReader,
+    /// With the format, if it had to be detected.
+    options: ReadOptions,
+    /// What threads read, if they may.
+    another: Option<Box<dyn Input>>,
+    read_ahead: ReadAhead,
+    /// Threads have read on up to `position`: the reader has to seek there first.
+    is_elsewhere: bool,
+    pub(super) position: u64,
+    logged: Logged,
+}
+
+impl OpenLog {
+    /// `is_file`: threads may read it ahead.
+    pub(super) fn new(
+        plan: &Plan,
+        reading: u64,
+        source: usize,
+        opening: u64,
+        opened: OpenedReader,
+        is_file: bool,
+    ) -> Self {
+        // Threads return no mark of salvaged records, and are not worth it without the records.
+        let is_ahead = plan.threads > NonZeroUsize::MIN && plan.has(Column::Record) && !plan.has(Column::Salvaged);
+        OpenLog {
+            reading,
+            source,
+            opening,
+            position: plan.options.start,
+            another: opened.another.filter(|_| is_ahead && is_file),
+            options: opened.options,
+            reader: opened.reader,
+            read_ahead: ReadAhead::new(plan.threads),
+            is_elsewhere: false,
+            logged: Logged::default(),
+        }
+    }
+
+    /// Adds rows until the batch is full; `false`: the log has no more.
+    pub(super) fn fill(&mut self, plan: &Plan, pool: &Arc<Pool>, rows: &mut Rows) -> Result<bool, Failure> {
+        if self.another.is_some()
+            && let Some(is_full) = self.fill_from_threads(plan, pool, rows)?
+        {
+            return Ok(is_full);
+        }
+        if plan.has(Column::Record) && !plan.has(Column::Salvaged) {
+            self.fill_batch(plan, rows)
+        } else if plan.has(Column::Record) {
+            self.fill_rows(plan, rows, true)
+        } else {
+            self.reader.set_keeps_data(false);
+            self.fill_rows(plan, rows, false)
+        }
+    }
+
+    /// The next batch that threads have read. `None`: the reader itself reads on.
+    fn fill_from_threads(&mut self, plan: &Plan, pool: &Arc<Pool>, rows: &mut Rows) -> Result<Option<bool>, Failure> {
+        if self.options.dialect.is_none() {
+            let format = self.reader.format().map_err(|error| self.failed(plan, error))?;
+            self.options = self.options.clone().with_format(format);
+        }
+        while let Some(another) = &self.another {
+            let reading = Reading {
+                source: another.as_ref(),
+                options: &self.options,
+                position: self.position,
+                begins_range: self.position == self.options.start,
+                pool,
+                target_len: TARGET_LEN,
+            };
+            match self.read_ahead.next_of_file(&reading) {
+                Some(Found::RecordBatch(batch)) => {
+                    self.is_elsewhere = true;
+                    self.position = batch.end_offset();
+                    pool.put(std::mem::replace(&mut rows.records, batch));
+                    return Ok(Some(true));
+                }
+                Some(Found::Skipped(region)) => {
+                    self.is_elsewhere = true;
+                    self.skip(plan, region)?;
+                }
+                Some(Found::Failed(error)) => return Err(self.failed(plan, error)),
+                Some(Found::Rest(offset)) => {
+                    self.is_elsewhere = true;
+                    self.position = offset;
+                    self.another = None;
+                }
+                None => self.another = None,
+            }
+        }
+        if std::mem::take(&mut self.is_elsewhere) {
+            self.reader
+                .seek(self.position)
+                .map_err(|error| self.failed(plan, error))?;
+        }
+        Ok(None)
+    }
+
+    fn fill_batch(&mut self, plan: &Plan, rows: &mut Rows) -> Result<bool, Failure> {
+        loop {
+            let step = self.reader.record_batch_buffered(&mut rows.records, TARGET_LEN);
+            if !rows.records.is_empty() {
+                self.position = rows.records.end_offset();
+            }
+            match step.map_err(|error| self.failed(plan, error))? {
+                Step::Record(_) => return Ok(true),
+                other => {
+                    if !self.go_on(plan, other)? {
+                        return Ok(false);
+                    }
+                }
+            }
+        }
+    }
+
+    /// One record after the other: for what a batch does not hold.
+    fn fill_rows(&mut self, plan: &Plan, rows: &mut Rows, with_records: bool) -> Result<bool, Failure> {
+        loop {
+            let step = match self.reader.next_found() {
+                Some(span) => Step::Record(span),
+                None => self.reader.step_buffered().map_err(|error| self.failed(plan, error))?,
+            };
+            match step {
+                Step::Record(span) => {
+                    self.position = span.end_offset;
+                    if self.add(plan, span, rows, with_records)? {
+                        return Ok(true);
+                    }
+                }
+                other => {
+                    if !self.go_on(plan, other)? {
+                        return Ok(false);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Adds a row, and returns whether the batch is full.
+    fn add(&mut self, plan: &Plan, span: RecordSpan, rows: &mut Rows, with_record: bool) -> Result<bool, Failure> {
+        if with_record {
+            let pushed = rows.records.push(self.reader.data(span), span.offset, span.end_offset);
+            pushed.map_err(|_| failure(self.reader.out_of_memory(), self.reader.path()))?;
+            rows.salvaged.push(span.is_salvaged);
+            return Ok(rows.records.is_full(TARGET_LEN));
+        }
+        rows.offsets.push(span.offset);
+        if plan.has(Column::EndOffset) {
+            rows.end_offsets.push(span.end_offset);
+        }
+        if plan.has(Column::Length) {
+            rows.lens.push(self.reader.data_len(span));
+        }
+        if plan.has(Column::Salvaged) {
+            rows.salvaged.push(span.is_salvaged);
+        }
+        Ok(rows.offsets.len() >= ROW_COUNT_MAX)
+    }
+
+    /// What follows after a step without a record. `false`: the log has ended.
+    fn go_on(&mut self, plan: &Plan, step: Step) -> Result<bool, Failure> {
+        match step {
+            Step::Record(_) => {}
+            Step::NeedMore => self.reader.fill().map_err(|error| self.failed(plan, error))?,
+            Step::Skipped(region) => self.skip(plan, region)?,
+            Step::End(end) => {
+                self.position = end.offset();
+                let summary = self.logged.summary();
+                if summary.is_some() {
+                    let path = self.reader.path();
+                    attached(|py| log_summary(py, summary, path))?;
+                }
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Notes, and logs, what is skipped.
+    fn skip(&mut self, plan: &Plan, region: SkippedRegion) -> Result<(), Failure> {
+        plan.note(self.reading, self.source, |log| log.findings.add(Finding::new(region)));
+        let severity = region.reason.severity();
+        if severity != Severity::TornTail {
+            self.position = region.end;
+        }
+        if severity == Severity::Corruption && self.logged.add(region) {
+            let path = self.reader.path();
+            attached(|py| log_skipped(py, region, path))?;
+        }
+        Ok(())
+    }
+
+    /// The failure for an error in reading the log. Damage is listed as skipped, too.
+    fn failed(&mut self, plan: &Plan, error: cordwood::Error) -> Failure {
+        if let cordwood::Error::Corruption { region, .. } = error {
+            plan.note(self.reading, self.source, |log| log.findings.add(Finding::new(region)));
+            self.position = region.end;
+        }
+        failure(error, self.reader.path())
+    }
+}
+
+/// The threads read files and need no interpreter, so they can be waited for without it.
+impl Drop for OpenLog {
+    fn drop(&mut self) {
+        self.read_ahead.stop(None);
+    }
+}

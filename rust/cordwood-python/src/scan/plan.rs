@@ -1,0 +1,63 @@
+//! What a scan reads, how, and what it has found.
+
+use std::num::NonZeroUsize;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use cordwood::damage::Findings;
+use cordwood::{End, ReadOptions};
+
+use super::columns::{Column, Paths};
+
+/// What is read, and how: the same for all streams of a scan.
+pub(super) struct Plan {
+    pub(super) columns: Vec<Column>,
+    pub(super) options: ReadOptions,
+    pub(super) threads: NonZeroUsize,
+    pub(super) paths: Paths,
+    /// How often each source was opened.
+    pub(super) openings: Vec<AtomicU64>,
+    pub(super) latest: Mutex<Latest>,
+}
+
+/// What the reading that began last has found.
+#[derive(Default)]
+pub(super) struct Latest {
+    pub(super) number: u64,
+    pub(super) logs: Vec<LogState>,
+}
+
+#[derive(Default, Clone)]
+pub(super) struct LogState {
+    pub(super) findings: Findings,
+    pub(super) position: u64,
+    pub(super) end: Option<End>,
+}
+
+impl Plan {
+    pub(super) fn has(&self, column: Column) -> bool {
+        self.columns.contains(&column)
+    }
+
+    pub(super) fn latest(&self) -> MutexGuard<'_, Latest> {
+        self.latest.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins a reading, and returns its number.
+    pub(super) fn begin(&self) -> u64 {
+        let mut latest = self.latest();
+        latest.number += 1;
+        latest.logs = vec![LogState::default(); self.openings.len()];
+        latest.number
+    }
+
+    /// Notes what the reading of this number has found in a log, unless another has begun.
+    pub(super) fn note(&self, reading: u64, source: usize, change: impl FnOnce(&mut LogState)) {
+        let mut latest = self.latest();
+        if latest.number == reading
+            && let Some(log) = latest.logs.get_mut(source)
+        {
+            change(log);
+        }
+    }
+}

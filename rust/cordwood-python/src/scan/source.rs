@@ -1,0 +1,117 @@
+//! The sources of a scan, each of which can be opened again.
+
+use std::path::PathBuf;
+
+use cordwood::ReadOptions;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyMemoryView};
+
+use super::failure::{attached, failure};
+use crate::arguments::{path_of, refuse_text};
+use crate::arrow::Failure;
+use crate::source::{Input, OpenedReader, open_reader};
+
+/// A source that can be opened again.
+pub(super) enum Source {
+    /// Needs no interpreter.
+    Path(PathBuf),
+    /// `bytes` or another buffer.
+    Content(Py<PyAny>),
+    /// An object with `read`.
+    Object {
+        object: Py<PyAny>,
+        /// Its position when it was passed in, if it can seek.
+        begin: Option<Py<PyAny>>,
+    },
+}
+
+impl Source {
+    /// `None`: it is no source.
+    fn of(object: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
+        let py = object.py();
+        if let Some(path) = path_of(object)? {
+            return Ok(Some(Source::Path(path)));
+        }
+        if object.is_instance_of::<PyBytes>() || PyMemoryView::from(object).is_ok() {
+            return Ok(Some(Source::Content(object.clone().unbind())));
+        }
+        if !object.hasattr(intern!(py, "read"))? {
+            return Ok(None);
+        }
+        refuse_text(object)?;
+        let seekable = object.getattr_opt(intern!(py, "seekable"))?;
+        let is_seekable = seekable.map_or(Ok(false), |seekable| seekable.call0()?.is_truthy())?;
+        let begin = is_seekable
+            .then(|| object.call_method0(intern!(py, "tell")))
+            .transpose()?;
+        Ok(Some(Source::Object {
+            object: object.clone().unbind(),
+            begin: begin.map(Bound::unbind),
+        }))
+    }
+
+    /// One source, or several; whether it is a collection of them.
+    pub(super) fn all_of(sources: &Bound<'_, PyAny>) -> PyResult<(Vec<Self>, bool)> {
+        if let Some(source) = Source::of(sources)? {
+            return Ok((vec![source], false));
+        }
+        let refused = |object: &Bound<'_, PyAny>| {
+            Ok::<_, PyErr>(PyTypeError::new_err(format!(
+                "a source must be a path, bytes or another buffer, or an object with read(size), not {}",
+                object.get_type().name()?
+            )))
+        };
+        let Ok(items) = sources.try_iter() else {
+            return Err(refused(sources)?);
+        };
+        let sources = items.map(|item| {
+            let item = item?;
+            Source::of(&item)?.map_or_else(|| Err(refused(&item)?), Ok)
+        });
+        Ok((sources.collect::<PyResult<_>>()?, true))
+    }
+
+    /// Opens it from its beginning. `is_again`: it has been opened before.
+    pub(super) fn open(&self, options: &ReadOptions, is_again: bool) -> Result<OpenedReader, Failure> {
+        match self {
+            Source::Path(path) => {
+                let reader = cordwood::Reader::open(path, options.clone());
+                let reader = reader.map_err(|error| failure(error, Some(path)))?;
+                let another = Input::another(reader.get_ref().get_ref());
+                Ok(OpenedReader {
+                    reader: reader.map_source(|source| source.map(|file| Box::new(file) as Box<dyn Input>)),
+                    options: options.clone(),
+                    another,
+                    referent: None,
+                })
+            }
+            Source::Content(object) => attached(|py| open_reader(object.bind(py), options.clone())),
+            Source::Object { object, begin } => attached(|py| {
+                let object = object.bind(py);
+                match begin {
+                    Some(begin) => drop(object.call_method1(intern!(py, "seek"), (begin,))?),
+                    None if is_again => {
+                        return Err(PyValueError::new_err(
+                            "the source was read once, and cannot seek: pass a path, or a file object that can",
+                        ));
+                    }
+                    None => {}
+                }
+                open_reader(object, options.clone())
+            }),
+        }
+    }
+
+    pub(super) fn clone_ref(&self, py: Python<'_>) -> Self {
+        match self {
+            Source::Path(path) => Source::Path(path.clone()),
+            Source::Content(object) => Source::Content(object.clone_ref(py)),
+            Source::Object { object, begin } => Source::Object {
+                object: object.clone_ref(py),
+                begin: begin.as_ref().map(|begin| begin.clone_ref(py)),
+            },
+        }
+    }
+}
