@@ -1,7 +1,7 @@
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from os import PathLike
 from types import TracebackType
-from typing import Literal, Self, final, overload
+from typing import Final, Literal, Self, final, overload
 
 from _typeshed import ReadableBuffer
 
@@ -12,6 +12,7 @@ from cordwood.types import FragmentKind, FragmentPart, LogFormat, OutcomeKind, R
 from cordwood.typing import ColumnName, CompressionName, DialectName, Sink, Source
 
 __all__ = [
+    "NUMBERED_DIALECTS",
     "BitFlip",
     "Follower",
     "FollowerRecords",
@@ -44,6 +45,9 @@ __all__ = [
     "unmask_crc",
     "verify",
 ]
+
+NUMBERED_DIALECTS: Final[tuple[DialectName, ...]]
+"""The dialects whose logs have a number. They cannot be read in parts."""
 
 __version__: str
 """The version of this package, `"major.minor.patch"`."""

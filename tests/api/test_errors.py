@@ -381,7 +381,7 @@ def test_a_closed_writer(path):
 
 
 @pytest.mark.parametrize("by_path", [True, False])
-def test_damage_is_raised_once_and_reading_goes_on_behind_it(path, by_path):
+def test_damage_is_raised_once_and_reading_continues_after_it(path, by_path):
     file = DAMAGED[:10].ljust(reference.BLOCK_LEN, b"x") + reference.encode([b"next block"])
     path.write_bytes(file)
     with cordwood.open(path if by_path else file) as reader:

@@ -174,7 +174,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _drop_output()
         return Status.FAILURE
     except ValueError as error:
-        # Options that make no sense together, as an end in front of the start.
+        # Options that make no sense together, as an end before the start.
         complain(error)
         return Status.USAGE
     return status

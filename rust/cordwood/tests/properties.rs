@@ -397,10 +397,10 @@ fn check_gap(file: &[u8], options: &ReadOptions, (begin, end): (u64, u64), befor
     if gap.iter().any(|&byte| byte != 0) {
         // Not looked at after FIRST or MIDDLE only. A record ends with neither.
         let Some(Found::Skipped(region)) = before else {
-            panic!("a trailer at {begin} that is not zero, behind {before:?}");
+            panic!("a trailer at {begin} that is not zero, after {before:?}");
         };
         let last = fragments(file, options, region.begin, region.end).pop();
-        assert!(matches!(last, Some((2 | 3, _))), "behind {region:?}");
+        assert!(matches!(last, Some((2 | 3, _))), "after {region:?}");
     }
 }
 
@@ -409,7 +409,7 @@ fn check_promise(file: &[u8], options: &ReadOptions, events: &[Found], end: End)
     let mut at = 0;
     for (number, event) in events.iter().enumerate() {
         let (begin, end) = span(event);
-        assert!(at <= begin && begin < end, "{event:?} behind {at}");
+        assert!(at <= begin && begin < end, "{event:?} after {at}");
         let before = number.checked_sub(1).map(|number| &events[number]);
         check_gap(file, options, (at, begin), before);
         at = end;
@@ -708,7 +708,7 @@ fn filling_more_often_than_needed_changes_nothing() {
 }
 
 #[test]
-fn a_range_behind_the_end_of_the_file_ends_alike_in_each_source() -> Result<(), Box<dyn std::error::Error>> {
+fn a_range_after_the_end_of_the_file_ends_alike_in_each_source() -> Result<(), Box<dyn std::error::Error>> {
     let file = fragment(1, b"foo");
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("short.log");
