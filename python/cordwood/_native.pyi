@@ -486,6 +486,14 @@ class Reader:
         It, `skipped_len` and `outcome` can still be read when the reader is closed.
         """
     @property
+    def ok(self) -> bool:
+        """Whether no damage was found so far: no region of severity `"corruption"`. Torn tails do not
+        count.
+
+        An `outcome` of `"clean"` does not say that: it is about the end of the file.
+        """
+
+    @property
     def skipped_len(self) -> int:
         """Bytes in all regions that were not returned so far, listed or not."""
     @property
@@ -762,6 +770,12 @@ class Follower:
 
         Adjacent regions are one, if the reason with all its details is the same.
         """
+    @property
+    def ok(self) -> bool:
+        """Whether no damage was found so far: no region of severity `"corruption"`. Torn tails do not
+        count.
+        """
+
     @property
     def skipped_len(self) -> int:
         """Bytes in all regions that were not returned so far, listed or not."""
@@ -1653,6 +1667,12 @@ class Scan:
 
         Of the reading that began last, as far as it has come; empty if none has begun. Of each
         source, the first 100,000 regions are listed.
+        """
+
+    @property
+    def ok(self) -> bool:
+        """Whether no damage was found: no region of severity `"corruption"` in any source. Of the reading
+        that began last, as far as it has come.
         """
 
     @property

@@ -131,7 +131,8 @@ def _form_of(destination: str) -> str:
     suffix = os.path.splitext(destination)[1].lower()  # noqa: PTH122 - pathlib is slow to import
     if suffix not in SUFFIXES:
         raise ValueError(
-            f"{destination}: what form is this? Name it with --to, or end the name in {', '.join(SUFFIXES)}"
+            f"{destination}: the last name is the destination, and this says no form: name one that ends in "
+            f"{', '.join(SUFFIXES)}, or - for stdout, or name the form with --to"
         )
     return SUFFIXES[suffix]
 

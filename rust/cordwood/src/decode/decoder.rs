@@ -231,6 +231,11 @@ impl Decoder {
         self.info.has_begun &= offset > 0;
     }
 
+    /// The file offset at which reading was to begin: the start of the range, or what was sought.
+    pub(crate) fn start(&self) -> u64 {
+        self.bounds.start
+    }
+
     /// Puts back the record that the last call to [`step`](Self::step) returned: the next call
     /// returns it again.
     #[cold]
