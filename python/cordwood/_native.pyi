@@ -1862,11 +1862,11 @@ def decode_wandb(record: ReadableBuffer, kind: str, /) -> dict[str, Any] | None:
 
     Args:
         record: `bytes` or any other buffer.
-        kind: Of which kind it must be: `"history"` with the fields `items` and `step`; `"stats"`
-            with `timestamp` and `items`; `"summary"` and `"config"` with `update` and `remove`,
-            items; `"run"` with `run_id`, `entity`, `project`, `display_name`, `start_time`, and
-            `config`, which has the fields of that kind; `"output"` and `"output_raw"` with
-            `stream` (`"stdout"` or `"stderr"`), `timestamp` and `line`; `"exit"` with `exit_code`.
+        kind: Of which kind it must be, and so what fields there are. `"history"`: `items` and
+            `step`. `"stats"`: `timestamp` and `items`. `"summary"`, and `"config"`, which a record
+            of the run may also have: `update` and `remove`, items. `"run"`: `run_id`, `entity`,
+            `project`, `display_name` and `start_time`. `"output"`, raw or not: `stream`
+            (`"stdout"` or `"stderr"`), `timestamp` and `line`. `"exit"`: `exit_code`.
 
     Returns:
         The fields. `None` if it is a record of another kind.

@@ -400,7 +400,7 @@ def expected_of(messages):
         elif kind in ("output", "output_raw"):
             text += getattr(message, kind).line
         elif kind == "run":
-            start = message.run.start_time.ToMicroseconds() if message.run.HasField("start_time") else None
+            start = message.run.start_time.ToMicroseconds() if message.run.HasField("start_time") else start
             change(trees["config"], message.run.config)
         elif kind in trees:
             change(trees[kind], getattr(message, kind))
@@ -443,6 +443,18 @@ def test_messages_of_wandb_decode_to_what_wandb_reads(messages):
         assert end is None or end == {"exit_code": message.exit.exit_code}
         for name in ("run_id", "project", "display_name", "entity") if run else ():
             assert (run[name] or "") == getattr(message.run, name)
+
+
+def test_the_kinds_that_can_be_decoded():
+    with pytest.raises(
+        ValueError, match="there is no kind 'files': config, exit, history, output, run, stats, summary"
+    ):
+        decode_wandb(b"", "files")
+    with pytest.raises(TypeError, match="record must be bytes-like, not str"):
+        decode_wandb("", "run")
+    record = memoryview(message_of(exit={"exit_code": 3}))
+    assert decode_wandb(record, "exit") == {"exit_code": 3}
+    assert decode_wandb(record, "run") is None
 
 
 def each_decoded(record):

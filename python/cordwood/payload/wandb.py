@@ -149,12 +149,13 @@ def metrics(records: Iterable[bytes] | str | PathLike[str]) -> Iterator[dict[str
 
 
 def metrics_rows() -> Callable[[bytes, _LeaveOut | None], dict[str, Any] | None]:
-    """What makes rows of the records of a run, one after the other."""
+    """What makes rows of consecutive records of a run: it remembers when the run began."""
     start: int | None = None
 
     def row_of(record: bytes, leave_out: _LeaveOut | None) -> dict[str, Any] | None:
         nonlocal start
-        if run := decode_wandb(record, "run"):
+        run = decode_wandb(record, "run")
+        if run is not None and run["start_time"] is not None:
             start = run["start_time"]
         fields = decode_wandb(record, "stats")
         if fields is None:
@@ -189,7 +190,7 @@ def output(records: Iterable[bytes] | str | PathLike[str]) -> str:
 
 def output_piece(record: bytes) -> dict[str, Any] | None:
     """What was printed at once: any piece of a text, to which stream and when."""
-    fields = decode_wandb(record, "output_raw") or decode_wandb(record, "output")
+    fields = decode_wandb(record, "output")
     if fields is None:
         return None
     timestamp = fields["timestamp"]
@@ -213,10 +214,7 @@ def summary(records: Iterable[bytes] | str | PathLike[str]) -> dict[str, Any]:
         PayloadError: A record is not one of wandb, or a value is not JSON or nested too deep.
         CorruptionError: The records come from a reader, and there is damage in the file.
     """
-    out: dict[str, Any] = {}
-    for record in _records(records):
-        apply_change(out, record, "summary", None)
-    return out
+    return _changed(records, "summary")
 
 
 def config(records: Iterable[bytes] | str | PathLike[str]) -> dict[str, Any]:
@@ -232,15 +230,19 @@ def config(records: Iterable[bytes] | str | PathLike[str]) -> dict[str, Any]:
         PayloadError: A record is not one of wandb, or a value is not JSON or nested too deep.
         CorruptionError: The records come from a reader, and there is damage in the file.
     """
-    out: dict[str, Any] = {}
+    return _changed(records, "config")
+
+
+def _changed(records: Iterable[bytes] | str | PathLike[str], kind: str) -> dict[str, Any]:
+    values: dict[str, Any] = {}
     for record in _records(records):
-        apply_change(out, record, "config", None)
-    return out
+        apply_change(values, record, kind, None)
+    return values
 
 
 def change_of(record: bytes, kind: str) -> dict[str, Any] | None:
     """What a record changes: the new values by their names, as in a row of the history, and the names it removes."""
-    change = _change(record, kind)
+    change = decode_wandb(record, kind)
     if change is None:
         return None
     removed = [".".join(path) for path, _ in change["remove"]]
@@ -249,15 +251,15 @@ def change_of(record: bytes, kind: str) -> dict[str, Any] | None:
 
 def apply_change(values: dict[str, Any], record: bytes, kind: str, leave_out: _LeaveOut | None) -> None:
     """Changes the values of a `"summary"` or a `"config"` as a record says, if it is of that kind."""
-    change = _change(record, kind)
+    change = decode_wandb(record, kind)
     if change is None:
         return
     for path, text in change["update"]:
         *folders, name = path
         try:
+            value = _value(record, ".".join(path), text)
             if len(path) > _DEPTH_MAX:
                 raise _too_deep(record, ".".join(path))
-            value = _value(record, path, text)
         except PayloadError as error:
             _leave(error, leave_out)
             continue
@@ -276,11 +278,6 @@ def apply_change(values: dict[str, Any], record: bytes, kind: str, leave_out: _L
         folder.pop(name, None)
 
 
-def _change(record: bytes, kind: str) -> dict[str, _Items] | None:
-    run = decode_wandb(record, "run") if kind == "config" else None
-    return run["config"] if run else decode_wandb(record, kind)
-
-
 def _records(records: Iterable[bytes] | str | PathLike[str]) -> Iterable[bytes]:
     if isinstance(records, bytes | bytearray | memoryview):
         raise TypeError("the records of a run are needed, not bytes: cordwood.open(...), or the path of the file")
@@ -289,12 +286,12 @@ def _records(records: Iterable[bytes] | str | PathLike[str]) -> Iterable[bytes]:
 
 
 def _row(record: bytes, items: _Items, leave_out: _LeaveOut | None, prefix: str = "") -> dict[str, Any]:
-    """Values by their names. With a prefix, dictionaries are taken apart: wandb has no such values there."""
+    """Values by their names. With a prefix, dictionaries are taken apart, as wandb does it with metrics."""
     row: dict[str, Any] = {}
     for path, text in items:
         name = prefix + ".".join(path)
         try:
-            value = _value(record, path, text)
+            value = _value(record, name, text)
             for leaf, inside in _leaves(name, value) if prefix else [(name, value)]:
                 if leaf in row:
                     raise _error(record, f"two values have the name {leaf!r}", PayloadReason.NON_CANONICAL)
@@ -322,10 +319,20 @@ def _leave(error: PayloadError, leave_out: _LeaveOut | None) -> None:
 _DEPTH_MAX = 100
 
 
-def _value(record: bytes, path: tuple[str, ...], text: str) -> Any:
-    name = ".".join(path)
+def _int(text: str) -> int | str:
     try:
-        value = json.loads(text, parse_int=_int)
+        return int(text)
+    except ValueError:
+        return text
+
+
+# One decoder for all: making one takes several times as long as a value.
+_decoded = json.JSONDecoder(parse_int=_int).decode
+
+
+def _value(record: bytes, name: str, text: str) -> Any:
+    try:
+        value = _decoded(text)
     except RecursionError as error:
         raise _too_deep(record, name) from error
     except ValueError as error:
@@ -335,21 +342,14 @@ def _value(record: bytes, path: tuple[str, ...], text: str) -> Any:
     return value
 
 
-def _int(text: str) -> int | str:
-    try:
-        return int(text)
-    except ValueError:
-        return text
-
-
 def _is_deeper(value: Any, depth_max: int) -> bool:
     # The arrays and objects of one level after the other: nothing here calls itself.
-    level = [value]
+    level: list[Any] = [value] if isinstance(value, dict | list) else []
     for _ in range(depth_max):
-        level = [item for value in level for item in _items(value) if isinstance(item, dict | list)]
         if not level:
             return False
-    return True
+        level = [item for value in level for item in _items(value) if isinstance(item, dict | list)]
+    return bool(level)
 
 
 def _items(value: Any) -> Iterable[Any]:

@@ -1,6 +1,6 @@
 //! The function `decode_wandb`, for `cordwood.payload.wandb`.
 
-use cordwood_payload::{PayloadError, WandbChange, WandbItems, WandbOutput, WandbRecord};
+use cordwood_payload::{WandbItems, WandbRecord, WandbRun};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
@@ -8,17 +8,8 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 use crate::arguments::bytes_of;
 use crate::error::payload_error;
 
-/// The kinds of records that can be decoded: their names in wandb's `.proto` file.
-const KINDS: [&str; 8] = [
-    "config",
-    "exit",
-    "history",
-    "output",
-    "output_raw",
-    "run",
-    "stats",
-    "summary",
-];
+/// The kinds of records that can be decoded.
+const KINDS: [&str; 7] = ["config", "exit", "history", "output", "run", "stats", "summary"];
 
 /// The fields of a record of a run of Weights & Biases.
 ///
@@ -27,11 +18,11 @@ const KINDS: [&str; 8] = [
 ///
 /// Args:
 ///     record: `bytes` or any other buffer.
-///     kind: Of which kind it must be: `"history"` with the fields `items` and `step`; `"stats"`
-///         with `timestamp` and `items`; `"summary"` and `"config"` with `update` and `remove`,
-///         items; `"run"` with `run_id`, `entity`, `project`, `display_name`, `start_time`, and
-///         `config`, which has the fields of that kind; `"output"` and `"output_raw"` with
-///         `stream` (`"stdout"` or `"stderr"`), `timestamp` and `line`; `"exit"` with `exit_code`.
+///     kind: Of which kind it must be, and so what fields there are. `"history"`: `items` and
+///         `step`. `"stats"`: `timestamp` and `items`. `"summary"`, and `"config"`, which a record
+///         of the run may also have: `update` and `remove`, items. `"run"`: `run_id`, `entity`,
+///         `project`, `display_name` and `start_time`. `"output"`, raw or not: `stream`
+///         (`"stdout"` or `"stderr"`), `timestamp` and `line`. `"exit"`: `exit_code`.
 ///
 /// Returns:
 ///     The fields. `None` if it is a record of another kind.
@@ -62,8 +53,16 @@ pub(crate) fn decode_wandb<'py>(record: &Bound<'py, PyAny>, kind: &str) -> PyRes
             fields.set_item("timestamp", timestamp)?;
             fields.set_item("items", items_object(py, items)?)?;
         }
-        ("summary", WandbRecord::Summary(change)) | ("config", WandbRecord::Config(change)) => {
-            set_change(&fields, change)?;
+        ("summary", WandbRecord::Summary(change))
+        | (
+            "config",
+            WandbRecord::Config(change)
+            | WandbRecord::Run(WandbRun {
+                config: Some(change), ..
+            }),
+        ) => {
+            fields.set_item("update", items_object(py, change.update)?)?;
+            fields.set_item("remove", items_object(py, change.remove)?)?;
         }
         ("run", WandbRecord::Run(run)) => {
             fields.set_item("run_id", run.run_id)?;
@@ -71,22 +70,11 @@ pub(crate) fn decode_wandb<'py>(record: &Bound<'py, PyAny>, kind: &str) -> PyRes
             fields.set_item("project", run.project)?;
             fields.set_item("display_name", run.display_name)?;
             fields.set_item("start_time", run.start_time)?;
-            let config = run.config.map(|change| {
-                let fields = PyDict::new(py);
-                set_change(&fields, change).map(|()| fields)
-            });
-            fields.set_item("config", config.transpose()?)?;
         }
-        ("output", WandbRecord::Output(output)) | ("output_raw", WandbRecord::OutputRaw(output)) => {
-            let WandbOutput {
-                is_stderr,
-                timestamp,
-                line,
-                ..
-            } = output;
-            fields.set_item("stream", if is_stderr { "stderr" } else { "stdout" })?;
-            fields.set_item("timestamp", timestamp)?;
-            fields.set_item("line", line)?;
+        ("output", WandbRecord::Output(output) | WandbRecord::OutputRaw(output)) => {
+            fields.set_item("stream", if output.is_stderr { "stderr" } else { "stdout" })?;
+            fields.set_item("timestamp", output.timestamp)?;
+            fields.set_item("line", output.line)?;
         }
         ("exit", WandbRecord::Exit(code)) => fields.set_item("exit_code", code)?,
         _ => return Ok(None),
@@ -94,16 +82,10 @@ pub(crate) fn decode_wandb<'py>(record: &Bound<'py, PyAny>, kind: &str) -> PyRes
     Ok(Some(fields))
 }
 
-fn set_change(fields: &Bound<'_, PyDict>, change: WandbChange<'_>) -> PyResult<()> {
-    let py = fields.py();
-    fields.set_item("update", items_object(py, change.update)?)?;
-    fields.set_item("remove", items_object(py, change.remove)?)
-}
-
 fn items_object<'py>(py: Python<'py>, items: WandbItems<'_>) -> PyResult<Bound<'py, PyList>> {
     let list = PyList::empty(py);
     for item in items {
-        let item = item.map_err(|error: PayloadError| payload_error(py, error))?;
+        let item = item.map_err(|error| payload_error(py, error))?;
         list.append((PyTuple::new(py, item.path)?, item.value_json))?;
     }
     Ok(list)
