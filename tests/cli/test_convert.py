@@ -273,7 +273,7 @@ def test_a_record_of_many_parts_takes_a_few_times_its_length(command, tmp_path):
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
 def test_values_that_are_left_out_are_not_kept(tmp_path):
-    """A step of many values without a name, each of two bytes. wandb's own message takes 200 times as much."""
+    """A step of many values without a name, each of two bytes. Decoded, they take some 60 times as much."""
     wandb = pytest.importorskip("wandb.proto.wandb_internal_pb2")
 
     def record(count):

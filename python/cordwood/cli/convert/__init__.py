@@ -8,12 +8,12 @@ What is a row, by --as:
   write-batch    an operation of a LevelDB, RocksDB or Pebble log: offset of its record, sequence, kind, key, value, ...
   version-edit   a record of a MANIFEST: offset, fields
   entity         an entity of a Datastore or Firestore export: __key__ and its properties
-  wandb          a record of a .wandb file: offset and its fields
   wandb-history  a step of a run in a .wandb file: _step and what was logged
   wandb-summary  a run: what its summary was in the end
   wandb-config   a run: what its configuration was in the end
   wandb-metrics  a measurement of the system while a run went on: _timestamp, _runtime, system.cpu, ...
   wandb-output   a line that a run printed: _timestamp, stream, line
+  wandb          a record of a .wandb file: offset and its fields; needs the extra wandb
 
 In NDJSON, bytes that are UTF-8 are text, others {"base64": "..."}, as are all bytes of entities. In CSV, all bytes
 of a column are in the form that --encoding names. Where columns are not known beforehand, as those of entities and of
@@ -24,7 +24,7 @@ columns.
 Several logs, or all logs in a folder, make one table. Its first column says which log a row is from: path; for entities
 __path__; and for wandb run_id, from the name of the file. It has the columns of all of them.
 
-What is damaged, or is not of that form, is reported on stderr and left out: of a step, only the value. The exit status
+What is damaged, or is not of that form, is reported on stderr and left out: of a run, only the value. The exit status
 is then 3.
 """
 
