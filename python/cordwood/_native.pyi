@@ -1,7 +1,7 @@
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from os import PathLike
 from types import TracebackType
-from typing import Final, Literal, Self, final, overload
+from typing import Any, Final, Literal, Self, final, overload
 
 from _typeshed import ReadableBuffer
 
@@ -35,6 +35,7 @@ __all__ = [
     "__version__",
     "crc32c",
     "decode_entity",
+    "decode_wandb",
     "detect",
     "fragments",
     "mask_crc",
@@ -1874,6 +1875,29 @@ def decode_entity(record: ReadableBuffer, /) -> Entity:
 
     Raises:
         PayloadError: The record is not an entity.
+        TypeError: `record` is not bytes-like.
+    """
+
+def decode_wandb(record: ReadableBuffer, kind: str, /) -> dict[str, Any] | None:
+    """The fields of a record of a run of Weights & Biases.
+
+    Items are pairs of a path, a tuple of at least one name, and the value in JSON. Times are
+    in microseconds since 1970-01-01 00:00 UTC. What is not in the record is `None`.
+
+    Args:
+        record: `bytes` or any other buffer.
+        kind: Of which kind it must be, and so what fields there are. `"history"`: `items` and
+            `step`. `"stats"`: `timestamp` and `items`. `"summary"`, and `"config"`, which a record
+            of the run may also have: `update` and `remove`, items. `"run"`: `run_id`, `entity`,
+            `project`, `display_name` and `start_time`. `"output"`, raw or not: `stream`
+            (`"stdout"` or `"stderr"`), `timestamp` and `line`. `"exit"`: `exit_code`.
+
+    Returns:
+        The fields. `None` if it is a record of another kind.
+
+    Raises:
+        PayloadError: It is not a record of a run.
+        ValueError: There is no such kind.
         TypeError: `record` is not bytes-like.
     """
 

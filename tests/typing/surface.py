@@ -248,6 +248,10 @@ assert_type(document, entity.Entity)
 assert_type((document.key, document.unindexed), tuple[entity.Key | None, frozenset[str]])
 assert_type(document.properties["name"], entity.Value)
 assert_type((entity.to_dict(b""), wandb.to_dict(b"")), tuple[dict[str, object], dict[str, object]])
+assert_type(wandb.output(Reader(b"")), str)
+assert_type(wandb.summary("run-1.wandb"), dict[str, Any])
+for metrics in wandb.metrics(Reader(b"")):
+    assert_type(metrics, dict[str, Any])
 for row in wandb.history(Reader(b"")):
     assert_type(row, dict[str, Any])
 try:

@@ -40,6 +40,7 @@ mod watched;
 mod entity;
 mod operation;
 mod version_edit;
+mod wandb;
 mod write_batch;
 
 // Checksums.
@@ -105,6 +106,8 @@ mod native {
     use crate::verbs::{salvage, stat, verify};
     #[pymodule_export]
     use crate::version_edit::VersionEdit;
+    #[pymodule_export]
+    use crate::wandb::decode_wandb;
     #[pymodule_export]
     use crate::write_batch::WriteBatch;
     #[pymodule_export]
