@@ -423,7 +423,7 @@ fn parts_of_a_range_report_the_range() -> Result<(), Error> {
         85_000,
         99_999,
     ];
-    for start in edges {
+    for start in edges.into_iter().filter(|&start| start <= bytes.len()) {
         for end in edges.map(Some).into_iter().chain([None]) {
             let end = end.map(|end| end as u64);
             let mut options = ReadOptions::default().with_range(start as u64..);

@@ -557,13 +557,18 @@ const PLACES: [(u64, u64); 6] = [
 
 /// Reading from `start` on gives the records from number `first` on, and nothing else.
 #[track_caller]
-fn check_initial_offset(start: u64, first: usize) {
+fn offset_log() -> Log {
     let mut log = Log::new();
     for (letter, (offset, len)) in ["a", "b", "c", "d", "e", "f"].into_iter().zip(PLACES) {
         log.write(big(letter, len));
         assert_eq!(log.written.last().map(|(offset, _)| *offset), Some(offset));
     }
     assert_eq!(log.len(), 4 * B);
+    log
+}
+
+fn check_initial_offset(start: u64, first: usize) {
+    let log = offset_log();
     log.read_from(start)
         .records(&log.written[first..])
         .reports(&[])
@@ -643,7 +648,15 @@ fn read_end() {
 
 #[test]
 fn read_past_end() {
-    check_initial_offset(4 * B + 5, 6);
+    // Exception: LevelDB is silent; here a start after the end of the file is an error.
+    let options = ReadOptions::default().with_range(4 * B + 5..);
+    let error = Reader::from_slice(&offset_log().file, options)
+        .next_event()
+        .unwrap_err();
+    assert!(matches!(
+        error,
+        Error::Truncated { offset, file_len, .. } if (offset, file_len) == (4 * B + 5, Some(4 * B))
+    ));
 }
 
 // Elsewhere in LevelDB's tests ------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 //! Pebble `record/record_test.go`, `record/log_writer_test.go`, `record/testdata/walSync`.
 
 use cordwood_log::codec::Encoder;
-use cordwood_log::{Dialect, LogFormat, ReadOptions, Reader, Writer};
+use cordwood_log::{Dialect, Error, LogFormat, ReadOptions, Reader, Writer};
 
 use super::wire::Wire;
 use super::{B, NONE, big, noise, read, write};
@@ -122,8 +122,12 @@ fn seek_record_end_of_file() {
     );
     assert_eq!(offsets_from(&file, 3 * B as u64).len(), 2);
     assert_eq!(offsets_from(&file, 4 * B as u64).len(), 1);
-    // Exception: an empty range. Pebble says ErrUnexpectedEOF.
-    assert_eq!(offsets_from(&file, 1 << 20), [0; 0]);
+    // Pebble says ErrUnexpectedEOF.
+    let options = ReadOptions::default()
+        .with_format(Dialect::PEBBLE)
+        .with_range(1 << 20..);
+    let error = Reader::from_slice(&file, options).next_event().unwrap_err();
+    assert!(matches!(error, Error::Truncated { offset: 0x10_0000, .. }));
 }
 
 #[test]
