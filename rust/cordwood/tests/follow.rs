@@ -854,3 +854,131 @@ fn metadata_before_the_first_record_is_not_waited_at() {
         }
     }
 }
+
+/// The log's number is that of two fragments after the damage: it is greater than that of the block after it, which
+/// an older log left. Before that block is written, nothing but the damage is reported.
+#[test]
+fn after_damage_at_the_beginning_an_older_log_is_not_returned() {
+    let mut older = Vec::new();
+    for _ in 0..2 {
+        Wire::Recyclable(3).append(&mut older, 0, &[b'o'; BLOCK_LEN - 11]);
+    }
+    Wire::Recyclable(3).append(&mut older, 0, b"older");
+    let mut file = Wire::Plain.full(&[b'd'; 300]);
+    file[0] ^= 1;
+    file.extend(Wire::Recyclable(6).part(3, &[b'm'; 80]));
+    file.extend(Wire::Plain.full(b"after damage in its block"));
+    file.extend(&older[file.len()..]);
+
+    for dialect in [Dialect::PEBBLE, Dialect::ROCKSDB, Dialect::RECYCLABLE] {
+        let (_folder, path) = folder();
+        let options = FollowOptions::default()
+            .with_retry(0, Duration::ZERO)
+            .with_on_corruption(OnCorruption::Skip)
+            .with_dialect(dialect);
+        let mut growing = Growing::new(&path, 0);
+        let mut follower = Follower::open(&path, options).unwrap();
+        let (mut told, mut written) = (Vec::new(), 0);
+        for end in [BLOCK_LEN + 10_000, 2 * BLOCK_LEN + 3, file.len()] {
+            growing.write(written, &file[written..end]);
+            written = end;
+            drain(&mut follower, &mut told);
+        }
+        let spans: Vec<_> = told
+            .iter()
+            .map(|told| match told {
+                Told::Record(begin, end, _) => panic!("{dialect:?}: a record at [{begin}, {end})"),
+                Told::Skipped(region) => (region.begin, region.end),
+            })
+            .collect();
+        assert_eq!(spans, [(0, BLOCK_LEN as u64)], "{dialect:?}");
+        assert_eq!(follower.format().log_number, Some(6));
+    }
+}
+
+/// Of a log whose first fragment is destroyed, the records after the first block are returned, in whatever
+/// dialect it is and whether or not that is named.
+#[test]
+fn a_log_that_begins_with_damage_is_followed_as_what_it_is() {
+    let unnamed = [Wire::Plain, Wire::Recyclable(5), Wire::Synced(5, 9)].map(|wire| (wire, None));
+    let named = [
+        (Wire::Plain, Some(Dialect::LEVELDB)),
+        (Wire::Plain, Some(Dialect::PEBBLE)),
+        (Wire::Recyclable(5), Some(Dialect::ROCKSDB)),
+        (Wire::Synced(5, 9), Some(Dialect::PEBBLE)),
+    ];
+    for (wire, dialect) in unnamed.into_iter().chain(named) {
+        let (mut file, mut expected) = (Vec::new(), Vec::new());
+        for index in 0..20_u64 {
+            let data = [&index.to_le_bytes()[..], &[b'x'; 6_000]].concat();
+            let begin = wire.append(&mut file, 0, &data);
+            if begin >= BLOCK_LEN as u64 {
+                expected.push((begin, data));
+            }
+        }
+        file[..20].fill(0xff);
+        for (step, preallocated) in [(700, 0), (BLOCK_LEN, 0), (40_000, 0), (3_000, 2 * file.len())] {
+            let (_folder, path) = folder();
+            let mut options = FollowOptions::default()
+                .with_retry(0, Duration::ZERO)
+                .with_on_corruption(OnCorruption::Skip);
+            options.dialect = dialect;
+            let mut growing = Growing::new(&path, preallocated as u64);
+            let mut follower = Follower::open(&path, options).unwrap();
+            let mut told = Vec::new();
+            for (index, piece) in file.chunks(step).enumerate() {
+                growing.write(index * step, piece);
+                drain(&mut follower, &mut told);
+            }
+            let found: Vec<_> = told
+                .into_iter()
+                .filter_map(|told| match told {
+                    Told::Record(begin, _, data) => Some((begin, data)),
+                    Told::Skipped(_) => None,
+                })
+                .collect();
+            assert!(
+                found == expected,
+                "{wire:?} as {dialect:?}, {step} bytes at a time: {} of {} records",
+                found.len(),
+                expected.len()
+            );
+        }
+    }
+}
+
+/// What says that all records are compressed is destroyed: a frame is not taken for a record.
+#[test]
+fn frames_are_not_returned_as_records_if_a_log_begins_with_damage() {
+    let frame = b"\x28\xb5\x2f\xfd\x24\x03\x19\x00\x00one\xf6\xa1\x08\x24";
+    for wire in [Wire::Plain, Wire::Recyclable(5)] {
+        let mut file = vec![0xff; 11];
+        while file.len() < 4 * BLOCK_LEN {
+            wire.append(&mut file, 0, frame);
+        }
+        for dialect in [None, Some(Dialect::ROCKSDB)] {
+            let (_folder, path) = folder();
+            let mut options = FollowOptions::default()
+                .with_retry(0, Duration::ZERO)
+                .with_on_corruption(OnCorruption::Skip);
+            options.dialect = dialect;
+            let mut growing = Growing::new(&path, 0);
+            let mut follower = Follower::open(&path, options).unwrap();
+            let mut told = Vec::new();
+            for (index, piece) in file.chunks(5_000).enumerate() {
+                growing.write(index * 5_000, piece);
+                drain(&mut follower, &mut told);
+            }
+            // A build without zstd skips them all.
+            let found = told.iter().filter(|told| match told {
+                Told::Record(_, _, data) => {
+                    assert_eq!(data, b"one", "{wire:?} as {dialect:?}");
+                    true
+                }
+                Told::Skipped(_) => false,
+            });
+            assert_eq!(found.count() > 3_000, cfg!(feature = "zstd"), "{wire:?} as {dialect:?}");
+            assert_eq!(follower.format().compression, Some(Compression::Zstd));
+        }
+    }
+}

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::file_header::has_file_header;
 use crate::damage::Scanner;
 use crate::dialect::{Compression, Dialect, Form, LogFormat, Metadata, Role, Valid, ZSTD};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind};
@@ -95,14 +96,9 @@ pub(super) fn first_fragments(header: Header) -> impl Iterator<Item = (Form, usi
 /// Whether `head` may end within the first fragment of a log that is still being written. The
 /// contents of that fragment say nothing about the log: a record may itself hold a log. Zeros at
 /// the end of `head` may be a preallocated part of the file.
-pub(crate) fn ends_in_first_fragment(mut head: &[u8]) -> bool {
+pub(crate) fn ends_in_first_fragment(head: &[u8]) -> bool {
     let len = head.len();
-    // RocksDB's metadata comes before all records, and has no log number.
-    while let Some(valid) = Dialect::ROCKSDB.valid(head, true)
-        && matches!(valid.role, Role::Metadata(_))
-    {
-        head = &head[valid.end..];
-    }
+    let head = after_metadata(head);
     let has_metadata = head.len() < len;
     let written_len = head.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
     match head.first_chunk().map(Header::decode) {
@@ -113,6 +109,26 @@ pub(crate) fn ends_in_first_fragment(mut head: &[u8]) -> bool {
         // Only metadata.
         _ => has_metadata,
     }
+}
+
+/// `head` from the first record on: RocksDB's metadata comes before all records, and has no log
+/// number.
+fn after_metadata(mut head: &[u8]) -> &[u8] {
+    while let Some(valid) = Dialect::ROCKSDB.valid(head, true)
+        && matches!(valid.role, Role::Metadata(_))
+    {
+        head = &head[valid.end..];
+    }
+    head
+}
+
+/// Whether `head` begins with what shows which log it is: a file header, of which at most eight bits
+/// are damaged; or, after metadata, a valid fragment; or the end-of-log trailer.
+pub(crate) fn begins_undamaged(head: &[u8]) -> bool {
+    let block = after_metadata(&head[..head.len().min(BLOCK_LEN)]);
+    has_file_header(head)
+        || of_empty_log(head).is_some()
+        || of_fragment(block, |dialect| dialect.valid(block, true)).is_some()
 }
 
 /// Whether there is a valid fragment anywhere in `head`, or one of an unknown type at its

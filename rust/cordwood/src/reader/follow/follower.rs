@@ -11,9 +11,10 @@ use super::options::FollowOptions;
 use super::poll::{NotYet, Poll, WaitReason};
 use crate::damage::{Reason, Severity, SkippedRegion};
 use crate::decode::{Decoder, End, Growth, OnCorruption, RecordSpan, Refused, Step};
-use crate::detect::{DETECT_LEN, Detection, ends_in_first_fragment, identify, log_number_of};
+use crate::detect::{DETECT_LEN, Detection, begins_undamaged, ends_in_first_fragment, identify, log_number_of};
 use crate::dialect::{Dialect, LogFormat};
 use crate::error::{Error, unsupported};
+use crate::format::HEADER_LEN;
 use crate::reader::{Record, refusal};
 
 /// The result of a poll, without borrows.
@@ -221,7 +222,7 @@ impl Follower {
     }
 
     fn report(&mut self) -> Result<Reported, Error> {
-        if !self.is_identified && !self.has_reported && matches!(self.mode, Mode::Records) {
+        if !self.is_identified && matches!(self.mode, Mode::Records) {
             self.identify()?;
         }
         match self.advance() {
@@ -312,6 +313,13 @@ impl Follower {
                     self.restart();
                     is_mixed = false;
                 }
+                _ if !self.is_identified && self.position > 0 => {
+                    // Damage at the beginning has been reported. What follows it depends on which
+                    // log this is.
+                    self.restart();
+                    let look = self.file.look()?;
+                    return Ok(Some(self.not_yet(WaitReason::Damaged, look)));
+                }
                 Step::Record(span) => {
                     self.position = span.end_offset;
                     self.has_reported = true;
@@ -332,7 +340,9 @@ impl Follower {
         self.restart();
     }
 
-    /// Checks whether the contents show the format of the log yet.
+    /// Checks whether the contents show the format of the log yet. What an undamaged log begins
+    /// with shows it; otherwise it is decided as for a reader of the whole file, once all that
+    /// decides is written.
     ///
     /// # Errors
     ///
@@ -340,23 +350,36 @@ impl Follower {
     /// log whose first record is not complete yet. [`Error::Unsupported`] if its dialect does not
     /// have the number or compression that the options give.
     fn identify(&mut self) -> Result<(), Error> {
-        let mut head = vec![0; DETECT_LEN];
+        // One byte that is not zero shows that all before it is written, and each header has one.
+        let mut head = vec![0; DETECT_LEN + 2 * HEADER_LEN];
         let len = self.file.read_at(0, &mut head).map_err(|source| Error::Io {
             path: Some(self.file.path.clone()),
             source,
         })?;
-        if ends_in_first_fragment(&head[..len]) {
+        let is_written = head[DETECT_LEN - 1..].iter().any(|&byte| byte != 0);
+        head.truncate(len.min(if is_written { DETECT_LEN } else { DETECT_LEN - 1 }));
+        if ends_in_first_fragment(&head) {
             return Ok(());
         }
+        let named = self.options.named();
+        let detect = |is_last| identify(named, Some(&self.file.path), &head, 0, is_last);
+        let is_undetected = named.dialect.is_none();
         // Only a complete fragment decides, and for that the block need not be complete.
-        let is_last = self.options.dialect.is_none();
-        match identify(self.options.named(), Some(&self.file.path), &head[..len], 0, is_last) {
+        let mut detected = detect(is_undetected && begins_undamaged(&head));
+        if detected == Detection::NeedMore && is_undetected && self.position == 0 {
+            detected = match detect(true) {
+                foreign @ Detection::Foreign(_) => foreign,
+                _ => Detection::NeedMore,
+            };
+        }
+        match detected {
             Detection::Log(format) => {
-                unsupported(self.options.named().check_in(format.dialect), Some(&self.file.path))?;
+                unsupported(named.check_in(format.dialect), Some(&self.file.path))?;
                 self.is_identified = true;
                 if self.format != format {
                     self.format = format;
-                    self.restart();
+                    self.decoder = self.options.decoder(format);
+                    self.forget();
                 }
             }
             Detection::Foreign(foreign) if foreign.has_signature() => {
@@ -365,7 +388,7 @@ impl Follower {
                     foreign,
                 });
             }
-            _ => {}
+            _ => self.is_identified = is_written,
         }
         Ok(())
     }
