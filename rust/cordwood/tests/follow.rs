@@ -982,3 +982,28 @@ fn frames_are_not_returned_as_records_if_a_log_begins_with_damage() {
         }
     }
 }
+
+/// A fragment of a type that a later version may write has one of two headers: until the longer one is there, it is
+/// not complete.
+#[test]
+fn a_fragment_of_an_unknown_type_is_waited_for_with_its_longer_header() {
+    let mut file = Wire::Plain.full(b"before");
+    file.extend(Wire::Recyclable(4).fragment(41, &[b'u'; 80]));
+    file.extend(Wire::Plain.full(b"after"));
+    for dialect in [Dialect::ROCKSDB, Dialect::PEBBLE, Dialect::RECYCLABLE] {
+        let (_folder, path) = folder();
+        let options = FollowOptions::default()
+            .with_retry(0, Duration::ZERO)
+            .with_on_corruption(OnCorruption::Skip)
+            .with_dialect(dialect);
+        let mut growing = Growing::new(&path, 0);
+        let mut follower = Follower::open(&path, options).unwrap();
+        let mut told = Vec::new();
+        for (at, byte) in file.iter().enumerate() {
+            growing.write(at, &[*byte]);
+            drain(&mut follower, &mut told);
+        }
+        let found: Vec<_> = told.iter().filter(|told| matches!(told, Told::Record(..))).collect();
+        assert_eq!(found.len(), 2, "{dialect:?}: {told:?}");
+    }
+}

@@ -157,11 +157,15 @@ fn reason_to_wait(dialect: &Dialect, bytes: &[u8], left: usize, has_parts: bool)
         _ if written_len < HEADER_LEN => WaitReason::Incomplete,
         Some(Header { kind: 0, len: 0, .. }) => WaitReason::Zeros,
         Some(header) => {
-            let len = dialect.meaning(header.kind).form.header_len() + usize::from(header.len);
-            if len > left || len <= written_len {
-                WaitReason::Suspect
-            } else {
+            let forms = [Some(dialect.meaning(header.kind).form), dialect.other_form(header.kind)];
+            let is_incomplete = forms.into_iter().flatten().any(|form| {
+                let len = form.header_len() + usize::from(header.len);
+                written_len < len && len <= left
+            });
+            if is_incomplete {
                 WaitReason::Incomplete
+            } else {
+                WaitReason::Suspect
             }
         }
         None => WaitReason::Incomplete,
