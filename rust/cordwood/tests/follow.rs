@@ -1007,3 +1007,60 @@ fn a_fragment_of_an_unknown_type_is_waited_for_with_its_longer_header() {
         assert_eq!(found.len(), 2, "{dialect:?}: {told:?}");
     }
 }
+
+/// A log with a number whose first fragment is destroyed or lost, or of an unknown type: what an older log left in
+/// the blocks after it is not returned, and what this one wrote after that is.
+#[test]
+fn in_a_recycled_file_only_fragments_of_the_same_form_follow_damage() {
+    let own = Wire::Recyclable(6);
+    let filler = |wire: Wire, begin: usize| wire.full(&vec![b'o'; BLOCK_LEN - begin - wire.header_len()]);
+    let own_len = own.full(b"own").len();
+    // A block of garbage, one of an older log without numbers, one that goes on.
+    let mut garbage = own.full(b"own");
+    garbage.resize(BLOCK_LEN, 0xff);
+    garbage.extend(filler(Wire::Plain, 0));
+    garbage.extend(own.full(b"later"));
+    // The same, with one of an older log of the same form.
+    let stale = [
+        own.full(b"own"),
+        filler(Wire::Recyclable(5), own_len),
+        own.full(b"later"),
+    ]
+    .concat();
+    // The form is known only after a fragment that has none, when the next block has been seen.
+    let mut unknown = own.fragment(41, b"of a type to come");
+    let begin = unknown.len() as u64;
+    unknown.extend(Wire::Plain.full(b"own"));
+    unknown.resize(BLOCK_LEN, 0xff);
+    unknown.extend(own.full(b"of another form"));
+
+    let later = |file: &[u8]| (file.len() - own.full(b"later").len()) as u64;
+    let cases = [
+        (&garbage, vec![(0, "own"), (later(&garbage), "later")]),
+        (&stale, vec![(0, "own"), (later(&stale), "later")]),
+        (&unknown, vec![(begin, "own")]),
+    ];
+    for (index, (file, expected)) in cases.into_iter().enumerate() {
+        let (_folder, path) = folder();
+        let options = FollowOptions::default()
+            .with_retry(0, Duration::ZERO)
+            .with_on_corruption(OnCorruption::Skip)
+            .with_format(LogFormat::new(Dialect::ROCKSDB).with_log_number(6));
+        let mut growing = Growing::new(&path, 0);
+        let mut follower = Follower::open(&path, options).unwrap();
+        let mut told = Vec::new();
+        for (step, piece) in file.chunks(1_000).enumerate() {
+            growing.write(step * 1_000, piece);
+            drain(&mut follower, &mut told);
+        }
+        let found: Vec<_> = told
+            .iter()
+            .filter_map(|told| match told {
+                Told::Record(begin, _, data) if data.len() < 100 => Some((*begin, str::from_utf8(data).unwrap())),
+                Told::Record(begin, ..) => Some((*begin, "an older log's")),
+                Told::Skipped(_) => None,
+            })
+            .collect();
+        assert_eq!(found, expected, "{index}");
+    }
+}

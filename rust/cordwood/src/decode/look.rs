@@ -69,8 +69,11 @@ impl Decoder {
                 let format = self.format.without_end_trailer();
                 found = find(&format, bytes, left, window.is_last, self.policy.verify_checksums);
             }
-            if self.format.dialect.has_log_numbers() && self.disambiguate(found, bytes) {
-                continue;
+            if self.format.dialect.has_log_numbers() {
+                found = self.without_older(found);
+                if self.disambiguate(found, bytes) {
+                    continue;
+                }
             }
             if let Found::Fragment {
                 kind,
