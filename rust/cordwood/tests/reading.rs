@@ -646,6 +646,30 @@ fn a_range_takes_the_number_of_the_file() -> Result<(), cordwood_log::Error> {
     Ok(())
 }
 
+/// An older log of another form follows damage in the block in which a range begins: what comes before the range
+/// shows that it is another's.
+#[test]
+fn a_range_returns_nothing_of_an_older_log_of_another_form() {
+    let mut older = Vec::new();
+    for _ in 0..300 {
+        Wire::Plain.append(&mut older, 0, &[b'o'; 321]);
+    }
+    for own in [Wire::Recyclable(5), Wire::Synced(5, 0)] {
+        let mut file = own.full(b"own");
+        file.resize(100, 0xff);
+        file.extend(&older[100..]);
+        let format = LogFormat::new(Dialect::PEBBLE).with_log_number(5);
+        for policy in [OnCorruption::Skip, OnCorruption::Salvage, OnCorruption::Stop] {
+            let options = skip().with_format(format).with_on_corruption(policy);
+            assert_eq!(read(&file, &options), (vec![(0, b"own".to_vec())], vec!["stale"]), "{policy:?}");
+            for start in [50, 100, 20_000, BLOCK as u64 - 1] {
+                let range = options.clone().with_range(start..);
+                assert_eq!(read(&file, &range).0, [], "{own:?}, {policy:?}, from {start}");
+            }
+        }
+    }
+}
+
 // Compressed logs -----------------------------------------------------------------------------------------------------
 
 #[cfg(feature = "zstd")]

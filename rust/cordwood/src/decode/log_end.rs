@@ -21,7 +21,7 @@ impl Decoder {
                 self.format.log_number = Some(number);
             }
             if self.recycled.ambiguity.is_none() {
-                self.recycled.is_doubtful = false;
+                self.recycled.is_doubtful &= self.is_salvaged();
                 if matches!(found, Found::Fragment { .. }) && !self.is_salvaged() {
                     self.recycled.form = Some(form);
                     self.info.other_log_number = None;
@@ -118,8 +118,8 @@ impl Decoder {
         ambiguity.has_stale = true;
     }
 
-    /// `found` in a log that is still written: after what may be its end, a fragment of another form
-    /// is that of an older log.
+    /// `found`, after what may be the end of the log: a fragment of another form is that of an older
+    /// log.
     pub(super) fn without_older(&self, found: Found) -> Found {
         match found {
             Found::Fragment { form, .. }
@@ -133,19 +133,17 @@ impl Decoder {
 
     /// Whether `found` is damage whose meaning depends on what follows.
     fn begins_ambiguity(&mut self, found: Found, bytes: &[u8]) -> bool {
-        match self.policy.growth {
-            Growth::Ended => {}
-            Growth::WaitAtFaults => return false,
-            Growth::SkipFaults => {
-                if matches!(found, Found::Stale | Found::Fault { .. }) {
-                    let suspicion = self.suspicion(found, bytes);
-                    let may_end = suspicion.is_some_and(|(.., evidence)| evidence != Evidence::OfThisLog);
-                    self.recycled.is_doubtful = may_end || (self.recycled.is_doubtful && found == Found::Stale);
-                }
-                return false;
-            }
+        if self.policy.growth == Growth::WaitAtFaults || !matches!(found, Found::Stale | Found::Fault { .. }) {
+            return false;
         }
-        let Some((reason, leveldb_len, evidence)) = self.suspicion(found, bytes) else {
+        let suspicion = self.suspicion(found, bytes);
+        let is_held_back = self.policy.growth == Growth::Ended && self.offset >= self.bounds.start;
+        if !is_held_back {
+            let may_end = suspicion.is_some_and(|(.., evidence)| evidence != Evidence::OfThisLog);
+            self.recycled.is_doubtful = may_end || (self.recycled.is_doubtful && found == Found::Stale);
+            return false;
+        }
+        let Some((reason, leveldb_len, evidence)) = suspicion else {
             return false;
         };
         if found == Found::Stale {
@@ -186,7 +184,7 @@ impl Decoder {
             Found::Stale => (Reason::LostWrite, None),
             _ => return None,
         };
-        if !self.bounds.contains(self.offset) || self.format.log_number.is_none() {
+        if self.offset >= self.bounds.end || self.format.log_number.is_none() {
             return None;
         }
         let evidence = resync::evidence(&self.format, self.recycled.form, bytes);
