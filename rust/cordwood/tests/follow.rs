@@ -1064,3 +1064,54 @@ fn in_a_recycled_file_only_fragments_of_the_same_form_follow_damage() {
         assert_eq!(found, expected, "{index}");
     }
 }
+
+/// After that metadata the first fragment of a long record ends with its block, though it is shorter than a block. And
+/// whether or not it is damaged, the metadata is no damage, and what all records are is known.
+#[test]
+fn after_metadata_the_first_block_is_waited_for() {
+    let metadata = b"\xe1\x2c\x08\xf8\x04\x00\x09\x07\x00\x00\x00".to_vec();
+    let frame = b"\x28\xb5\x2f\xfd\x24\x03\x19\x00\x00one\xf6\xa1\x08\x24";
+    let mut whole = metadata.clone();
+    Wire::Recyclable(4).append(&mut whole, 0, &[b'x'; 40_000]);
+    while whole.len() < 4 * BLOCK_LEN {
+        Wire::Recyclable(4).append(&mut whole, 0, frame);
+    }
+    let mut damaged = whole.clone();
+    damaged[20_000] ^= 1;
+    for (file, is_damaged) in [(whole, false), (damaged, true)] {
+        for preallocated in [0, 2 * file.len()] {
+            let (_folder, path) = folder();
+            let mut growing = Growing::new(&path, preallocated as u64);
+            let options = FollowOptions::default()
+                .with_retry(0, Duration::ZERO)
+                .with_on_corruption(OnCorruption::Skip);
+            let mut follower = Follower::open(&path, options).unwrap();
+            let (mut told, mut written) = (Vec::new(), 0);
+            for end in [24_000, 32_000, BLOCK_LEN + 4_000, 3 * BLOCK_LEN, file.len()] {
+                growing.write(written, &file[written..end]);
+                written = end;
+                drain(&mut follower, &mut told);
+                if end <= 32_000 {
+                    assert!(told.is_empty(), "{end} bytes: {told:?}");
+                }
+            }
+            let Some(Told::Skipped(first)) = told.first() else {
+                panic!("{is_damaged}: {told:?}")
+            };
+            assert_eq!(
+                (first.begin, first.end, first.reason),
+                (0, 11, Reason::Metadata { kind: 9 }),
+                "{is_damaged}, {preallocated}"
+            );
+            assert_eq!(
+                (follower.format().log_number, follower.format().compression),
+                (Some(4), Some(Compression::Zstd))
+            );
+            let damage = told.iter().find_map(|told| match told {
+                Told::Skipped(region) if matches!(region.reason, Reason::ChecksumMismatch { .. }) => Some(region.begin),
+                _ => None,
+            });
+            assert_eq!(damage, is_damaged.then_some(11), "{preallocated}");
+        }
+    }
+}

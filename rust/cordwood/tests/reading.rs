@@ -661,7 +661,11 @@ fn a_range_returns_nothing_of_an_older_log_of_another_form() {
         let format = LogFormat::new(Dialect::PEBBLE).with_log_number(5);
         for policy in [OnCorruption::Skip, OnCorruption::Salvage, OnCorruption::Stop] {
             let options = skip().with_format(format).with_on_corruption(policy);
-            assert_eq!(read(&file, &options), (vec![(0, b"own".to_vec())], vec!["stale"]), "{policy:?}");
+            assert_eq!(
+                read(&file, &options),
+                (vec![(0, b"own".to_vec())], vec!["stale"]),
+                "{policy:?}"
+            );
             for start in [50, 100, 20_000, BLOCK as u64 - 1] {
                 let range = options.clone().with_range(start..);
                 assert_eq!(read(&file, &range).0, [], "{own:?}, {policy:?}, from {start}");

@@ -77,16 +77,16 @@ pub(super) fn is_written(kind: u8) -> bool {
     IS_WRITTEN[usize::from(kind)]
 }
 
-/// The form and the length of the fragment at the beginning of a file, by its header, in each
-/// dialect in which it can begin a record.
-pub(super) fn first_fragments(header: Header) -> impl Iterator<Item = (Form, usize)> {
+/// The form and the length of the first fragment of a file, by its header, in each dialect in which it
+/// can begin a record. `left` bytes of its block are left.
+pub(super) fn first_fragments(header: Header, left: usize) -> impl Iterator<Item = (Form, usize)> {
     Dialect::BY_RANK.iter().filter_map(move |dialect| {
         let meaning = dialect.meaning(header.kind);
         let end = meaning.form.header_len() + usize::from(header.len);
         let fits = match meaning.role {
-            Role::Fragment(Kind::Full) | Role::Metadata(_) => end <= BLOCK_LEN,
+            Role::Fragment(Kind::Full) | Role::Metadata(_) => end <= left,
             // The first part of a record goes to the end of its block.
-            Role::Fragment(Kind::First) => end == BLOCK_LEN,
+            Role::Fragment(Kind::First) => end == left,
             _ => false,
         };
         fits.then_some((meaning.form, end))
@@ -97,17 +97,17 @@ pub(super) fn first_fragments(header: Header) -> impl Iterator<Item = (Form, usi
 /// contents of that fragment say nothing about the log: a record may itself hold a log. Zeros at
 /// the end of `head` may be a preallocated part of the file.
 pub(crate) fn ends_in_first_fragment(head: &[u8]) -> bool {
-    let len = head.len();
-    let head = after_metadata(head);
-    let has_metadata = head.len() < len;
+    let metadata_len = head.len() - after_metadata(head).len();
+    let head = &head[metadata_len..];
     let written_len = head.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
     match head.first_chunk().map(Header::decode) {
-        Some(header) if written_len > 0 => {
+        Some(header) if written_len >= HEADER_LEN => {
+            let left = BLOCK_LEN - metadata_len % BLOCK_LEN;
             let is_whole = of_fragment(head, |dialect| dialect.valid(head, true)).is_some();
-            !is_whole && first_fragments(header).any(|(_, end)| end > written_len)
+            !is_whole && first_fragments(header, left).any(|(_, end)| end > written_len)
         }
         // Only metadata.
-        _ => has_metadata,
+        _ => metadata_len > 0,
     }
 }
 
@@ -120,6 +120,11 @@ fn after_metadata(mut head: &[u8]) -> &[u8] {
         head = &head[valid.end..];
     }
     head
+}
+
+/// Whether `head` begins with metadata. It shows the dialect, but not the log's number.
+pub(crate) fn begins_with_metadata(head: &[u8]) -> bool {
+    after_metadata(head).len() < head.len()
 }
 
 /// Whether `head` begins with what shows which log it is: a file header, of which at most eight bits

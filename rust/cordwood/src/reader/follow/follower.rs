@@ -11,7 +11,9 @@ use super::options::FollowOptions;
 use super::poll::{NotYet, Poll, WaitReason};
 use crate::damage::{Reason, Severity, SkippedRegion};
 use crate::decode::{Decoder, End, Growth, OnCorruption, RecordSpan, Refused, Step};
-use crate::detect::{DETECT_LEN, Detection, begins_undamaged, ends_in_first_fragment, identify, log_number_of};
+use crate::detect::{
+    DETECT_LEN, Detection, begins_undamaged, begins_with_metadata, ends_in_first_fragment, identify, log_number_of,
+};
 use crate::dialect::{Dialect, LogFormat};
 use crate::error::{Error, unsupported};
 use crate::format::HEADER_LEN;
@@ -358,7 +360,7 @@ impl Follower {
         })?;
         let is_written = head[DETECT_LEN - 1..].iter().any(|&byte| byte != 0);
         head.truncate(len.min(if is_written { DETECT_LEN } else { DETECT_LEN - 1 }));
-        if ends_in_first_fragment(&head) {
+        if !is_written && ends_in_first_fragment(&head) {
             return Ok(());
         }
         let named = self.options.named();
@@ -374,13 +376,12 @@ impl Follower {
         }
         match detected {
             Detection::Log(format) => {
-                unsupported(named.check_in(format.dialect), Some(&self.file.path))?;
+                self.set_format(format)?;
                 self.is_identified = true;
-                if self.format != format {
-                    self.format = format;
-                    self.decoder = self.options.decoder(format);
-                    self.forget();
-                }
+            }
+            Detection::NeedMore if is_undetected && self.position == 0 && begins_with_metadata(&head) => {
+                let number = named.log_number.or_else(|| log_number_of(&self.file.path));
+                self.set_format(named.format(Dialect::ROCKSDB).numbered(number))?;
             }
             Detection::Foreign(foreign) if foreign.has_signature() => {
                 return Err(Error::Foreign {
@@ -389,6 +390,17 @@ impl Follower {
                 });
             }
             _ => self.is_identified = is_written,
+        }
+        Ok(())
+    }
+
+    /// Reads in this format from the offset after the last reported event on.
+    fn set_format(&mut self, format: LogFormat) -> Result<(), Error> {
+        unsupported(self.options.named().check_in(format.dialect), Some(&self.file.path))?;
+        if self.format != format {
+            self.format = format;
+            self.decoder = self.options.decoder(format);
+            self.forget();
         }
         Ok(())
     }
