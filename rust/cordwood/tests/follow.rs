@@ -1115,3 +1115,47 @@ fn after_metadata_the_first_block_is_waited_for() {
         }
     }
 }
+
+/// A flipped bit in the file header costs nothing else, though for a long time no second fragment shows the dialect.
+#[test]
+fn a_damaged_file_header_does_not_cost_the_first_block() {
+    for header in [b":W&B\xe1\xbe\x00", b":SWL\xd6\xe1\x02"] {
+        let mut file = header.to_vec();
+        for len in [40_000, 10, 50_000, 30_000] {
+            Wire::Ieee.append(&mut file, 0, &vec![b'x'; len]);
+        }
+        for bit in 0..56 {
+            file[..7].copy_from_slice(header);
+            file[bit / 8] ^= 1 << (bit % 8);
+            let (_folder, path) = folder();
+            let mut growing = Growing::new(&path, 0);
+            let options = FollowOptions::default()
+                .with_retry(0, Duration::ZERO)
+                .with_on_corruption(OnCorruption::Skip);
+            let mut follower = Follower::open(&path, options).unwrap();
+            let mut told = Vec::new();
+            for (index, piece) in file.chunks(20_000).enumerate() {
+                growing.write(index * 20_000, piece);
+                drain(&mut follower, &mut told);
+            }
+            let lens: Vec<_> = told
+                .iter()
+                .map(|told| match told {
+                    Told::Record(_, _, data) => Ok(data.len()),
+                    Told::Skipped(region) => Err((region.begin, region.end, region.reason)),
+                })
+                .collect();
+            assert_eq!(
+                lens,
+                [
+                    Err((0, 7, Reason::BadFileHeader)),
+                    Ok(40_000),
+                    Ok(10),
+                    Ok(50_000),
+                    Ok(30_000)
+                ],
+                "bit {bit} of {header:?}"
+            );
+        }
+    }
+}

@@ -10,18 +10,16 @@ pub(super) fn of_file_header(head: &[u8]) -> Option<Dialect> {
     Dialect::ALL.iter().find(is_it).copied()
 }
 
-/// Whether `head` begins with the file header of a dialect, of which at most eight bits are damaged.
-pub(super) fn has_file_header(head: &[u8]) -> bool {
+/// The dialect whose file header `head` begins with, if at most eight bits of it are damaged.
+pub(crate) fn nearest_file_header(head: &[u8]) -> Option<Dialect> {
     const DAMAGED_BITS_MAX: u32 = 8;
-    let damaged_bits = |dialect: &Dialect| -> u32 {
+    let may_be = |dialect: &&Dialect| !dialect.prefix.is_empty() && dialect.prefix.len() <= head.len();
+    let damaged_bits = |dialect: &&Dialect| -> u32 {
         let bytes = dialect.prefix.iter().zip(head);
         bytes.map(|(right, byte)| (right ^ byte).count_ones()).sum()
     };
-    let may_be = |dialect: &&Dialect| !dialect.prefix.is_empty() && dialect.prefix.len() <= head.len();
-    Dialect::ALL
-        .iter()
-        .filter(may_be)
-        .any(|dialect| damaged_bits(dialect) <= DAMAGED_BITS_MAX)
+    let nearest = Dialect::ALL.iter().filter(may_be).min_by_key(damaged_bits)?;
+    (damaged_bits(&nearest) <= DAMAGED_BITS_MAX).then_some(*nearest)
 }
 
 /// The dialect of a log whose file header is damaged: of those with the fragments of `found`, the

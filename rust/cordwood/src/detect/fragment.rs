@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::file_header::has_file_header;
+use super::file_header::nearest_file_header;
 use crate::damage::Scanner;
 use crate::dialect::{Compression, Dialect, Form, LogFormat, Metadata, Role, Valid, ZSTD};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind};
@@ -122,16 +122,20 @@ fn after_metadata(mut head: &[u8]) -> &[u8] {
     head
 }
 
-/// Whether `head` begins with metadata. It shows the dialect, but not the log's number.
-pub(crate) fn begins_with_metadata(head: &[u8]) -> bool {
-    after_metadata(head).len() < head.len()
+/// The dialect that the beginning of `head` shows before there is a valid fragment: by its metadata or
+/// its file header. Where blocks begin and which number the log has is not known from it.
+pub(crate) fn shown_dialect(head: &[u8]) -> Option<Dialect> {
+    if after_metadata(head).len() < head.len() {
+        return Some(Dialect::ROCKSDB);
+    }
+    nearest_file_header(head)
 }
 
 /// Whether `head` begins with what shows which log it is: a file header, of which at most eight bits
 /// are damaged; or, after metadata, a valid fragment; or the end-of-log trailer.
 pub(crate) fn begins_undamaged(head: &[u8]) -> bool {
     let block = after_metadata(&head[..head.len().min(BLOCK_LEN)]);
-    has_file_header(head)
+    nearest_file_header(head).is_some()
         || of_empty_log(head).is_some()
         || of_fragment(block, |dialect| dialect.valid(block, true)).is_some()
 }

@@ -12,7 +12,7 @@ use super::poll::{NotYet, Poll, WaitReason};
 use crate::damage::{Reason, Severity, SkippedRegion};
 use crate::decode::{Decoder, End, Growth, OnCorruption, RecordSpan, Refused, Step};
 use crate::detect::{
-    DETECT_LEN, Detection, begins_undamaged, begins_with_metadata, ends_in_first_fragment, identify, log_number_of,
+    DETECT_LEN, Detection, begins_undamaged, ends_in_first_fragment, identify, log_number_of, shown_dialect,
 };
 use crate::dialect::{Dialect, LogFormat};
 use crate::error::{Error, unsupported};
@@ -379,17 +379,24 @@ impl Follower {
                 self.set_format(format)?;
                 self.is_identified = true;
             }
-            Detection::NeedMore if is_undetected && self.position == 0 && begins_with_metadata(&head) => {
-                let number = named.log_number.or_else(|| log_number_of(&self.file.path));
-                self.set_format(named.format(Dialect::ROCKSDB).numbered(number))?;
-            }
             Detection::Foreign(foreign) if foreign.has_signature() => {
                 return Err(Error::Foreign {
                     path: Some(self.file.path.clone()),
                     foreign,
                 });
             }
-            _ => self.is_identified = is_written,
+            _ if is_written && is_undetected => {
+                // As for a reader.
+                self.set_format(Dialect::LEVELDB.into())?;
+                self.is_identified = true;
+            }
+            _ if is_undetected && self.position == 0 => {
+                if let Some(dialect) = shown_dialect(&head) {
+                    let number = named.log_number.or_else(|| log_number_of(&self.file.path));
+                    self.set_format(named.format(dialect).numbered(number))?;
+                }
+            }
+            _ => {}
         }
         Ok(())
     }
