@@ -10,8 +10,9 @@ use std::time::Duration;
 
 use arbitrary::Arbitrary;
 use cordwood::follow::{Poll, WaitReason};
+use cordwood::format::BLOCK_LEN;
 use cordwood::{Dialect, Error, FollowOptions, Follower, OnCorruption, ReadOptions, Reader};
-use cordwood_fuzz::log::Script;
+use cordwood_fuzz::log::{Script, layout};
 use cordwood_fuzz::read;
 use cordwood_fuzz::steps::Steps;
 use libfuzzer_sys::fuzz_target;
@@ -113,7 +114,13 @@ fuzz_target!(|input: Input<'_>| {
         assert_eq!(found.len(), log.records.len(), "of a whole log, {:?}", log.format);
         return;
     }
-    let expected = read::records(read::slice(bytes, &read_options).0);
+    let mut expected = read::records(read::slice(bytes, &read_options).0);
+    let (file_header, _) = layout(log.format.dialect);
+    let wrong_bits: u32 = (file_header.iter().zip(bytes)).map(|(a, b)| (a ^ b).count_ones()).sum();
+    if !is_named && wrong_bits > 8 && !expected.starts_with(&found) {
+        // following.md, "Dialects": it costs the first block.
+        expected.retain(|(offset, _)| *offset >= BLOCK_LEN as u64);
+    }
     assert!(
         expected.starts_with(&found),
         "{} of {} records are a reader's, {:?}",
