@@ -676,6 +676,22 @@ fn a_range_returns_nothing_of_an_older_log_of_another_form() {
 
 // Compressed logs -----------------------------------------------------------------------------------------------------
 
+/// Without verification, what looks like the type that says how records are compressed changes nothing unless its checksum
+/// is valid: a range that begins after it does not know of it.
+#[test]
+fn an_unverified_statement_of_compression_is_not_believed() {
+    let mut file = Wire::Plain.fragment(9, b"\x63\x00\x00\x00");
+    file[0] ^= 1;
+    let begin = file.len() as u64;
+    file.extend(Wire::Plain.full(b"record"));
+    let options = skip()
+        .with_format(LogFormat::new(Dialect::ROCKSDB))
+        .with_verify_checksums(false);
+    let expected = vec![(begin, b"record".to_vec())];
+    assert_eq!(read(&file, &options), (expected.clone(), vec!["bad_metadata"]));
+    assert_eq!(read(&file, &options.with_range(begin..)).0, expected);
+}
+
 #[cfg(feature = "zstd")]
 mod compressed {
     use super::*;

@@ -322,9 +322,11 @@ impl Decoder {
             Found::Metadata { metadata, form, len } => {
                 let kind = bytes[HEADER_LEN - 1];
                 // A log states its compression before its first record; it is applied even if it
-                // comes later. But metadata found after damage must not change how the following
-                // blocks are read.
-                let is_believed = metadata != Metadata::SetCompression || !self.salvaged.part.contains(&begin);
+                // comes later. But metadata found after damage, or with a wrong checksum where those
+                // are not verified, must not change how the following blocks are read.
+                let is_valid = self.policy.verify_checksums || self.format.dialect.valid(bytes, true).is_some();
+                let is_believed =
+                    metadata != Metadata::SetCompression || (is_valid && !self.salvaged.part.contains(&begin));
                 let applied = is_believed.then(|| self.info.apply(metadata, &bytes[form.header_len()..len]));
                 self.update_assembler();
                 match applied.unwrap_or(Applied::Unusual) {
