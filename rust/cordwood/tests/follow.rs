@@ -855,8 +855,9 @@ fn metadata_before_the_first_record_is_not_waited_at() {
     }
 }
 
-/// The log's number is that of two fragments after the damage: it is greater than that of the block after it, which
-/// an older log left. Before that block is written, nothing but the damage is reported.
+/// The log's number is that of two fragments after the damage: it is greater than that of the block
+/// after it, which an older log left. Before that block is written, nothing but the damage is
+/// reported.
 #[test]
 fn after_damage_at_the_beginning_an_older_log_is_not_returned() {
     let mut older = Vec::new();
@@ -896,8 +897,8 @@ fn after_damage_at_the_beginning_an_older_log_is_not_returned() {
     }
 }
 
-/// Of a log whose first fragment is destroyed, the records after the first block are returned, in whatever
-/// dialect it is and whether or not that is named.
+/// Of a log whose first fragment is destroyed, the records after the first block are returned, in
+/// whatever dialect it is and whether or not that is named.
 #[test]
 fn a_log_that_begins_with_damage_is_followed_as_what_it_is() {
     let unnamed = [Wire::Plain, Wire::Recyclable(5), Wire::Synced(5, 9)].map(|wire| (wire, None));
@@ -983,8 +984,8 @@ fn frames_are_not_returned_as_records_if_a_log_begins_with_damage() {
     }
 }
 
-/// A fragment of a type that a later version may write has one of two headers: until the longer one is there, it is
-/// not complete.
+/// A fragment of a type that a later version may write has one of two headers: until the longer one
+/// is there, it is not complete.
 #[test]
 fn a_fragment_of_an_unknown_type_is_waited_for_with_its_longer_header() {
     let mut file = Wire::Plain.full(b"before");
@@ -1008,8 +1009,8 @@ fn a_fragment_of_an_unknown_type_is_waited_for_with_its_longer_header() {
     }
 }
 
-/// A log with a number whose first fragment is destroyed or lost, or of an unknown type: what an older log left in
-/// the blocks after it is not returned, and what this one wrote after that is.
+/// After garbage or a lost write in a log with a number: what an older log left in the blocks after
+/// it is not returned, and what this one wrote after that is.
 #[test]
 fn in_a_recycled_file_only_fragments_of_the_same_form_follow_damage() {
     let own = Wire::Recyclable(6);
@@ -1065,8 +1066,9 @@ fn in_a_recycled_file_only_fragments_of_the_same_form_follow_damage() {
     }
 }
 
-/// After that metadata the first fragment of a long record ends with its block, though it is shorter than a block. And
-/// whether or not it is damaged, the metadata is no damage, and what all records are is known.
+/// After that metadata the first fragment of a long record ends with its block, though it is
+/// shorter than a block. And whether or not it is damaged, the metadata is no damage, and what all
+/// records are is known.
 #[test]
 fn after_metadata_the_first_block_is_waited_for() {
     let metadata = b"\xe1\x2c\x08\xf8\x04\x00\x09\x07\x00\x00\x00".to_vec();
@@ -1116,7 +1118,8 @@ fn after_metadata_the_first_block_is_waited_for() {
     }
 }
 
-/// A flipped bit in the file header costs nothing else, though for a long time no second fragment shows the dialect.
+/// A flipped bit in the file header costs nothing else, though for a long time no second fragment
+/// shows the dialect.
 #[test]
 fn a_damaged_file_header_does_not_cost_the_first_block() {
     for header in [b":W&B\xe1\xbe\x00", b":SWL\xd6\xe1\x02"] {

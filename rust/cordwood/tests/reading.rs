@@ -646,8 +646,8 @@ fn a_range_takes_the_number_of_the_file() -> Result<(), cordwood_log::Error> {
     Ok(())
 }
 
-/// An older log of another form follows damage in the block in which a range begins: what comes before the range
-/// shows that it is another's.
+/// An older log of another form follows damage in the block in which a range begins: what comes
+/// before the range shows that it is another's.
 #[test]
 fn a_range_returns_nothing_of_an_older_log_of_another_form() {
     let mut older = Vec::new();
@@ -676,8 +676,8 @@ fn a_range_returns_nothing_of_an_older_log_of_another_form() {
 
 // Compressed logs -----------------------------------------------------------------------------------------------------
 
-/// Without verification, what looks like the type that says how records are compressed changes nothing unless its checksum
-/// is valid: a range that begins after it does not know of it.
+/// Without verification, what looks like the type that says how records are compressed changes
+/// nothing unless its checksum is valid: a range that begins after it does not know of it.
 #[test]
 fn an_unverified_statement_of_compression_is_not_believed() {
     let mut file = Wire::Plain.fragment(9, b"\x63\x00\x00\x00");

@@ -225,8 +225,8 @@ fn two_ranges(file: &[u8], options: &ReadOptions, steps: &mut Steps<'_>, expecte
     );
 }
 
-/// Whether the first fragment from the beginning of the second range's first block on has another form than that which the log has there for a reader
-/// of the whole: reading.md, "Ranges".
+/// Whether the first fragment from the beginning of the second range's first block on has another
+/// form than that which the log has there for a reader of the whole: reading.md, "Ranges".
 fn has_another_form(file: &[u8], options: &ReadOptions, expected: &[(u64, Vec<u8>)], edge: u64) -> bool {
     let (Some(dialect), Some(number)) = (options.dialect, options.log_number) else {
         return false;

@@ -35,8 +35,9 @@ fuzz_target!(|input: Input<'_>| {
     let log = input.script.build();
     let is_clean = log.is_whole && log.intact_count == log.records.len();
     let bytes = &log.file.bytes;
-    // A dialect is detected once, by what the file begins with: not where that is an older log's (as where this one has no record). Of an old
-    // run file the file header does not say that it is one.
+    // A dialect is detected once, by what the file begins with: not where that is an older log's
+    // (as where this one has no record). Of an old run file the file header does not say that it is
+    // one.
     let is_named =
         input.is_named || input.is_recycled || log.records.is_empty() || log.format.dialect == Dialect::WANDB_OLD;
     let begins_with = match (

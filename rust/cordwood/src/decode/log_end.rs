@@ -118,8 +118,8 @@ impl Decoder {
         ambiguity.has_stale = true;
     }
 
-    /// `found`, after what may be the end of the log: a fragment of another form is that of an older
-    /// log.
+    /// `found`, after what may be the end of the log: a fragment of another form is that of an
+    /// older log.
     pub(super) fn without_older(&self, found: Found) -> Found {
         match found {
             Found::Fragment { form, .. }

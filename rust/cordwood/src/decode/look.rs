@@ -322,8 +322,8 @@ impl Decoder {
             Found::Metadata { metadata, form, len } => {
                 let kind = bytes[HEADER_LEN - 1];
                 // A log states its compression before its first record; it is applied even if it
-                // comes later. But metadata found after damage, or with a wrong checksum where those
-                // are not verified, must not change how the following blocks are read.
+                // comes later. But metadata found after damage, or with a wrong checksum where
+                // those are not verified, must not change how the following blocks are read.
                 let is_valid = self.policy.verify_checksums || self.format.dialect.valid(bytes, true).is_some();
                 let is_believed =
                     metadata != Metadata::SetCompression || (is_valid && !self.salvaged.part.contains(&begin));

@@ -77,8 +77,8 @@ pub(super) fn is_written(kind: u8) -> bool {
     IS_WRITTEN[usize::from(kind)]
 }
 
-/// The form and the length of the first fragment of a file, by its header, in each dialect in which it
-/// can begin a record. `left` bytes of its block are left.
+/// The form and the length of the first fragment of a file, by its header, in each dialect in which
+/// it can begin a record. `left` bytes of its block are left.
 pub(super) fn first_fragments(header: Header, left: usize) -> impl Iterator<Item = (Form, usize)> {
     Dialect::BY_RANK.iter().filter_map(move |dialect| {
         let meaning = dialect.meaning(header.kind);
@@ -122,8 +122,8 @@ fn after_metadata(mut head: &[u8]) -> &[u8] {
     head
 }
 
-/// The dialect that the beginning of `head` shows before there is a valid fragment: by its metadata or
-/// its file header. Where blocks begin and which number the log has is not known from it.
+/// The dialect that the beginning of `head` shows before there is a valid fragment: by its metadata
+/// or its file header. Where blocks begin and which number the log has is not known from it.
 pub(crate) fn shown_dialect(head: &[u8]) -> Option<Dialect> {
     if after_metadata(head).len() < head.len() {
         return Some(Dialect::ROCKSDB);
@@ -131,8 +131,8 @@ pub(crate) fn shown_dialect(head: &[u8]) -> Option<Dialect> {
     nearest_file_header(head)
 }
 
-/// Whether `head` begins with what shows which log it is: a file header, of which at most eight bits
-/// are damaged; or, after metadata, a valid fragment; or the end-of-log trailer.
+/// Whether `head` begins with what shows which log it is: a file header, of which at most eight
+/// bits are damaged; or, after metadata, a valid fragment; or the end-of-log trailer.
 pub(crate) fn begins_undamaged(head: &[u8]) -> bool {
     let block = after_metadata(&head[..head.len().min(BLOCK_LEN)]);
     nearest_file_header(head).is_some()

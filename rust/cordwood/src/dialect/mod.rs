@@ -214,8 +214,9 @@ impl Dialect {
         self.other_form(header.kind).and_then(valid_as)
     }
 
-    /// A second form that a fragment with the type byte `kind` may have. By RocksDB's rule for future
-    /// types, odd ones carry the log number. Some existing types break that rule, so both are tried.
+    /// A second form that a fragment with the type byte `kind` may have. By RocksDB's rule for
+    /// future types, odd ones carry the log number. Some existing types break that rule, so both
+    /// are tried.
     pub(crate) const fn other_form(&self, kind: u8) -> Option<Form> {
         let is_unknown = matches!(self.meaning(kind).role, Role::Unknown | Role::Ignorable);
         if is_unknown && kind % 2 == 1 && self.has_log_numbers() {

@@ -316,8 +316,8 @@ impl Follower {
                     is_mixed = false;
                 }
                 _ if !self.is_identified && self.position > 0 => {
-                    // The log begins with damage, which has been reported or precedes the start. What
-                    // follows it depends on which log this is.
+                    // The log begins with damage, which has been reported or precedes the start.
+                    // What follows it depends on which log this is.
                     self.restart();
                     let look = self.file.look()?;
                     return Ok(Some(self.not_yet(WaitReason::Damaged, look)));

@@ -25,8 +25,8 @@ pub(super) enum AtFault {
 /// What is known about the bytes that have not been reported.
 #[derive(Debug, Default)]
 pub(super) struct Judged {
-    /// The beginning of the last block that is known to begin with a valid fragment, and the form of
-    /// that. All before it has been written.
+    /// The beginning of the last block that is known to begin with a valid fragment, and the form
+    /// of that. All before it has been written.
     passed: Option<(u64, Form)>,
     /// The next block to probe for that.
     probe: u64,
