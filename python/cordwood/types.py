@@ -139,7 +139,8 @@ class WaitReason(StrEnum):
         INCOMPLETE: A record has begun and is not complete: it is being written, or its writer was killed.
         ZEROS: Zeros: the space that a writer has preallocated, or a hole that is still to be filled.
         SUSPECT: The next bytes look damaged. They are read again before that is reported.
-        DAMAGED: The rest of a block whose damage has been reported. Reading continues at the next block.
+        DAMAGED: The rest of a block whose damage has been reported. Reading continues at the next
+            block; after damage at the beginning of the file, once what follows shows which log it is.
     """
 
     IDLE = "idle"

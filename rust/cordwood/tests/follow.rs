@@ -860,3 +860,311 @@ fn metadata_before_the_first_record_is_not_waited_at() {
         }
     }
 }
+
+/// The log's number is that of two fragments after the damage: it is greater than that of the block
+/// after it, which an older log left. Before that block is written, nothing but the damage is
+/// reported.
+#[test]
+fn after_damage_at_the_beginning_an_older_log_is_not_returned() {
+    let mut older = Vec::new();
+    for _ in 0..2 {
+        Wire::Recyclable(3).append(&mut older, 0, &[b'o'; BLOCK_LEN - 11]);
+    }
+    Wire::Recyclable(3).append(&mut older, 0, b"older");
+    let mut file = Wire::Plain.full(&[b'd'; 300]);
+    file[0] ^= 1;
+    file.extend(Wire::Recyclable(6).part(3, &[b'm'; 80]));
+    file.extend(Wire::Plain.full(b"after damage in its block"));
+    file.extend(&older[file.len()..]);
+
+    for dialect in [Dialect::PEBBLE, Dialect::ROCKSDB, Dialect::RECYCLABLE] {
+        let (_folder, path) = folder();
+        let options = FollowOptions::default()
+            .with_retry(0, Duration::ZERO)
+            .with_on_corruption(OnCorruption::Skip)
+            .with_dialect(dialect);
+        let mut growing = Growing::new(&path, 0);
+        let mut follower = Follower::open(&path, options).unwrap();
+        let (mut told, mut written) = (Vec::new(), 0);
+        for end in [BLOCK_LEN + 10_000, 2 * BLOCK_LEN + 3, file.len()] {
+            growing.write(written, &file[written..end]);
+            written = end;
+            drain(&mut follower, &mut told);
+        }
+        let spans: Vec<_> = told
+            .iter()
+            .map(|told| match told {
+                Told::Record(begin, end, _) => panic!("{dialect:?}: a record at [{begin}, {end})"),
+                Told::Skipped(region) => (region.begin, region.end),
+            })
+            .collect();
+        assert_eq!(spans, [(0, BLOCK_LEN as u64)], "{dialect:?}");
+        assert_eq!(follower.format().log_number, Some(6));
+    }
+}
+
+/// Of a log whose first fragment is destroyed, the records after the first block are returned, in
+/// whatever dialect it is and whether or not that is named.
+#[test]
+fn a_log_that_begins_with_damage_is_followed_as_what_it_is() {
+    let unnamed = [Wire::Plain, Wire::Recyclable(5), Wire::Synced(5, 9)].map(|wire| (wire, None));
+    let named = [
+        (Wire::Plain, Some(Dialect::LEVELDB)),
+        (Wire::Plain, Some(Dialect::PEBBLE)),
+        (Wire::Recyclable(5), Some(Dialect::ROCKSDB)),
+        (Wire::Synced(5, 9), Some(Dialect::PEBBLE)),
+    ];
+    for (wire, dialect) in unnamed.into_iter().chain(named) {
+        let (mut file, mut expected) = (Vec::new(), Vec::new());
+        for index in 0..20_u64 {
+            let data = [&index.to_le_bytes()[..], &[b'x'; 6_000]].concat();
+            let begin = wire.append(&mut file, 0, &data);
+            if begin >= BLOCK_LEN as u64 {
+                expected.push((begin, data));
+            }
+        }
+        file[..20].fill(0xff);
+        for (step, preallocated) in [(700, 0), (BLOCK_LEN, 0), (40_000, 0), (3_000, 2 * file.len())] {
+            let (_folder, path) = folder();
+            let mut options = FollowOptions::default()
+                .with_retry(0, Duration::ZERO)
+                .with_on_corruption(OnCorruption::Skip);
+            options.dialect = dialect;
+            let mut growing = Growing::new(&path, preallocated as u64);
+            let mut follower = Follower::open(&path, options).unwrap();
+            let mut told = Vec::new();
+            for (index, piece) in file.chunks(step).enumerate() {
+                growing.write(index * step, piece);
+                drain(&mut follower, &mut told);
+            }
+            let found: Vec<_> = told
+                .into_iter()
+                .filter_map(|told| match told {
+                    Told::Record(begin, _, data) => Some((begin, data)),
+                    Told::Skipped(_) => None,
+                })
+                .collect();
+            assert!(
+                found == expected,
+                "{wire:?} as {dialect:?}, {step} bytes at a time: {} of {} records",
+                found.len(),
+                expected.len()
+            );
+        }
+    }
+}
+
+/// What says that all records are compressed is destroyed: a frame is not taken for a record.
+#[test]
+fn frames_are_not_returned_as_records_if_a_log_begins_with_damage() {
+    let frame = b"\x28\xb5\x2f\xfd\x24\x03\x19\x00\x00one\xf6\xa1\x08\x24";
+    for wire in [Wire::Plain, Wire::Recyclable(5)] {
+        let mut file = vec![0xff; 11];
+        while file.len() < 4 * BLOCK_LEN {
+            wire.append(&mut file, 0, frame);
+        }
+        for dialect in [None, Some(Dialect::ROCKSDB)] {
+            let (_folder, path) = folder();
+            let mut options = FollowOptions::default()
+                .with_retry(0, Duration::ZERO)
+                .with_on_corruption(OnCorruption::Skip);
+            options.dialect = dialect;
+            let mut growing = Growing::new(&path, 0);
+            let mut follower = Follower::open(&path, options).unwrap();
+            let mut told = Vec::new();
+            for (index, piece) in file.chunks(5_000).enumerate() {
+                growing.write(index * 5_000, piece);
+                drain(&mut follower, &mut told);
+            }
+            // A build without zstd skips them all.
+            let found = told.iter().filter(|told| match told {
+                Told::Record(_, _, data) => {
+                    assert_eq!(data, b"one", "{wire:?} as {dialect:?}");
+                    true
+                }
+                Told::Skipped(_) => false,
+            });
+            assert_eq!(found.count() > 3_000, cfg!(feature = "zstd"), "{wire:?} as {dialect:?}");
+            assert_eq!(follower.format().compression, Some(Compression::Zstd));
+        }
+    }
+}
+
+/// A fragment of a type that a later version may write has one of two headers: until the longer one
+/// is there, it is not complete.
+#[test]
+fn a_fragment_of_an_unknown_type_is_waited_for_with_its_longer_header() {
+    let mut file = Wire::Plain.full(b"before");
+    file.extend(Wire::Recyclable(4).fragment(41, &[b'u'; 80]));
+    file.extend(Wire::Plain.full(b"after"));
+    for dialect in [Dialect::ROCKSDB, Dialect::PEBBLE, Dialect::RECYCLABLE] {
+        let (_folder, path) = folder();
+        let options = FollowOptions::default()
+            .with_retry(0, Duration::ZERO)
+            .with_on_corruption(OnCorruption::Skip)
+            .with_dialect(dialect);
+        let mut growing = Growing::new(&path, 0);
+        let mut follower = Follower::open(&path, options).unwrap();
+        let mut told = Vec::new();
+        for (at, byte) in file.iter().enumerate() {
+            growing.write(at, &[*byte]);
+            drain(&mut follower, &mut told);
+        }
+        let found: Vec<_> = told.iter().filter(|told| matches!(told, Told::Record(..))).collect();
+        assert_eq!(found.len(), 2, "{dialect:?}: {told:?}");
+    }
+}
+
+/// After garbage or a lost write in a log with a number: what an older log left in the blocks after
+/// it is not returned, and what this one wrote after that is.
+#[test]
+fn in_a_recycled_file_only_fragments_of_the_same_form_follow_damage() {
+    let own = Wire::Recyclable(6);
+    let filler = |wire: Wire, begin: usize| wire.full(&vec![b'o'; BLOCK_LEN - begin - wire.header_len()]);
+    let own_len = own.full(b"own").len();
+    // A block of garbage, one of an older log without numbers, one that goes on.
+    let mut garbage = own.full(b"own");
+    garbage.resize(BLOCK_LEN, 0xff);
+    garbage.extend(filler(Wire::Plain, 0));
+    garbage.extend(own.full(b"later"));
+    // The same, with one of an older log of the same form.
+    let stale = [
+        own.full(b"own"),
+        filler(Wire::Recyclable(5), own_len),
+        own.full(b"later"),
+    ]
+    .concat();
+    // The form is known only after a fragment that has none, when the next block has been seen.
+    let mut unknown = own.fragment(41, b"of a type to come");
+    let begin = unknown.len() as u64;
+    unknown.extend(Wire::Plain.full(b"own"));
+    unknown.resize(BLOCK_LEN, 0xff);
+    unknown.extend(own.full(b"of another form"));
+
+    let later = |file: &[u8]| (file.len() - own.full(b"later").len()) as u64;
+    let cases = [
+        (&garbage, vec![(0, "own"), (later(&garbage), "later")]),
+        (&stale, vec![(0, "own"), (later(&stale), "later")]),
+        (&unknown, vec![(begin, "own")]),
+    ];
+    for (index, (file, expected)) in cases.into_iter().enumerate() {
+        let (_folder, path) = folder();
+        let options = FollowOptions::default()
+            .with_retry(0, Duration::ZERO)
+            .with_on_corruption(OnCorruption::Skip)
+            .with_format(LogFormat::new(Dialect::ROCKSDB).with_log_number(6));
+        let mut growing = Growing::new(&path, 0);
+        let mut follower = Follower::open(&path, options).unwrap();
+        let mut told = Vec::new();
+        for (step, piece) in file.chunks(1_000).enumerate() {
+            growing.write(step * 1_000, piece);
+            drain(&mut follower, &mut told);
+        }
+        let found: Vec<_> = told
+            .iter()
+            .filter_map(|told| match told {
+                Told::Record(begin, _, data) if data.len() < 100 => Some((*begin, str::from_utf8(data).unwrap())),
+                Told::Record(begin, ..) => Some((*begin, "an older log's")),
+                Told::Skipped(_) => None,
+            })
+            .collect();
+        assert_eq!(found, expected, "{index}");
+    }
+}
+
+/// After that metadata the first fragment of a long record ends with its block, though it is
+/// shorter than a block. And whether or not it is damaged, the metadata is no damage, and what all
+/// records are is known.
+#[test]
+fn after_metadata_the_first_block_is_waited_for() {
+    let metadata = b"\xe1\x2c\x08\xf8\x04\x00\x09\x07\x00\x00\x00".to_vec();
+    let frame = b"\x28\xb5\x2f\xfd\x24\x03\x19\x00\x00one\xf6\xa1\x08\x24";
+    let mut whole = metadata.clone();
+    Wire::Recyclable(4).append(&mut whole, 0, &[b'x'; 40_000]);
+    while whole.len() < 4 * BLOCK_LEN {
+        Wire::Recyclable(4).append(&mut whole, 0, frame);
+    }
+    let mut damaged = whole.clone();
+    damaged[20_000] ^= 1;
+    for (file, is_damaged) in [(whole, false), (damaged, true)] {
+        for preallocated in [0, 2 * file.len()] {
+            let (_folder, path) = folder();
+            let mut growing = Growing::new(&path, preallocated as u64);
+            let options = FollowOptions::default()
+                .with_retry(0, Duration::ZERO)
+                .with_on_corruption(OnCorruption::Skip);
+            let mut follower = Follower::open(&path, options).unwrap();
+            let (mut told, mut written) = (Vec::new(), 0);
+            for end in [24_000, 32_000, BLOCK_LEN + 4_000, 3 * BLOCK_LEN, file.len()] {
+                growing.write(written, &file[written..end]);
+                written = end;
+                drain(&mut follower, &mut told);
+                if end <= 32_000 {
+                    assert!(told.is_empty(), "{end} bytes: {told:?}");
+                }
+            }
+            let Some(Told::Skipped(first)) = told.first() else {
+                panic!("{is_damaged}: {told:?}")
+            };
+            assert_eq!(
+                (first.begin, first.end, first.reason),
+                (0, 11, Reason::Metadata { kind: 9 }),
+                "{is_damaged}, {preallocated}"
+            );
+            assert_eq!(
+                (follower.format().log_number, follower.format().compression),
+                (Some(4), Some(Compression::Zstd))
+            );
+            let damage = told.iter().find_map(|told| match told {
+                Told::Skipped(region) if matches!(region.reason, Reason::ChecksumMismatch { .. }) => Some(region.begin),
+                _ => None,
+            });
+            assert_eq!(damage, is_damaged.then_some(11), "{preallocated}");
+        }
+    }
+}
+
+/// A flipped bit in the file header costs nothing else, though for a long time no second fragment
+/// shows the dialect.
+#[test]
+fn a_damaged_file_header_does_not_cost_the_first_block() {
+    for header in [b":W&B\xe1\xbe\x00", b":SWL\xd6\xe1\x02"] {
+        let mut file = header.to_vec();
+        for len in [40_000, 10, 50_000, 30_000] {
+            Wire::Ieee.append(&mut file, 0, &vec![b'x'; len]);
+        }
+        for bit in 0..56 {
+            file[..7].copy_from_slice(header);
+            file[bit / 8] ^= 1 << (bit % 8);
+            let (_folder, path) = folder();
+            let mut growing = Growing::new(&path, 0);
+            let options = FollowOptions::default()
+                .with_retry(0, Duration::ZERO)
+                .with_on_corruption(OnCorruption::Skip);
+            let mut follower = Follower::open(&path, options).unwrap();
+            let mut told = Vec::new();
+            for (index, piece) in file.chunks(20_000).enumerate() {
+                growing.write(index * 20_000, piece);
+                drain(&mut follower, &mut told);
+            }
+            let lens: Vec<_> = told
+                .iter()
+                .map(|told| match told {
+                    Told::Record(_, _, data) => Ok(data.len()),
+                    Told::Skipped(region) => Err((region.begin, region.end, region.reason)),
+                })
+                .collect();
+            assert_eq!(
+                lens,
+                [
+                    Err((0, 7, Reason::BadFileHeader)),
+                    Ok(40_000),
+                    Ok(10),
+                    Ok(50_000),
+                    Ok(30_000)
+                ],
+                "bit {bit} of {header:?}"
+            );
+        }
+    }
+}

@@ -646,7 +646,51 @@ fn a_range_takes_the_number_of_the_file() -> Result<(), cordwood_log::Error> {
     Ok(())
 }
 
+/// An older log of another form follows damage in the block in which a range begins: what comes
+/// before the range shows that it is another's.
+#[test]
+fn a_range_returns_nothing_of_an_older_log_of_another_form() {
+    let mut older = Vec::new();
+    for _ in 0..300 {
+        Wire::Plain.append(&mut older, 0, &[b'o'; 321]);
+    }
+    for own in [Wire::Recyclable(5), Wire::Synced(5, 0)] {
+        let mut file = own.full(b"own");
+        file.resize(100, 0xff);
+        file.extend(&older[100..]);
+        let format = LogFormat::new(Dialect::PEBBLE).with_log_number(5);
+        for policy in [OnCorruption::Skip, OnCorruption::Salvage, OnCorruption::Stop] {
+            let options = skip().with_format(format).with_on_corruption(policy);
+            assert_eq!(
+                read(&file, &options),
+                (vec![(0, b"own".to_vec())], vec!["stale"]),
+                "{policy:?}"
+            );
+            for start in [50, 100, 20_000, BLOCK as u64 - 1] {
+                let range = options.clone().with_range(start..);
+                assert_eq!(read(&file, &range).0, [], "{own:?}, {policy:?}, from {start}");
+            }
+        }
+    }
+}
+
 // Compressed logs -----------------------------------------------------------------------------------------------------
+
+/// Without verification, what looks like the type that says how records are compressed changes
+/// nothing unless its checksum is valid: a range that begins after it does not know of it.
+#[test]
+fn an_unverified_statement_of_compression_is_not_believed() {
+    let mut file = Wire::Plain.fragment(9, b"\x63\x00\x00\x00");
+    file[0] ^= 1;
+    let begin = file.len() as u64;
+    file.extend(Wire::Plain.full(b"record"));
+    let options = skip()
+        .with_format(LogFormat::new(Dialect::ROCKSDB))
+        .with_verify_checksums(false);
+    let expected = vec![(begin, b"record".to_vec())];
+    assert_eq!(read(&file, &options), (expected.clone(), vec!["bad_metadata"]));
+    assert_eq!(read(&file, &options.with_range(begin..)).0, expected);
+}
 
 #[cfg(feature = "zstd")]
 mod compressed {

@@ -21,6 +21,7 @@ impl Decoder {
                 self.format.log_number = Some(number);
             }
             if self.recycled.ambiguity.is_none() {
+                self.recycled.is_doubtful &= self.is_salvaged();
                 if matches!(found, Found::Fragment { .. }) && !self.is_salvaged() {
                     self.recycled.form = Some(form);
                     self.info.other_log_number = None;
@@ -117,9 +118,32 @@ impl Decoder {
         ambiguity.has_stale = true;
     }
 
+    /// `found`, after what may be the end of the log: a fragment of another form is that of an
+    /// older log.
+    pub(super) fn without_older(&self, found: Found) -> Found {
+        match found {
+            Found::Fragment { form, .. }
+                if self.recycled.is_doubtful && self.recycled.form.is_some_and(|own| own != form) =>
+            {
+                Found::Stale
+            }
+            _ => found,
+        }
+    }
+
     /// Whether `found` is damage whose meaning depends on what follows.
     fn begins_ambiguity(&mut self, found: Found, bytes: &[u8]) -> bool {
-        let Some((reason, leveldb_len, evidence)) = self.suspicion(found, bytes) else {
+        if self.policy.growth == Growth::WaitAtFaults || !matches!(found, Found::Stale | Found::Fault { .. }) {
+            return false;
+        }
+        let suspicion = self.suspicion(found, bytes);
+        let is_held_back = self.policy.growth == Growth::Ended && self.offset >= self.bounds.start;
+        if !is_held_back {
+            let may_end = suspicion.is_some_and(|(.., evidence)| evidence != Evidence::OfThisLog);
+            self.recycled.is_doubtful = may_end || (self.recycled.is_doubtful && found == Found::Stale);
+            return false;
+        }
+        let Some((reason, leveldb_len, evidence)) = suspicion else {
             return false;
         };
         if found == Found::Stale {
@@ -160,8 +184,7 @@ impl Decoder {
             Found::Stale => (Reason::LostWrite, None),
             _ => return None,
         };
-        if !self.bounds.contains(self.offset) || self.policy.growth != Growth::Ended || self.format.log_number.is_none()
-        {
+        if self.offset >= self.bounds.end || self.format.log_number.is_none() {
             return None;
         }
         let evidence = resync::evidence(&self.format, self.recycled.form, bytes);

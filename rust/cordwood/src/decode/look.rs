@@ -69,8 +69,11 @@ impl Decoder {
                 let format = self.format.without_end_trailer();
                 found = find(&format, bytes, left, window.is_last, self.policy.verify_checksums);
             }
-            if self.format.dialect.has_log_numbers() && self.disambiguate(found, bytes) {
-                continue;
+            if self.format.dialect.has_log_numbers() {
+                found = self.without_older(found);
+                if self.disambiguate(found, bytes) {
+                    continue;
+                }
             }
             if let Found::Fragment {
                 kind,
@@ -319,9 +322,11 @@ impl Decoder {
             Found::Metadata { metadata, form, len } => {
                 let kind = bytes[HEADER_LEN - 1];
                 // A log states its compression before its first record; it is applied even if it
-                // comes later. But metadata found after damage must not change how the following
-                // blocks are read.
-                let is_believed = metadata != Metadata::SetCompression || !self.salvaged.part.contains(&begin);
+                // comes later. But metadata found after damage, or with a wrong checksum where
+                // those are not verified, must not change how the following blocks are read.
+                let is_valid = self.policy.verify_checksums || self.format.dialect.valid(bytes, true).is_some();
+                let is_believed =
+                    metadata != Metadata::SetCompression || (is_valid && !self.salvaged.part.contains(&begin));
                 let applied = is_believed.then(|| self.info.apply(metadata, &bytes[form.header_len()..len]));
                 self.update_assembler();
                 match applied.unwrap_or(Applied::Unusual) {

@@ -10,12 +10,16 @@ pub(super) struct Recycled {
     pub(super) form: Option<Form>,
     /// Damage of which it is not yet clear whether the log continues after it.
     pub(super) ambiguity: Option<Ambiguity>,
+    /// Whether an older log may follow damage that is not held back: that before the range, or in a
+    /// log that is still written. Only a fragment of the same form as those before it shows that
+    /// none does.
+    pub(super) is_doubtful: bool,
     /// Where a trailer ended the log before the end of the file.
     pub(super) log_end: Option<u64>,
 }
 
 impl Recycled {
-    /// Forgets all but the form.
+    /// Forgets all but the form, and whether it must be the same.
     pub(super) fn forget_end(&mut self) {
         self.ambiguity = None;
         self.log_end = None;

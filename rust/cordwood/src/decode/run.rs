@@ -107,6 +107,7 @@ impl Decoder {
             && self.assembler.is_idle()
             && self.offset >= self.salvaged.part.end
             && self.recycled.ambiguity.is_none()
+            && !self.recycled.is_doubtful
             && !self.info.is_compressed();
         if !(self.run.is_possible && is_inside && is_plain) {
             return None;

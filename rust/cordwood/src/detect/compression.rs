@@ -1,5 +1,6 @@
 //! Whether a RocksDB log whose beginning is damaged is compressed.
 
+use super::detection::Detection;
 use super::foreign::ZSTD_MAGIC;
 use super::fragment::after_damage;
 use crate::dialect::{Compression, Dialect, LogFormat, Role};
@@ -7,11 +8,11 @@ use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind};
 
 /// `format`, or that of a compressed RocksDB log if the first fragment is damaged and the log is
 /// one.
-pub(super) fn with_compression(format: LogFormat, head: &[u8]) -> LogFormat {
-    if is_compressed(format, head) {
-        compressed(format)
-    } else {
-        format
+pub(super) fn with_compression(format: LogFormat, head: &[u8], is_all: bool) -> Detection {
+    match is_compressed(format, head, is_all) {
+        Some(true) => Detection::Log(compressed(format)),
+        Some(false) => Detection::Log(format),
+        None => Detection::NeedMore,
     }
 }
 
@@ -31,14 +32,16 @@ pub(super) fn compressed(format: LogFormat) -> LogFormat {
 /// * at most eight bits of these bytes are damaged; or
 /// * the damaged bytes are not clearly another fragment that the next one follows, and the first
 ///   readable records are zstd frames.
-pub(super) fn is_compressed(format: LogFormat, head: &[u8]) -> bool {
+///
+/// `None` if what follows `head` may decide it. Without `is_all`, the first block must be complete.
+pub(super) fn is_compressed(format: LogFormat, head: &[u8], is_all: bool) -> Option<bool> {
     const DAMAGED_BITS_MAX: u32 = 8;
     let may_be = [Dialect::LEVELDB, Dialect::RECYCLABLE, Dialect::ROCKSDB].contains(&format.dialect);
     if !may_be || Dialect::ROCKSDB.valid(head, true).is_some() {
-        return false;
+        return Some(false);
     }
     let Some(first) = head.first_chunk::<{ FIRST_COMPRESSED.len() }>() else {
-        return false;
+        return Some(false);
     };
     let damaged_bits: u32 = first
         .iter()
@@ -46,24 +49,32 @@ pub(super) fn is_compressed(format: LogFormat, head: &[u8]) -> bool {
         .map(|(byte, right)| (byte ^ right).count_ones())
         .sum();
     if damaged_bits <= DAMAGED_BITS_MAX {
-        return true;
+        return Some(true);
     }
     let dialect = Dialect::ROCKSDB;
     let header = Header::decode(first.first_chunk().unwrap_or(&[0; HEADER_LEN]));
     let end = dialect.meaning(header.kind).form.header_len() + usize::from(header.len);
     let rest = head[..head.len().min(BLOCK_LEN)].get(end..);
     let is_another = end != FIRST_COMPRESSED.len() && rest.is_some_and(|rest| dialect.valid(rest, true).is_some());
-    !is_another && begins_with_frames(LogFormat { dialect, ..format }, head)
+    if is_another {
+        return Some(false);
+    }
+    begins_with_frames(LogFormat { dialect, ..format }, head, is_all)
 }
 
 /// Whether the records in `head`, as far as they can be found from the beginnings of blocks on, are
-/// zstd frames.
-fn begins_with_frames(format: LogFormat, head: &[u8]) -> bool {
+/// zstd frames. One that is not decides; that all are, only all of them.
+fn begins_with_frames(format: LogFormat, head: &[u8], is_all: bool) -> Option<bool> {
     let first_block = &head[..head.len().min(BLOCK_LEN)];
-    are_frames(format, head, BLOCK_LEN)
-        .or_else(|| are_frames(format, first_block, FIRST_COMPRESSED.len()))
-        .or_else(|| are_frames(format, first_block, after_damage(first_block)?.0))
-        .unwrap_or(false)
+    match are_frames(format, head, BLOCK_LEN) {
+        Some(false) => return Some(false),
+        _ if !is_all => return None,
+        Some(true) => return Some(true),
+        None => {}
+    }
+    let in_first_block = are_frames(format, first_block, FIRST_COMPRESSED.len())
+        .or_else(|| are_frames(format, first_block, after_damage(first_block)?.0));
+    Some(in_first_block.unwrap_or(false))
 }
 
 /// Whether all records in `head` that begin at or after `begin` are zstd frames; `None` if there is

@@ -29,16 +29,19 @@ pub(super) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> Detection {
         let block = &head[begin..];
         let block = &block[..block.len().min(left)];
         if let Some(format) = of_fragment(block, |dialect| dialect.valid(block, true)) {
+            if offset == 0 && begin > 0 {
+                // The first block is damaged: whether records are compressed has to be inferred
+                // from their contents.
+                match is_compressed(format, head, is_all) {
+                    None => return Detection::NeedMore,
+                    Some(true) => return Detection::Log(compressed(format)),
+                    Some(false) => {}
+                }
+            }
             return if offset > 0 && format.dialect.has_log_numbers() {
                 // The first fragment here may belong to an older log. Only the beginning of the
                 // file shows which is which.
                 Detection::Unclear
-            } else if offset == 0 && begin > 0 && !is_all {
-                // The first block is damaged: whether records are compressed has to be inferred
-                // from their contents.
-                Detection::NeedMore
-            } else if offset == 0 && begin > 0 && is_compressed(format, head) {
-                Detection::Log(compressed(format))
             } else if format.dialect == Dialect::RECYCLABLE {
                 recyclable(format, head, begin, is_all)
             } else if !format.dialect.prefix.is_empty() && offset == 0 {
@@ -57,7 +60,7 @@ pub(super) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> Detection {
     match after_damage(&head[..head.len().min(BLOCK_LEN)]).map(|(_, format)| format) {
         Some(format) if !format.dialect.prefix.is_empty() => of_damaged_file_header(format.dialect, head, is_all),
         None if is_cut_recyclable(head) => Detection::Log(Dialect::RECYCLABLE.into()),
-        Some(format) => Detection::Log(with_compression(format, head)),
+        Some(format) => with_compression(format, head, true),
         None => no_log(head),
     }
 }

@@ -10,6 +10,18 @@ pub(super) fn of_file_header(head: &[u8]) -> Option<Dialect> {
     Dialect::ALL.iter().find(is_it).copied()
 }
 
+/// The dialect whose file header `head` begins with, if at most eight bits of it are damaged.
+pub(crate) fn nearest_file_header(head: &[u8]) -> Option<Dialect> {
+    const DAMAGED_BITS_MAX: u32 = 8;
+    let may_be = |dialect: &&Dialect| !dialect.prefix.is_empty() && dialect.prefix.len() <= head.len();
+    let damaged_bits = |dialect: &&Dialect| -> u32 {
+        let bytes = dialect.prefix.iter().zip(head);
+        bytes.map(|(right, byte)| (right ^ byte).count_ones()).sum()
+    };
+    let nearest = Dialect::ALL.iter().filter(may_be).min_by_key(damaged_bits)?;
+    (damaged_bits(&nearest) <= DAMAGED_BITS_MAX).then_some(*nearest)
+}
+
 /// The dialect of a log whose file header is damaged: of those with the fragments of `found`, the
 /// one of whose file header the most bytes are intact.
 pub(super) fn of_damaged_file_header(found: Dialect, head: &[u8], is_all: bool) -> Detection {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::file_header::nearest_file_header;
 use crate::damage::Scanner;
 use crate::dialect::{Compression, Dialect, Form, LogFormat, Metadata, Role, Valid, ZSTD};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind};
@@ -76,16 +77,16 @@ pub(super) fn is_written(kind: u8) -> bool {
     IS_WRITTEN[usize::from(kind)]
 }
 
-/// The form and the length of the fragment at the beginning of a file, by its header, in each
-/// dialect in which it can begin a record.
-pub(super) fn first_fragments(header: Header) -> impl Iterator<Item = (Form, usize)> {
+/// The form and the length of the first fragment of a file, by its header, in each dialect in which
+/// it can begin a record. `left` bytes of its block are left.
+pub(super) fn first_fragments(header: Header, left: usize) -> impl Iterator<Item = (Form, usize)> {
     Dialect::BY_RANK.iter().filter_map(move |dialect| {
         let meaning = dialect.meaning(header.kind);
         let end = meaning.form.header_len() + usize::from(header.len);
         let fits = match meaning.role {
-            Role::Fragment(Kind::Full) | Role::Metadata(_) => end <= BLOCK_LEN,
+            Role::Fragment(Kind::Full) | Role::Metadata(_) => end <= left,
             // The first part of a record goes to the end of its block.
-            Role::Fragment(Kind::First) => end == BLOCK_LEN,
+            Role::Fragment(Kind::First) => end == left,
             _ => false,
         };
         fits.then_some((meaning.form, end))
@@ -95,24 +96,48 @@ pub(super) fn first_fragments(header: Header) -> impl Iterator<Item = (Form, usi
 /// Whether `head` may end within the first fragment of a log that is still being written. The
 /// contents of that fragment say nothing about the log: a record may itself hold a log. Zeros at
 /// the end of `head` may be a preallocated part of the file.
-pub(crate) fn ends_in_first_fragment(mut head: &[u8]) -> bool {
-    let len = head.len();
-    // RocksDB's metadata comes before all records, and has no log number.
+pub(crate) fn ends_in_first_fragment(head: &[u8]) -> bool {
+    let metadata_len = head.len() - after_metadata(head).len();
+    let head = &head[metadata_len..];
+    let written_len = head.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+    match head.first_chunk().map(Header::decode) {
+        Some(header) if written_len >= HEADER_LEN => {
+            let left = BLOCK_LEN - metadata_len % BLOCK_LEN;
+            let is_whole = of_fragment(head, |dialect| dialect.valid(head, true)).is_some();
+            !is_whole && first_fragments(header, left).any(|(_, end)| end > written_len)
+        }
+        // Only metadata.
+        _ => metadata_len > 0,
+    }
+}
+
+/// `head` from the first record on: RocksDB's metadata comes before all records, and has no log
+/// number.
+fn after_metadata(mut head: &[u8]) -> &[u8] {
     while let Some(valid) = Dialect::ROCKSDB.valid(head, true)
         && matches!(valid.role, Role::Metadata(_))
     {
         head = &head[valid.end..];
     }
-    let has_metadata = head.len() < len;
-    let written_len = head.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
-    match head.first_chunk().map(Header::decode) {
-        Some(header) if written_len > 0 => {
-            let is_whole = of_fragment(head, |dialect| dialect.valid(head, true)).is_some();
-            !is_whole && first_fragments(header).any(|(_, end)| end > written_len)
-        }
-        // Only metadata.
-        _ => has_metadata,
+    head
+}
+
+/// The dialect that the beginning of `head` shows before there is a valid fragment: by its metadata
+/// or its file header. Where blocks begin and which number the log has is not known from it.
+pub(crate) fn shown_dialect(head: &[u8]) -> Option<Dialect> {
+    if after_metadata(head).len() < head.len() {
+        return Some(Dialect::ROCKSDB);
     }
+    nearest_file_header(head)
+}
+
+/// Whether `head` begins with what shows which log it is: a file header, of which at most eight
+/// bits are damaged; or, after metadata, a valid fragment; or the end-of-log trailer.
+pub(crate) fn begins_undamaged(head: &[u8]) -> bool {
+    let block = after_metadata(&head[..head.len().min(BLOCK_LEN)]);
+    nearest_file_header(head).is_some()
+        || of_empty_log(head).is_some()
+        || of_fragment(block, |dialect| dialect.valid(block, true)).is_some()
 }
 
 /// Whether there is a valid fragment anywhere in `head`, or one of an unknown type at its

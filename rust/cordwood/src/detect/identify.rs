@@ -152,9 +152,7 @@ fn complete(known: LogFormat, bytes: &[u8], is_last: bool) -> Detection {
     }
     if !is_found || dialect.valid(head, true).is_some() {
         Detection::Log(found)
-    } else if is_all {
-        Detection::Log(with_compression(found, head))
     } else {
-        Detection::NeedMore
+        with_compression(found, head, is_all)
     }
 }

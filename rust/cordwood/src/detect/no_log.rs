@@ -49,7 +49,7 @@ fn may_be_log(head: &[u8], is_whole: bool) -> bool {
 /// Whether this can be the first header of an incomplete record. One with a log number may be
 /// followed by the rest of an older log; any other record is torn at the end of the file.
 fn may_be_torn(header: Header, file_len: Option<usize>) -> bool {
-    first_fragments(header).any(|(form, end)| form != Form::Plain || file_len.is_some_and(|len| end >= len))
+    first_fragments(header, BLOCK_LEN).any(|(form, end)| form != Form::Plain || file_len.is_some_and(|len| end >= len))
 }
 
 /// Whether the first fragment is valid but for one or more wrong bits in its type, or the

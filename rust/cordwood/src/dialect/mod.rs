@@ -211,13 +211,19 @@ impl Dialect {
         if let Some(valid) = valid_as(form) {
             return Some(valid);
         }
-        // By RocksDB's rule for future types, odd ones carry the log number. Some existing types
-        // break that rule, so both are tried.
-        let is_unknown = matches!(role, Role::Unknown | Role::Ignorable);
-        if is_unknown && header.kind % 2 == 1 && self.has_log_numbers() {
-            return valid_as(Form::Recyclable);
+        self.other_form(header.kind).and_then(valid_as)
+    }
+
+    /// A second form that a fragment with the type byte `kind` may have. By RocksDB's rule for
+    /// future types, odd ones carry the log number. Some existing types break that rule, so both
+    /// are tried.
+    pub(crate) const fn other_form(&self, kind: u8) -> Option<Form> {
+        let is_unknown = matches!(self.meaning(kind).role, Role::Unknown | Role::Ignorable);
+        if is_unknown && kind % 2 == 1 && self.has_log_numbers() {
+            Some(Form::Recyclable)
+        } else {
+            None
         }
-        None
     }
 
     /// The number that a fragment of this form carries at the beginning of `bytes`.

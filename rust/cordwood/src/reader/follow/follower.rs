@@ -11,9 +11,12 @@ use super::options::FollowOptions;
 use super::poll::{NotYet, Poll, WaitReason};
 use crate::damage::{Reason, Severity, SkippedRegion};
 use crate::decode::{Decoder, End, Growth, OnCorruption, RecordSpan, Refused, Step};
-use crate::detect::{DETECT_LEN, Detection, ends_in_first_fragment, identify, log_number_of};
+use crate::detect::{
+    DETECT_LEN, Detection, begins_undamaged, ends_in_first_fragment, identify, log_number_of, shown_dialect,
+};
 use crate::dialect::{Dialect, LogFormat};
 use crate::error::{Error, unsupported};
+use crate::format::HEADER_LEN;
 use crate::reader::{Record, refusal};
 
 /// The result of a poll, without borrows.
@@ -221,7 +224,7 @@ impl Follower {
     }
 
     fn report(&mut self) -> Result<Reported, Error> {
-        if !self.is_identified && !self.has_reported && matches!(self.mode, Mode::Records) {
+        if !self.is_identified && matches!(self.mode, Mode::Records) {
             self.identify()?;
         }
         match self.advance() {
@@ -312,6 +315,13 @@ impl Follower {
                     self.restart();
                     is_mixed = false;
                 }
+                _ if !self.is_identified && self.position > 0 => {
+                    // The log begins with damage, which has been reported or precedes the start.
+                    // What follows it depends on which log this is.
+                    self.restart();
+                    let look = self.file.look()?;
+                    return Ok(Some(self.not_yet(WaitReason::Damaged, look)));
+                }
                 Step::Record(span) => {
                     self.position = span.end_offset;
                     self.has_reported = true;
@@ -332,7 +342,9 @@ impl Follower {
         self.restart();
     }
 
-    /// Checks whether the contents show the format of the log yet.
+    /// Checks whether the contents show the format of the log yet. What an undamaged log begins
+    /// with shows it; otherwise it is decided as for a reader of the whole file, once all that
+    /// decides is written.
     ///
     /// # Errors
     ///
@@ -340,24 +352,32 @@ impl Follower {
     /// log whose first record is not complete yet. [`Error::Unsupported`] if its dialect does not
     /// have the number or compression that the options give.
     fn identify(&mut self) -> Result<(), Error> {
-        let mut head = vec![0; DETECT_LEN];
+        // One byte that is not zero shows that all before it is written, and each header has one.
+        let mut head = vec![0; DETECT_LEN + 2 * HEADER_LEN];
         let len = self.file.read_at(0, &mut head).map_err(|source| Error::Io {
             path: Some(self.file.path.clone()),
             source,
         })?;
-        if ends_in_first_fragment(&head[..len]) {
+        let is_written = head[DETECT_LEN - 1..].iter().any(|&byte| byte != 0);
+        head.truncate(len.min(if is_written { DETECT_LEN } else { DETECT_LEN - 1 }));
+        if !is_written && ends_in_first_fragment(&head) {
             return Ok(());
         }
+        let named = self.options.named();
+        let detect = |is_last| identify(named, Some(&self.file.path), &head, 0, is_last);
+        let is_undetected = named.dialect.is_none();
         // Only a complete fragment decides, and for that the block need not be complete.
-        let is_last = self.options.dialect.is_none();
-        match identify(self.options.named(), Some(&self.file.path), &head[..len], 0, is_last) {
+        let mut detected = detect(is_undetected && begins_undamaged(&head));
+        if detected == Detection::NeedMore && is_undetected && self.position == 0 {
+            detected = match detect(true) {
+                foreign @ Detection::Foreign(_) => foreign,
+                _ => Detection::NeedMore,
+            };
+        }
+        match detected {
             Detection::Log(format) => {
-                unsupported(self.options.named().check_in(format.dialect), Some(&self.file.path))?;
+                self.set_format(format)?;
                 self.is_identified = true;
-                if self.format != format {
-                    self.format = format;
-                    self.restart();
-                }
             }
             Detection::Foreign(foreign) if foreign.has_signature() => {
                 return Err(Error::Foreign {
@@ -365,7 +385,29 @@ impl Follower {
                     foreign,
                 });
             }
+            _ if is_written && is_undetected => {
+                // As for a reader.
+                self.set_format(Dialect::LEVELDB.into())?;
+                self.is_identified = true;
+            }
+            _ if is_undetected && self.position == 0 => {
+                if let Some(dialect) = shown_dialect(&head) {
+                    let number = named.log_number.or_else(|| log_number_of(&self.file.path));
+                    self.set_format(named.format(dialect).numbered(number))?;
+                }
+            }
             _ => {}
+        }
+        Ok(())
+    }
+
+    /// Reads in this format from the offset after the last reported event on.
+    fn set_format(&mut self, format: LogFormat) -> Result<(), Error> {
+        unsupported(self.options.named().check_in(format.dialect), Some(&self.file.path))?;
+        if self.format != format {
+            self.format = format;
+            self.decoder = self.options.decoder(format);
+            self.forget();
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::Follower;
 use super::poll::WaitReason;
 use crate::detect::ends_in_first_fragment;
-use crate::dialect::{Dialect, Role};
+use crate::dialect::{Dialect, Form, Role};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header};
 use crate::fragment::{Found, find};
 
@@ -25,9 +25,9 @@ pub(super) enum AtFault {
 /// What is known about the bytes that have not been reported.
 #[derive(Debug, Default)]
 pub(super) struct Judged {
-    /// The beginning of the last block that is known to begin with a valid fragment. All before it
-    /// has been written.
-    passed: u64,
+    /// The beginning of the last block that is known to begin with a valid fragment, and the form
+    /// of that. All before it has been written.
+    passed: Option<(u64, Form)>,
     /// The next block to probe for that.
     probe: u64,
     pub(super) suspect: Option<Suspect>,
@@ -54,10 +54,7 @@ impl Follower {
         let left = format.dialect.block_left(at);
         let block_end = at + left as u64;
         let bytes = self.file.window().at(at, left);
-        if find(&format, bytes, left, false, true) == Found::Stale {
-            // This log will be written over the older one.
-            return Ok(AtFault::Wait(WaitReason::Idle));
-        }
+        let is_stale = find(&format, bytes, left, false, true) == Found::Stale;
         if self.is_passed(block_end, file_len)? {
             // Of a write concurrent with the read, the end may be visible and the beginning not.
             return Ok(if is_confirmed {
@@ -65,6 +62,10 @@ impl Follower {
             } else {
                 AtFault::ReadAgain
             });
+        }
+        if is_stale {
+            // This log will be written over the older one.
+            return Ok(AtFault::Wait(WaitReason::Idle));
         }
         let bytes = self.file.window().at(at, left);
         let mut reason = reason_to_wait(&format.dialect, bytes, left, self.decoder.has_parts());
@@ -114,8 +115,18 @@ impl Follower {
         // blocks is left by a crash, and what follows it has been there since, so each of the other
         // blocks is probed only once.
         let mut probe = block_end;
+        let format = self.decoder.format();
+        // A log with a number has fragments of one form: those of another one are left over from an
+        // older log.
+        let own_form = self.decoder.form().filter(|_| format.log_number.is_some());
+        let is_own = |form| own_form.is_none_or(|own| own == form);
+        if self.judged.passed.is_some_and(|(_, form)| !is_own(form)) {
+            // The form was not known when these blocks were probed.
+            (self.judged.passed, self.judged.probe) = (None, 0);
+        }
+        let is_passed = |judged: &Judged| judged.passed.is_some_and(|(passed, _)| passed >= block_end);
         for _ in 0..PROBES_MAX {
-            if self.judged.passed >= block_end {
+            if is_passed(&self.judged) {
                 return Ok(true);
             }
             if probe >= file_len {
@@ -123,22 +134,18 @@ impl Follower {
             }
             // Most are zeros, and reading a gigabyte of them would fill the page cache.
             let mut len = self.file.read_at(probe, &mut block[..HEADER_LEN])?;
-            let format = self.decoder.format();
             if matches!(format.dialect.meaning(block[HEADER_LEN - 1]).role, Role::Fragment(_)) {
                 len = self.file.read_at(probe, &mut block)?;
             }
-            // A log with a number has fragments of one form: those of another one are left over
-            // from an older log.
-            let is_own = |form| format.log_number.is_none() || self.decoder.form().is_none_or(|own| own == form);
             if let Found::Fragment { form, .. } = find(&format, &block[..len], BLOCK_LEN, false, true)
                 && is_own(form)
             {
-                self.judged.passed = probe;
+                self.judged.passed = Some((probe, form));
             }
             self.judged.probe = self.judged.probe.max(probe + BLOCK_LEN as u64);
             probe = self.judged.probe;
         }
-        Ok(self.judged.passed >= block_end)
+        Ok(is_passed(&self.judged))
     }
 }
 
@@ -157,11 +164,15 @@ fn reason_to_wait(dialect: &Dialect, bytes: &[u8], left: usize, has_parts: bool)
         _ if written_len < HEADER_LEN => WaitReason::Incomplete,
         Some(Header { kind: 0, len: 0, .. }) => WaitReason::Zeros,
         Some(header) => {
-            let len = dialect.meaning(header.kind).form.header_len() + usize::from(header.len);
-            if len > left || len <= written_len {
-                WaitReason::Suspect
-            } else {
+            let forms = [Some(dialect.meaning(header.kind).form), dialect.other_form(header.kind)];
+            let is_incomplete = forms.into_iter().flatten().any(|form| {
+                let len = form.header_len() + usize::from(header.len);
+                written_len < len && len <= left
+            });
+            if is_incomplete {
                 WaitReason::Incomplete
+            } else {
+                WaitReason::Suspect
             }
         }
         None => WaitReason::Incomplete,

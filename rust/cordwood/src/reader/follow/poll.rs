@@ -17,7 +17,8 @@ pub enum WaitReason {
     /// The next bytes look damaged. They are read again before that is reported, since they may be
     /// a partly visible write.
     Suspect,
-    /// The rest of a block whose damage has been reported. Reading continues at the next block.
+    /// The rest of a block whose damage has been reported. Reading continues at the next block;
+    /// after damage at the beginning of the file, once what follows shows which log it is.
     Damaged,
 }
 
