@@ -885,17 +885,17 @@ fn after_damage_at_the_beginning_an_older_log_is_not_returned() {
             .with_dialect(dialect);
         let mut growing = Growing::new(&path, 0);
         let mut follower = Follower::open(&path, options).unwrap();
-        let (mut told, mut written) = (Vec::new(), 0);
+        let (mut reported, mut written) = (Vec::new(), 0);
         for end in [BLOCK_LEN + 10_000, 2 * BLOCK_LEN + 3, file.len()] {
             growing.write(written, &file[written..end]);
             written = end;
-            drain(&mut follower, &mut told);
+            drain(&mut follower, &mut reported);
         }
-        let spans: Vec<_> = told
+        let spans: Vec<_> = reported
             .iter()
-            .map(|told| match told {
-                Told::Record(begin, end, _) => panic!("{dialect:?}: a record at [{begin}, {end})"),
-                Told::Skipped(region) => (region.begin, region.end),
+            .map(|reported| match reported {
+                Reported::Record(begin, end, _) => panic!("{dialect:?}: a record at [{begin}, {end})"),
+                Reported::Skipped(region) => (region.begin, region.end),
             })
             .collect();
         assert_eq!(spans, [(0, BLOCK_LEN as u64)], "{dialect:?}");
@@ -932,16 +932,16 @@ fn a_log_that_begins_with_damage_is_followed_as_what_it_is() {
             options.dialect = dialect;
             let mut growing = Growing::new(&path, preallocated as u64);
             let mut follower = Follower::open(&path, options).unwrap();
-            let mut told = Vec::new();
+            let mut reported = Vec::new();
             for (index, piece) in file.chunks(step).enumerate() {
                 growing.write(index * step, piece);
-                drain(&mut follower, &mut told);
+                drain(&mut follower, &mut reported);
             }
-            let found: Vec<_> = told
+            let found: Vec<_> = reported
                 .into_iter()
-                .filter_map(|told| match told {
-                    Told::Record(begin, _, data) => Some((begin, data)),
-                    Told::Skipped(_) => None,
+                .filter_map(|reported| match reported {
+                    Reported::Record(begin, _, data) => Some((begin, data)),
+                    Reported::Skipped(_) => None,
                 })
                 .collect();
             assert!(
@@ -971,18 +971,18 @@ fn frames_are_not_returned_as_records_if_a_log_begins_with_damage() {
             options.dialect = dialect;
             let mut growing = Growing::new(&path, 0);
             let mut follower = Follower::open(&path, options).unwrap();
-            let mut told = Vec::new();
+            let mut reported = Vec::new();
             for (index, piece) in file.chunks(5_000).enumerate() {
                 growing.write(index * 5_000, piece);
-                drain(&mut follower, &mut told);
+                drain(&mut follower, &mut reported);
             }
             // A build without zstd skips them all.
-            let found = told.iter().filter(|told| match told {
-                Told::Record(_, _, data) => {
+            let found = reported.iter().filter(|reported| match reported {
+                Reported::Record(_, _, data) => {
                     assert_eq!(data, b"one", "{wire:?} as {dialect:?}");
                     true
                 }
-                Told::Skipped(_) => false,
+                Reported::Skipped(_) => false,
             });
             assert_eq!(found.count() > 3_000, cfg!(feature = "zstd"), "{wire:?} as {dialect:?}");
             assert_eq!(follower.format().compression, Some(Compression::Zstd));
@@ -1005,13 +1005,16 @@ fn a_fragment_of_an_unknown_type_is_waited_for_with_its_longer_header() {
             .with_dialect(dialect);
         let mut growing = Growing::new(&path, 0);
         let mut follower = Follower::open(&path, options).unwrap();
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for (at, byte) in file.iter().enumerate() {
             growing.write(at, &[*byte]);
-            drain(&mut follower, &mut told);
+            drain(&mut follower, &mut reported);
         }
-        let found: Vec<_> = told.iter().filter(|told| matches!(told, Told::Record(..))).collect();
-        assert_eq!(found.len(), 2, "{dialect:?}: {told:?}");
+        let found: Vec<_> = reported
+            .iter()
+            .filter(|reported| matches!(reported, Reported::Record(..)))
+            .collect();
+        assert_eq!(found.len(), 2, "{dialect:?}: {reported:?}");
     }
 }
 
@@ -1055,17 +1058,17 @@ fn in_a_recycled_file_only_fragments_of_the_same_form_follow_damage() {
             .with_format(LogFormat::new(Dialect::ROCKSDB).with_log_number(6));
         let mut growing = Growing::new(&path, 0);
         let mut follower = Follower::open(&path, options).unwrap();
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for (step, piece) in file.chunks(1_000).enumerate() {
             growing.write(step * 1_000, piece);
-            drain(&mut follower, &mut told);
+            drain(&mut follower, &mut reported);
         }
-        let found: Vec<_> = told
+        let found: Vec<_> = reported
             .iter()
-            .filter_map(|told| match told {
-                Told::Record(begin, _, data) if data.len() < 100 => Some((*begin, str::from_utf8(data).unwrap())),
-                Told::Record(begin, ..) => Some((*begin, "an older log's")),
-                Told::Skipped(_) => None,
+            .filter_map(|reported| match reported {
+                Reported::Record(begin, _, data) if data.len() < 100 => Some((*begin, str::from_utf8(data).unwrap())),
+                Reported::Record(begin, ..) => Some((*begin, "an older log's")),
+                Reported::Skipped(_) => None,
             })
             .collect();
         assert_eq!(found, expected, "{index}");
@@ -1094,17 +1097,17 @@ fn after_metadata_the_first_block_is_waited_for() {
                 .with_retry(0, Duration::ZERO)
                 .with_on_corruption(OnCorruption::Skip);
             let mut follower = Follower::open(&path, options).unwrap();
-            let (mut told, mut written) = (Vec::new(), 0);
+            let (mut reported, mut written) = (Vec::new(), 0);
             for end in [24_000, 32_000, BLOCK_LEN + 4_000, 3 * BLOCK_LEN, file.len()] {
                 growing.write(written, &file[written..end]);
                 written = end;
-                drain(&mut follower, &mut told);
+                drain(&mut follower, &mut reported);
                 if end <= 32_000 {
-                    assert!(told.is_empty(), "{end} bytes: {told:?}");
+                    assert!(reported.is_empty(), "{end} bytes: {reported:?}");
                 }
             }
-            let Some(Told::Skipped(first)) = told.first() else {
-                panic!("{is_damaged}: {told:?}")
+            let Some(Reported::Skipped(first)) = reported.first() else {
+                panic!("{is_damaged}: {reported:?}")
             };
             assert_eq!(
                 (first.begin, first.end, first.reason),
@@ -1115,8 +1118,10 @@ fn after_metadata_the_first_block_is_waited_for() {
                 (follower.format().log_number, follower.format().compression),
                 (Some(4), Some(Compression::Zstd))
             );
-            let damage = told.iter().find_map(|told| match told {
-                Told::Skipped(region) if matches!(region.reason, Reason::ChecksumMismatch { .. }) => Some(region.begin),
+            let damage = reported.iter().find_map(|reported| match reported {
+                Reported::Skipped(region) if matches!(region.reason, Reason::ChecksumMismatch { .. }) => {
+                    Some(region.begin)
+                }
                 _ => None,
             });
             assert_eq!(damage, is_damaged.then_some(11), "{preallocated}");
@@ -1142,16 +1147,16 @@ fn a_damaged_file_header_does_not_cost_the_first_block() {
                 .with_retry(0, Duration::ZERO)
                 .with_on_corruption(OnCorruption::Skip);
             let mut follower = Follower::open(&path, options).unwrap();
-            let mut told = Vec::new();
+            let mut reported = Vec::new();
             for (index, piece) in file.chunks(20_000).enumerate() {
                 growing.write(index * 20_000, piece);
-                drain(&mut follower, &mut told);
+                drain(&mut follower, &mut reported);
             }
-            let lens: Vec<_> = told
+            let lens: Vec<_> = reported
                 .iter()
-                .map(|told| match told {
-                    Told::Record(_, _, data) => Ok(data.len()),
-                    Told::Skipped(region) => Err((region.begin, region.end, region.reason)),
+                .map(|reported| match reported {
+                    Reported::Record(_, _, data) => Ok(data.len()),
+                    Reported::Skipped(region) => Err((region.begin, region.end, region.reason)),
                 })
                 .collect();
             assert_eq!(
