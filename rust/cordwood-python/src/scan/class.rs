@@ -106,7 +106,7 @@ impl Scan {
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         for source in &self.sources {
-            if let Source::Content(object) | Source::Object { object, .. } = source {
+            if let Source::Content { object, .. } | Source::Object { object, .. } = source {
                 visit.call(object)?;
             }
         }
@@ -121,8 +121,10 @@ impl Scan {
         let columns: Vec<_> = self.plan.columns.iter().map(|column| column.as_str()).collect();
         let columns = columns.join(", ");
         match self.sources.as_slice() {
-            [Source::Path(path)] => format!("<cordwood.Scan of {:?}: {columns}>", path.display().to_string()),
-            [_] => format!("<cordwood.Scan of 1 source: {columns}>"),
+            [source] => match source.path() {
+                Some(path) => format!("<cordwood.Scan of {:?}: {columns}>", path.display().to_string()),
+                None => format!("<cordwood.Scan of 1 source: {columns}>"),
+            },
             sources => format!("<cordwood.Scan of {} sources: {columns}>", sources.len()),
         }
     }
