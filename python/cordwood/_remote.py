@@ -25,8 +25,19 @@ RANGE_LENS = (1 << 20, 4 << 20, 16 << 20)
 AHEAD_MAX = 4
 """Ranges that are requested before they are needed, each by a thread of its own."""
 
-_PACKAGES = {"s3": "s3fs", "s3a": "s3fs", "gs": "gcsfs", "gcs": "gcsfs", "az": "adlfs", "abfs": "adlfs",
-             "abfss": "adlfs", "http": "aiohttp", "https": "aiohttp", "sftp": "paramiko", "hf": "huggingface_hub"}
+_PACKAGES = {
+    "s3": "s3fs",
+    "s3a": "s3fs",
+    "gs": "gcsfs",
+    "gcs": "gcsfs",
+    "az": "adlfs",
+    "abfs": "adlfs",
+    "abfss": "adlfs",
+    "http": "aiohttp",
+    "https": "aiohttp",
+    "sftp": "paramiko",
+    "hf": "huggingface_hub",
+}
 """What fsspec needs for the URLs of common stores."""
 
 
@@ -77,7 +88,7 @@ def _of_url(url: str) -> _OnFilesystem:
     protocol = url.partition("://")[0].rpartition("::")[2]
     packages = " ".join(["fsspec", *filter(None, [_PACKAGES.get(protocol)])])
     try:
-        from fsspec.core import url_to_fs  # type: ignore[import-untyped, unused-ignore]
+        import fsspec
     except ModuleNotFoundError as error:
         if error.name != "fsspec":
             raise
@@ -85,7 +96,7 @@ def _of_url(url: str) -> _OnFilesystem:
             f"{url}: a URL is read through fsspec, which is not installed: pip install {packages}", name="fsspec"
         ) from None
     try:
-        fs, path = url_to_fs(url)
+        fs, path = fsspec.core.url_to_fs(url)
     except ImportError as error:
         raise ModuleNotFoundError(f"{url}: {error}: pip install {packages}", name=_PACKAGES.get(protocol)) from error
     except ValueError as error:
@@ -194,8 +205,9 @@ class RangeFile:
             if len(body) != end - begin:
                 raise OSError(f"{end - begin} bytes at offset {begin} were requested, and {len(body)} were received")
         except Exception as error:
-            # The next read asks again.
+            # The next read asks again. The request refers to the error, and the error to this frame.
             self._forget()
+            del request
             if isinstance(error, MemoryError):
                 raise
             raise self._error(error) from error

@@ -29,7 +29,9 @@ EXAMPLES = """\
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What `split` takes."""
-    add_source_arguments(parser, "a log, a regular file or a URL; a folder, for all logs in it; a pattern such as '*.log'")
+    add_source_arguments(
+        parser, "a log, a regular file or a URL; a folder, for all logs in it; a pattern such as '*.log'"
+    )
     add_dialect_argument(parser, "how the log is laid out: a file that does not look like a log is then split, too")
     parser.add_argument(
         "--len",

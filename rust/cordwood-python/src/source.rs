@@ -380,7 +380,15 @@ impl Input for ObjectInput {
 impl Drop for ObjectInput {
     fn drop(&mut self) {
         if self.len.is_some() {
-            Python::try_attach(|py| self.object.call_method0(py, intern!(py, "close")).ok());
+            Python::try_attach(|py| {
+                // It may be dropped because of an exception, which must stay.
+                let raised = PyErr::take(py);
+                // An object that the garbage collector has cleared was closed before, and cannot be again.
+                let _ = self.object.call_method0(py, intern!(py, "close"));
+                if let Some(raised) = raised {
+                    raised.restore(py);
+                }
+            });
         }
     }
 }

@@ -155,6 +155,7 @@ impl<S: SeekSource> Reader<S> {
     #[doc(hidden)]
     pub fn restart(&mut self, options: ReadOptions) -> Result<(), Error> {
         let begin = options.dialect.map_or(0, |dialect| dialect.block_begin(options.start));
+        let begin = self.source.file_len().map_or(begin, |file_len| begin.min(file_len));
         let moved = self.source.seek(begin);
         moved.map_err(|source| Error::Io {
             path: self.path.clone(),
