@@ -7,10 +7,11 @@ before one is met.
 from __future__ import annotations
 
 import errno
+import importlib
 import os
 import re
 from collections import deque
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from cordwood.types import BLOCK_LEN
 
@@ -42,7 +43,10 @@ _PACKAGES = {
 
 
 def is_url(name: str) -> bool:
-    """Whether it is a URL for fsspec, such as `s3://...` or `simplecache::s3://...`, and no path. A letter is a drive."""
+    """Whether it is a URL for fsspec, such as `s3://...` or `simplecache::s3://...`, and no path.
+
+    A single letter is a drive.
+    """
     return re.match(r"(?:[\w+.-]{2,}::)*[\w+.-]{2,}://", name) is not None
 
 
@@ -57,23 +61,13 @@ def source_of(source: object) -> RangeReadable | None:
         TypeError: It is an `fsspec.OpenFile` that decompresses.
         ValueError: No file system is known for the URL.
     """
-    if isinstance(source, RangeFile):
-        return source.source
     if isinstance(source, str):
         return _of_url(source)
     if hasattr(source, "read"):
         return None
     if hasattr(source, "read_range"):
-        return source  # type: ignore[return-value]  # What else it needs is missed when it is used.
-    if isinstance(source, tuple) and len(source) == 2 and hasattr(source[0], "get_range"):  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
-        return _InStore(*source)  # pyright: ignore[reportUnknownArgumentType]
-    fs = getattr(source, "fs", None)
-    path = getattr(source, "path", None)
-    if path is None or not hasattr(fs, "cat_file"):
-        return None
-    if getattr(source, "compression", None):
-        raise TypeError("an OpenFile that decompresses has no ranges: pass the file object that its open() returns")
-    return _OnFilesystem(fs, path, fs.unstrip_protocol(path))
+        return cast("RangeReadable", source)
+    return _of_pair(source) or _of_fsspec(source)
 
 
 def file_of(source: object, start: int, end: int | None) -> RangeFile | None:
@@ -88,7 +82,7 @@ def _of_url(url: str) -> _OnFilesystem:
     protocol = url.partition("://")[0].rpartition("::")[2]
     packages = " ".join(["fsspec", *filter(None, [_PACKAGES.get(protocol)])])
     try:
-        import fsspec
+        fsspec: Any = importlib.import_module("fsspec")
     except ModuleNotFoundError as error:
         if error.name != "fsspec":
             raise
@@ -102,6 +96,26 @@ def _of_url(url: str) -> _OnFilesystem:
     except ValueError as error:
         raise ValueError(f"{url}: {error}") from error
     return _OnFilesystem(fs, path, url)
+
+
+def _of_pair(pair: Any) -> _InStore | None:
+    """Of a store of obstore and a path in it."""
+    if not isinstance(pair, tuple):
+        return None
+    parts = list(cast("Any", pair))
+    is_in_store = len(parts) == 2 and hasattr(parts[0], "get_range") and isinstance(parts[1], str)
+    return _InStore(*parts) if is_in_store else None
+
+
+def _of_fsspec(file: object) -> _OnFilesystem | None:
+    """Of an `OpenFile` or a `UPath`, which have the same two attributes."""
+    fs: Any = getattr(file, "fs", None)
+    path: Any = getattr(file, "path", None)
+    if path is None or not hasattr(fs, "cat_file"):
+        return None
+    if getattr(file, "compression", None):
+        raise TypeError("an OpenFile that decompresses has no ranges: pass the file object that its open() returns")
+    return _OnFilesystem(fs, path, fs.unstrip_protocol(path))
 
 
 class _OnFilesystem:
@@ -144,7 +158,15 @@ class _InStore:
 class _Range(NamedTuple):
     begin: int
     end: int
-    body: Future[ReadableBuffer]
+    body: Future[memoryview]
+
+
+def _body(source: RangeReadable, begin: int, end: int) -> memoryview:
+    """A range, which must be whole: the end of the file is known."""
+    body = memoryview(source.read_range(begin, end)).cast("B")
+    if len(body) != end - begin:
+        raise OSError(f"{end - begin} bytes at offset {begin} were requested, and {len(body)} were received")
+    return body
 
 
 class RangeFile:
@@ -199,11 +221,9 @@ class RangeFile:
             return b""
         if self._pid != os.getpid():
             raise OSError(errno.EIO, "it was opened before a fork; open it again in the new process", self.name)
-        begin, end, request = self._range_at(position, size)
+        begin, _, request = self._range_at(position, size)
         try:
-            body = memoryview(request.result()).cast("B")
-            if len(body) != end - begin:
-                raise OSError(f"{end - begin} bytes at offset {begin} were requested, and {len(body)} were received")
+            body = request.result()
         except Exception as error:
             # The next read asks again. The request refers to the error, and the error to this frame.
             self._forget()
@@ -253,7 +273,7 @@ class RangeFile:
 
             self._pool = ThreadPoolExecutor(AHEAD_MAX, "cordwood")
         # The threads refer to the source only, and end when this object is collected.
-        self._ranges.append(_Range(begin, end, self._pool.submit(self.source.read_range, begin, end)))
+        self._ranges.append(_Range(begin, end, self._pool.submit(_body, self.source, begin, end)))
         self._count += 1
 
     def _forget(self) -> None:

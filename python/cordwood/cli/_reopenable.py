@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 class Reopenable:
     """A source that can be read several times.
 
-    A file by name, or a URL, can have several readers at a time. stdin, and the temporary file into which a pipe is copied, have
-    one: the next begins when the one before has ended.
+    A file by name, or a URL, can have several readers at a time. stdin, and the temporary file into which a pipe is
+    copied, have one: the next begins when the one before has ended.
     """
 
     def __init__(self, name: str, file: IO[bytes] | None, *, is_path: bool) -> None:

@@ -27,8 +27,8 @@ const BATCH_MAX: usize = 512;
 /// with the log.
 ///
 /// Args:
-///     source: What `Reader` takes, if it can be read twice: a path of a file, a buffer, or an
-///         object with `read` and `seek`.
+///     source: What `Reader` takes, if it can be read twice: a path of a file, a URL or what else is
+///         read in ranges, a buffer, or an object with `read` and `seek`.
 ///     dialect: As for `Reader`. Default: `None`.
 ///     log_number: As for `Reader`. Default: `None`.
 ///     compression: As for `Reader`. Default: `None`.

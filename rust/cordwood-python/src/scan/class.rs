@@ -140,8 +140,8 @@ impl Scan {
 /// After an error, a stream returns nothing more.
 ///
 /// Args:
-///     sources: What `Reader` takes: a path, bytes, or an object with `read`, which must be able to
-///         seek in order to be read twice. Or an iterable of these, which are read in its order.
+///     sources: What `Reader` takes: a path, a URL, bytes, or an object with `read`, which must be able
+///         to seek in order to be read twice. Or an iterable of these, which are read in its order.
 ///     columns: Which columns, in this order. `"offset"`: the file offset of the record, `uint64`;
 ///         `"record"`: its bytes, `large_binary`; `"end_offset"`: the file offset after it;
 ///         `"length"`: its number of bytes; `"path"`: the path of its log, a dictionary of text,
