@@ -60,7 +60,8 @@ def dropped(headers, body):
 def server():
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
-    counted = server._server.app = Counted(server._server.app)
+    inner = vars(server)["_server"]
+    counted = inner.app = Counted(inner.app)
     host, port = server.get_host_and_port()
     counted.url = f"http://{host}:{port}"
     yield counted
@@ -125,7 +126,9 @@ def test_the_same_records(kind, bucket, log, server):
 def test_a_range_transfers_little_more_than_itself(kind, bucket, log, server):
     file, offsets = log
     start, end = 16 * MIB, 24 * MIB
-    with cordwood.open(bucket(kind, file), start=start, end=end) as reader:
+    # A look at the dialect takes 1 MiB of any file object.
+    dialect = "leveldb" if kind == "open_reader" else None
+    with cordwood.open(bucket(kind, file), start=start, end=end, dialect=dialect) as reader:
         assert [record.offset for record in reader.records()] == [at for at in offsets if start <= at < end]
     assert 8 * MIB <= server.sent_len <= 8 * MIB + 5 * BLOCK_LEN
 
@@ -143,7 +146,10 @@ def test_a_body_that_is_not_whole_is_never_the_end(kind, spoil, bucket, log, ser
         spoiled += 1
         return spoil(headers, body) if spoiled == 3 else (headers, body)
 
-    for spoiler in once, lambda headers, body: once(headers, body) if spoiled < 2 else spoil(headers, body):
+    def always(headers, body):
+        return once(headers, body) if spoiled < 2 else spoil(headers, body)
+
+    for spoiler in once, always:
         source = bucket(kind, file)
         spoiled, server.spoil = 0, spoiler
         records = []
@@ -155,7 +161,8 @@ def test_a_body_that_is_not_whole_is_never_the_end(kind, spoil, bucket, log, ser
                 assert records == expected[: len(records)]
                 assert reader.outcome.kind == "unfinished"
             else:
-                assert spoiler is once
+                # obstore's own file object asks for the rest of a short body.
+                assert spoiler is once or (kind, spoil) == ("open_reader", short)
                 assert records == expected
         server.spoil = None
 
