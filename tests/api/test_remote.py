@@ -436,6 +436,23 @@ def test_a_body_that_is_not_whole(fault, message, how, short_ranges):
     assert rest == expected[-len(rest) :]
 
 
+def test_a_file_object_that_ends_before_its_size():
+    """As that of obstore, if a server sends an empty body."""
+
+    class Cut(io.BytesIO):
+        size = 0
+
+    file, _ = log_of("leveldb", 11)
+    source = Cut(file[:70_000])
+    source.size = len(file)
+    with pytest.raises(OSError, match=f"the source ended after 70000 bytes, and its size is {len(file)}"):
+        list(cordwood.open(source))
+    source = Cut(file)
+    for source.size in len(file), None, "unknown", len(file) - 1:
+        source.seek(0)
+        assert list(cordwood.open(source)) == list(cordwood.open(file))
+
+
 @pytest.mark.parametrize("kind", ["URL", "fsspec.OpenFile", "UPath", "store and path"])
 def test_what_is_missing(kind):
     source = SOURCES[kind](b"")

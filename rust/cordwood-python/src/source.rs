@@ -7,7 +7,7 @@ use std::sync::Arc;
 use cordwood::read::{FileReader, StreamSource};
 use cordwood::{Dialect, ReadOptions};
 use pyo3::buffer::PyBuffer;
-use pyo3::exceptions::{PyBlockingIOError, PyException, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyBlockingIOError, PyException, PyOSError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -406,7 +406,7 @@ impl Read for ObjectInput {
                 ));
             }
             if let Ok(bytes) = answer.cast::<PyBytes>() {
-                return copy_answer(bytes.as_bytes(), buffer);
+                return self.checked(py, copy_answer(bytes.as_bytes(), buffer)?);
             }
             let bytes = bytes_of("what read returns", &answer).map_err(|_| {
                 let name = answer
@@ -417,9 +417,33 @@ impl Read for ObjectInput {
                     "read() must return bytes, not {name}; open a file in binary mode ('rb')"
                 ))
             })?;
-            copy_answer(&bytes, buffer)
+            self.checked(py, copy_answer(&bytes, buffer)?)
         })
         .map_err(io::Error::from)
+    }
+}
+
+impl ObjectInput {
+    /// The length of an answer. A remote file whose answer is cut short may look like one that ends:
+    /// its `size` says that it does not.
+    fn checked(&self, py: Python<'_>, len: usize) -> PyResult<usize> {
+        if len > 0 || !self.is_seekable {
+            return Ok(len);
+        }
+        let object = self.object.bind(py);
+        let Some(Ok(size)) = object
+            .getattr_opt(intern!(py, "size"))?
+            .map(|size| size.extract::<u64>())
+        else {
+            return Ok(len);
+        };
+        let position: u64 = object.call_method0(intern!(py, "tell"))?.extract()?;
+        if position < size {
+            return Err(PyOSError::new_err(format!(
+                "the source ended after {position} bytes, and its size is {size}"
+            )));
+        }
+        Ok(len)
     }
 }
 
