@@ -127,13 +127,17 @@ def examples(page: Path) -> list[tuple[str, str]]:
     return re.findall(r"```python\n(.*?)```.*?```text\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
 
 
+def try_page(python: Path, page: Path, folder: str) -> None:
+    """Runs the examples of a page, each after the one before it."""
+    found = examples(page)
+    check(bool(found), f"{page.name} has no examples")
+    printed = run(python, "-c", "\n".join(code for code, _ in found), cwd=folder)
+    check(printed == "".join(text for _, text in found), f"the examples of {page.name} print {printed!r}")
+
+
 def try_python(python: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        found = examples(ROOT / "README.md")
-        check(bool(found), "README.md has no examples")
-        script = "\n".join(code for code, _ in found)
-        printed = run(python, "-c", script, cwd=folder)
-        check(printed == "".join(text for _, text in found), f"README.md's examples print {printed!r}")
+        try_page(python, ROOT / "README.md", folder)
         command = python.with_name("cordwood")
         check("verify" in run(command, "--help", cwd=folder), "`cordwood --help` does not name `verify`")
         run(command, "verify", "saved.log", cwd=folder)
@@ -144,13 +148,21 @@ def try_python(python: Path) -> None:
         check(import_seconds(python) <= IMPORT_SECONDS_MAX, "an import of cordwood takes too long")
 
 
+def try_guides(wheel: Path) -> None:
+    """Runs each guide where nothing is installed but the wheel, and the extras that the guide itself installs."""
+    for page in sorted((ROOT / "docs" / "guides").glob("*.md")):
+        extras = re.search(r"pip install 'cordwood(\[[a-z,]+\])'", page.read_text(encoding="utf-8"))
+        python = environment(page.stem, f"{wheel}{extras[1] if extras else ''}")
+        with tempfile.TemporaryDirectory() as folder:
+            try_page(python, page, folder)
+
+
 def import_seconds(python: Path) -> float:
-    """How much longer `import cordwood` takes than `pass`: the least of five times."""
-    script = "import subprocess, sys, time\nfor code in ('pass', 'import cordwood'):\n times = []\n"
-    script += " for _ in range(5):\n  begin = time.perf_counter()\n"
-    script += (
-        "  subprocess.run([sys.executable, '-c', code], check=True)\n  times.append(time.perf_counter() - begin)\n"
-    )
+    """How much more CPU time `import cordwood` takes than `pass`: the least of five times."""
+    script = "import os, subprocess, sys\nfor code in ('pass', 'import cordwood'):\n times = []\n"
+    script += " for _ in range(5):\n  begin = os.times()\n"
+    script += "  subprocess.run([sys.executable, '-c', code], check=True)\n  end = os.times()\n"
+    script += "  times.append(sum(end[2:4]) - sum(begin[2:4]))\n"
     script += " print(min(times))"
     empty, loaded = map(float, run(python, "-c", script).split())
     return loaded - empty
@@ -192,6 +204,7 @@ def main() -> None:
         # What builds the sdist is fetched; cordwood itself needs nothing.
         options = () if source is sdist else ("--no-index",)
         try_python(environment(name, *options, source))
+    try_guides(wheel)
     try_crates(crates)
     print("\npackage-check: all is well")
 

@@ -10,8 +10,12 @@
 
 `open` is the way in; it returns a `Reader` or a `Writer`. `follow` reads a log while it is written.
 `verify`, `salvage`, `stat` and `fragments` are for whole logs; `scan` makes a table of many for
-all that reads Arrow. The format, what
-damage does and what each error means are described in the documentation.
+all that reads Arrow.
+
+Damage is raised as a `CorruptionError` where it is, and the next step continues after it. With the
+option `on_corruption` it is skipped instead, or ends the log, or the valid records after it are
+salvaged, too: see `Reader`. `Reader.ok` says whether there was any, `Reader.skipped` where.
+`help(cordwood.errors)` shows all exceptions.
 """
 
 from cordwood._native import (

@@ -1,7 +1,7 @@
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from os import PathLike
 from types import TracebackType
-from typing import Literal, Self, final, overload
+from typing import Any, Final, Literal, Self, final, overload
 
 from _typeshed import ReadableBuffer
 
@@ -12,6 +12,7 @@ from cordwood.types import FragmentKind, FragmentPart, LogFormat, OutcomeKind, R
 from cordwood.typing import ColumnName, CompressionName, DialectName, Sink, Source
 
 __all__ = [
+    "NUMBERED_DIALECTS",
     "BitFlip",
     "Follower",
     "FollowerRecords",
@@ -34,6 +35,7 @@ __all__ = [
     "__version__",
     "crc32c",
     "decode_entity",
+    "decode_wandb",
     "detect",
     "fragments",
     "mask_crc",
@@ -44,6 +46,9 @@ __all__ = [
     "unmask_crc",
     "verify",
 ]
+
+NUMBERED_DIALECTS: Final[tuple[DialectName, ...]]
+"""The dialects whose logs have a number. They cannot be read in parts."""
 
 __version__: str
 """The version of this package, `"major.minor.patch"`."""
@@ -486,6 +491,14 @@ class Reader:
         It, `skipped_len` and `outcome` can still be read when the reader is closed.
         """
     @property
+    def ok(self) -> bool:
+        """Whether no damage was found so far: no region of severity `"corruption"`. Torn tails do not
+        count.
+
+        An `outcome` of `"clean"` does not say that: it is about the end of the file.
+        """
+
+    @property
     def skipped_len(self) -> int:
         """Bytes in all regions that were not returned so far, listed or not."""
     @property
@@ -762,6 +775,12 @@ class Follower:
 
         Adjacent regions are one, if the reason with all its details is the same.
         """
+    @property
+    def ok(self) -> bool:
+        """Whether no damage was found so far: no region of severity `"corruption"`. Torn tails do not
+        count.
+        """
+
     @property
     def skipped_len(self) -> int:
         """Bytes in all regions that were not returned so far, listed or not."""
@@ -1656,6 +1675,12 @@ class Scan:
         """
 
     @property
+    def ok(self) -> bool:
+        """Whether no damage was found: no region of severity `"corruption"` in any source. Of the reading
+        that began last, as far as it has come.
+        """
+
+    @property
     def outcomes(self) -> tuple[Outcome, ...]:
         """How reading each source has ended: an `Outcome` for each, in their order.
 
@@ -1854,6 +1879,29 @@ def decode_entity(record: ReadableBuffer, /) -> Entity:
 
     Raises:
         PayloadError: The record is not an entity.
+        TypeError: `record` is not bytes-like.
+    """
+
+def decode_wandb(record: ReadableBuffer, kind: str, /) -> dict[str, Any] | None:
+    """The fields of a record of a run of Weights & Biases.
+
+    Items are pairs of a path, a tuple of at least one name, and the value in JSON. Times are
+    in microseconds since 1970-01-01 00:00 UTC. What is not in the record is `None`.
+
+    Args:
+        record: `bytes` or any other buffer.
+        kind: Of which kind it must be, and so what fields there are. `"history"`: `items` and
+            `step`. `"stats"`: `timestamp` and `items`. `"summary"`, and `"config"`, which a record
+            of the run may also have: `update` and `remove`, items. `"run"`: `run_id`, `entity`,
+            `project`, `display_name` and `start_time`. `"output"`, raw or not: `stream`
+            (`"stdout"` or `"stderr"`), `timestamp` and `line`. `"exit"`: `exit_code`.
+
+    Returns:
+        The fields. `None` if it is a record of another kind.
+
+    Raises:
+        PayloadError: It is not a record of a run.
+        ValueError: There is no such kind.
         TypeError: `record` is not bytes-like.
     """
 

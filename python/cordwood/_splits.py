@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from os import PathLike, fspath, stat
 from typing import Literal, NamedTuple
 
-from cordwood._native import Reader, detect
+from cordwood._native import NUMBERED_DIALECTS, Reader, detect
 from cordwood.types import BLOCK_LEN, LogFormat
 from cordwood.typing import CompressionName, DialectName
 
@@ -37,10 +37,6 @@ class Split(NamedTuple):
     dialect: DialectName | None = None
     log_number: int | None = None
     compression: CompressionName | None = None
-
-
-# What comes before decides where such a log ends, and whether its records are compressed.
-_READ_AS_A_WHOLE = {"rocksdb", "pebble", "recyclable"}
 
 
 def _file_len(path: str) -> int:
@@ -107,7 +103,7 @@ def plan_splits(
         if log:
             own_number = log.log_number if log_number is None else log_number
             own_compression = compression or log.compression
-        own_len = max(file_len, 1) if log and log.dialect in _READ_AS_A_WHOLE else split_len
+        own_len = max(file_len, 1) if log and log.dialect in NUMBERED_DIALECTS else split_len
         splits += [
             Split(path, start, min(start + own_len, file_len), log and log.dialect, own_number, own_compression)
             for start in range(0, file_len, own_len)

@@ -5,7 +5,7 @@
     ├── CorruptionError        damage, where the policy is to raise
     ├── DialectError           a file that is no log
     ├── LogRotatedError        the path of a log that is followed names another file now
-    ├── LogTruncatedError      a log that is followed was cut
+    ├── LogTruncatedError      a log ends before the offset at which reading was to begin
     ├── OtherLogError          a file to be salvaged, all of which belongs to another log than its name says
     ├── PayloadError           a record that does not hold what it should; a `ValueError`, too
     ├── RecordTooLargeError    a record longer than `record_len_max`
@@ -244,22 +244,23 @@ class PayloadError(CordwoodError, ValueError):
 
 
 class _ChangedError(CordwoodError):
-    """A change of the file of a log that is followed."""
+    """The file of a log is not what it was."""
 
-    file_len: int
+    file_len: int | None
 
-    def __init__(self, message: str, *, path: str | None, offset: int, file_len: int) -> None:
+    def __init__(self, message: str, *, path: str | None, offset: int, file_len: int | None) -> None:
         super().__init__(message, path=path, offset=offset)
         self.file_len = file_len
 
 
 class LogTruncatedError(_ChangedError):
-    """A log that is followed is shorter than what has been read of it. The offset has lost its meaning.
+    """A log ends before the offset at which reading was to begin: the `start` of a reader, what was sought, or what a
+    follower has read already. The file was cut, or it is another file, for which the offset means nothing.
 
     Attributes:
-        path: The path of the log.
-        offset: The file offset after what has been returned or skipped.
-        file_len: The length of the file, in bytes.
+        path: The path of the log; `None` for what has none.
+        offset: The file offset at which reading was to begin.
+        file_len: The length of the file, in bytes; `None` if it is not known, as of an object with `read`.
     """
 
 

@@ -10,6 +10,7 @@ import signal
 from functools import partial
 from pathlib import Path
 
+import pyarrow
 import pytest
 import reference
 
@@ -227,15 +228,54 @@ def test_options_that_are_no_numbers(option):
 @pytest.mark.parametrize("source", [FILE, bytearray(FILE), io.BytesIO(FILE)], ids=["bytes", "bytearray", "BytesIO"])
 @pytest.mark.parametrize("number", [1 << 40, (1 << 63) - 1, 1 << 63, (1 << 64) - 1])
 def test_a_range_far_after_the_end(source, number):
-    """Empty, or refused by the source, but nothing worse."""
-    try:
-        with cordwood.open(source, start=number) as reader:
-            assert list(reader) == []
-    except (OverflowError, OSError):
-        assert isinstance(source, io.BytesIO)
+    """It was cut, or the offset is that of another file: what it held there would be lost silently."""
+    refused = () if isinstance(source, bytes | bytearray) else (OverflowError, OSError)
+    with pytest.raises((cordwood.LogTruncatedError, *refused)) as raised, cordwood.open(source, start=number) as reader:
+        list(reader)
+    if isinstance(raised.value, cordwood.LogTruncatedError):
+        assert (raised.value.offset, raised.value.path) == (number, None)
+        assert raised.value.file_len == (None if refused else len(FILE))
+    else:
         assert number >= (1 << 63) - (1 << 15)
     with cordwood.open(FILE, end=number, record_len_max=number) as reader:
         assert list(reader) == RECORDS
+
+
+@pytest.mark.parametrize("dialect", [None, "leveldb"])
+@pytest.mark.parametrize("start", [len(FILE) + 1, reference.BLOCK_LEN, reference.BLOCK_LEN + 1])
+def test_what_begins_after_the_end_of_a_file(path, start, dialect):
+    """A position that was kept, and the file was cut meanwhile."""
+    path.write_bytes(FILE)
+    options = {"dialect": dialect, "on_corruption": "skip"}
+    for source in (path, FILE, io.BytesIO(FILE)):
+        for read in (
+            list,
+            lambda reader: list(reader.batches()),
+            lambda reader: list(reader.record_batches(threads=2)),
+        ):
+            if isinstance(source, io.BytesIO):
+                source.seek(0)
+            with cordwood.open(source, start=start, **options) as reader:
+                for _ in range(2):
+                    with pytest.raises(cordwood.LogTruncatedError):
+                        read(reader)
+                assert reader.outcome.kind == "unfinished"
+            if isinstance(source, io.BytesIO):
+                source.seek(0)
+            with cordwood.open(source, **options) as reader:
+                reader.seek(start)
+                with pytest.raises(cordwood.LogTruncatedError):
+                    read(reader)
+                reader.seek(0)
+                assert list(reader) == RECORDS
+    for threads in (1, 2):
+        with pytest.raises(cordwood.LogTruncatedError, match=f"the file has {len(FILE)} bytes"):
+            cordwood.verify(path, start=start, threads=threads, **options)
+    with pytest.raises(Exception, match="cut"):
+        pyarrow.table(cordwood.scan(path, start=start, **options))
+    with cordwood.open(path, start=len(FILE), **options) as reader:
+        assert list(reader) == []
+        assert reader.outcome == cordwood.Outcome(kind="clean", offset=len(FILE))
 
 
 def test_a_range_far_after_the_end_of_an_object_that_does_not_begin_at_0():
@@ -378,7 +418,7 @@ def test_a_closed_writer(path):
 
 
 @pytest.mark.parametrize("by_path", [True, False])
-def test_damage_is_raised_once_and_reading_goes_on_behind_it(path, by_path):
+def test_damage_is_raised_once_and_reading_continues_after_it(path, by_path):
     file = DAMAGED[:10].ljust(reference.BLOCK_LEN, b"x") + reference.encode([b"next block"])
     path.write_bytes(file)
     with cordwood.open(path if by_path else file) as reader:

@@ -155,7 +155,7 @@ def damaged(live):
     live.write_bytes(data)
 
 
-def test_damage_with_a_sound_block_behind_it_is_raised_at_once(live):
+def test_damage_with_a_valid_block_after_it_is_raised_at_once(live):
     write(live, [b"one", b"x" * 32_751, b"three"])
     data = bytearray(live.read_bytes())
     data[18] ^= 1

@@ -107,7 +107,7 @@ def test_a_batch_before_damage_is_given_and_then_the_damage_raised(before):
 # Position --------------------------------------------------------------------------------------
 
 
-def test_tell_is_behind_what_was_returned():
+def test_tell_is_after_what_was_returned():
     with cordwood.open(FILE) as reader:
         assert reader.tell() == 0
         for record in reader.records():
@@ -115,7 +115,7 @@ def test_tell_is_behind_what_was_returned():
         assert reader.tell() == len(FILE)
 
 
-def test_tell_is_behind_the_damage_that_was_raised():
+def test_tell_is_after_the_damage_that_was_raised():
     file = wrong(SHORT).ljust(BLOCK_LEN, b"x") + SHORT
     with cordwood.open(file) as reader:
         with pytest.raises(cordwood.CorruptionError):

@@ -162,6 +162,9 @@ def everything(source, **options):
                 break
             except cordwood.CorruptionError as error:
                 raised.append((error.offset, error.length, error.reason))
+            except cordwood.LogTruncatedError as error:
+                raised.append((error.offset, error.file_len))
+                break
             else:
                 records.append((record.offset, record.end_offset, record.data))
         return records, raised, reader.skipped, reader.outcome, reader.dialect, reader.log_number

@@ -94,7 +94,7 @@ def test_salvage_only_adds_to_what_skip_returns(file):
 # The mark --------------------------------------------------------------------------------------
 
 
-def test_records_behind_damage_in_the_same_block_are_marked():
+def test_records_after_damage_in_the_same_block_are_marked():
     file = bytearray(written([b"one", b"two", b"three", PAYLOAD[:BLOCK_LEN], b"four"]))
     file[18] ^= 4
     with cordwood.open(file, dialect="leveldb", on_corruption="salvage") as reader:
@@ -327,7 +327,7 @@ def test_statistics_are_those_of_the_reference(file, options):
     assert cordwood.stat(file, dialect="leveldb", threads=3, **options) == stat
 
 
-def test_a_first_behind_damage_is_joined_with_the_next_block():
+def test_a_first_after_damage_is_joined_with_the_next_block():
     bad = bytearray(reference.fragment(FULL, b"bad"))
     bad[8] ^= 1
     whole = BLOCK_LEN - len(bad) - HEADER_LEN

@@ -246,7 +246,7 @@ def test_a_at_each_distance_from_the_end_of_a_block(path, distance):
 
 
 @pytest.mark.parametrize("written", range(7))
-def test_a_behind_a_part_of_a_trailer(path, written):
+def test_append_after_a_part_of_a_trailer(path, written):
     first = PAYLOAD[: BLOCK_LEN - HEADER_LEN - 6]
     path.write_bytes(reference.encode([first]) + bytes(written))
     with cordwood.open(path, "a") as writer:
@@ -328,7 +328,7 @@ def test_a_lets_zeros_in_the_middle_be(path):
     assert list(cordwood.open(path)) == [b"one", b"one", b"two"]
 
 
-def test_a_behind_a_trailer_that_is_not_zero(path):
+def test_append_after_a_trailer_that_is_not_zero(path):
     path.write_bytes(fragment(FULL, PAYLOAD[: BLOCK_LEN - HEADER_LEN - 6]) + b"xx")
     with cordwood.open(path, "a") as writer:
         writer.append(b"two")

@@ -126,6 +126,10 @@ def test_a_log_without_records(tmp_path):
         ("entity", "__key__\n"),
         ("wandb", "offset\n"),
         ("wandb-history", ""),
+        ("wandb-summary", ""),
+        ("wandb-config", ""),
+        ("wandb-metrics", ""),
+        ("wandb-output", "_timestamp,stream,line\n"),
     ]:
         assert convert("--as", payload, path) == b""
         assert convert("--as", payload, "--to", "csv", path).decode() == header
@@ -143,12 +147,11 @@ def test_a_run_is_said_to_be_one(verb, payload, tmp_path, capsys):
     with cordwood.open(path, "x", dialect="wandb") as writer:
         writer.extend([bytes.fromhex("08011a020a00"), bytes.fromhex("08021a020a00")])
     assert main([verb, "--as", payload, str(path)]) == 3
-    advice = f"{path}: the record at offset 7 is a record of a run of Weights & Biases: --as wandb\n"
+    advice = f"{path}: the record at offset 7 is a record of a run of Weights & Biases: --as wandb-history\n"
     assert advice in capsys.readouterr().err
 
 
 def test_an_export_is_no_run_without_steps(tmp_path):
-    pytest.importorskip("wandb.proto.wandb_internal_pb2")
     path = tmp_path / "output-0"
     path.write_bytes(reference.encode([entity(b"c"), entity(b"d")]))
     for form in ("ndjson", "csv"):
@@ -156,6 +159,8 @@ def test_an_export_is_no_run_without_steps(tmp_path):
         done = subprocess.run(command, capture_output=True, check=True, timeout=120)
         advice = "the record at offset 0 is an entity of a Datastore or Firestore export: --as entity"
         assert done.stderr.decode() == f"cordwood: {path}: {advice}\n"
+    done = subprocess.run([*COMMAND[:-1], "cat", "--as", "wandb-summary", path], capture_output=True, check=True)
+    assert done.stderr.decode() == f"cordwood: {path}: {advice}\n"
 
 
 def test_operations_have_the_same_columns_in_every_log(tmp_path):
@@ -268,7 +273,7 @@ def test_a_record_of_many_parts_takes_a_few_times_its_length(command, tmp_path):
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
 def test_values_that_are_left_out_are_not_kept(tmp_path):
-    """A step of many values without a name, each of two bytes. wandb's own message takes 200 times as much."""
+    """A step of many values without a name, each of two bytes. Decoded, they take some 60 times as much."""
     wandb = pytest.importorskip("wandb.proto.wandb_internal_pb2")
 
     def record(count):
@@ -466,7 +471,6 @@ def _write(path, records, **options):
 
 def test_runs_make_one_table(tmp_path, capfd):
     """With the columns of all of them. One that is linked to is there once."""
-    pytest.importorskip("wandb")
     wandb = {"dialect": "wandb"}
     _write(tmp_path / "runs/offline-1/run-a.wandb", [_step(_step="0", loss="1"), _step(_step="1", loss="0.5")], **wandb)
     _write(tmp_path / "runs/offline-2/run-b.wandb", [_step(acc="true", loss="2")], **wandb)
@@ -490,9 +494,53 @@ def test_runs_make_one_table(tmp_path, capfd):
         assert not new.exists()
 
 
+def _change(kind, **values):
+    """A record of a run that changes its summary (3) or its configuration (5)."""
+    return _field(kind, _step(**values)[2:])
+
+
+def _printed(stream, text):
+    """A record of a run: at second 1, to stderr (0) or stdout (1)."""
+    return _field(13, bytes([0x08, stream, 0x12, 2, 0x08, 1]) + _field(3, text))
+
+
+def test_the_summaries_of_runs_make_one_table(tmp_path, capfd):
+    """One row for each run, also for one that has none."""
+    wandb = {"dialect": "wandb"}
+    _write(tmp_path / "runs/run-a.wandb", [_change(3, loss="1", n='{"b":1}'), _change(3, loss="0.5")], **wandb)
+    _write(tmp_path / "runs/run-b.wandb", [_change(5, lr="0.1")], **wandb)
+    to = tmp_path / "t.csv"
+    for form, text in [
+        ("summary", 'run_id,loss,n\na,0.5,"{""b"":1}"\nb,,\n'),
+        ("config", "run_id,lr\na,\nb,0.1\n"),
+        ("metrics", "run_id\n"),
+        ("output", "run_id,_timestamp,stream,line\n"),
+    ]:
+        assert main(["convert", "--as", f"wandb-{form}", "--overwrite", str(tmp_path / "runs"), str(to)]) == 0
+        assert to.read_text() == text
+    assert capfd.readouterr().err == ""
+    # A value that cannot be read is left out, and the row is there.
+    _write(tmp_path / "run-c.wandb", [_change(3, loss="{"), _change(3, acc="1")], **wandb)
+    assert main(["convert", "--as", "wandb-summary", str(tmp_path / "run-c.wandb")]) == 3
+    out, err = capfd.readouterr()
+    assert out == '{"acc":1}\n'
+    assert "a value of the record at offset 7 is left out: the value of 'loss' is not JSON" in err
+
+
+def test_lines_that_a_run_printed(tmp_path):
+    """Each of one stream, whatever the other prints meanwhile; the last ones end with the run."""
+    path, table = tmp_path / "run-a.wandb", tmp_path / "t.parquet"
+    pieces = [(1, b"on"), (0, b"\r1%"), (1, b"e\n\ntw"), (0, b""), (0, b"\r\n2%"), (1, b"\xc3\xb6"), (1, b"\x0b")]
+    _write(path, [_printed(stream, text) for stream, text in pieces], dialect="wandb")
+    convert("--as", "wandb-output", path, table)
+    rows = [("stdout", "one"), ("stdout", ""), ("stderr", "\r1%\r"), ("stdout", "tw\u00f6\x0b"), ("stderr", "2%")]
+    found = pq.read_table(table)
+    assert [(row["stream"], row["line"]) for row in found.to_pylist()] == rows
+    assert found["_timestamp"].to_pylist() == [1.0] * 5
+
+
 def test_one_of_many_logs_cannot_be_read(tmp_path, capfd):
     """The table is of the others, also where the logs are read twice. A torn tail is reported as for one log."""
-    pytest.importorskip("wandb")
     _write(tmp_path / "run-a.wandb", [_step(loss="1"), _step(loss="2")], dialect="wandb")
     with (tmp_path / "run-a.wandb").open("r+b") as file:
         file.truncate((tmp_path / "run-a.wandb").stat().st_size - 1)

@@ -167,7 +167,7 @@ def test_split(log):
 
 @pytest.mark.parametrize("path", vectors("rocksdb/recycled/000014.log"))
 def test_cat_of_a_recycled_log(path):
-    """What is left of an older log at the end is no damage, as it is for the other verbs."""
+    """What is left of an older log at the end is not damage, as it is for the other verbs."""
     [report], status = cordwood("verify", "--json", str(path))
     assert (report["ok"], status) == (True, 0)
     values, status = cordwood("cat", "--json", str(path))

@@ -49,7 +49,7 @@ def test_appengine_fills_the_last_block_by_default(caplog):
     assert file.getvalue() == reference.encode([b"one"]) + bytes(32_758)
     file.seek(0)
     assert list(appengine.RecordsReader(file)) == [b"one"]
-    assert not caplog.records  # This is no damage.
+    assert not caplog.records  # This is not damage.
 
 
 def test_appengine_writes_inside_with_only():
@@ -71,7 +71,7 @@ def test_appengine_close():
     assert len(file.getvalue()) == 32_768
 
 
-def test_appengine_append_behind_close():
+def test_appengine_append_after_close():
     file = io.BytesIO()
     with appengine.RecordsWriter(file) as writer:
         writer.write(b"one")

@@ -179,7 +179,7 @@ def raised_and_returned(store):
 
 
 def test_more_damage_than_the_reader_lists(tmp_path, caplog):
-    """101,000 regions in front of the first record: they touch, but have different reasons."""
+    """101,000 regions before the first record: they touch, but have different reasons."""
     twin = bytearray(reference.encode([b"", *[b"x"] * 101_000, b"last"]))
     damaged = []
     for index, item in enumerate(reference.fragments(bytes(twin), verify_checksums=True)):
@@ -312,7 +312,7 @@ def calls_of(store):
 
 
 @pytest.mark.parametrize("header", [b":W&B\xe1\xbe\x01", b"\x1f\x8b\x08\0\0\0\0", b"\0" * 7, b":W&"])
-def test_on_behind_a_wrong_file_header(header, tmp_path):
+def test_on_after_a_wrong_file_header(header, tmp_path):
     path = tmp_path / "run-1.wandb"
     path.write_bytes(header + (Log.of(WANDB, RECORDS[:1]).file[7:] if len(header) == 7 else b""))
     found = []
@@ -463,7 +463,7 @@ def test_wandb_logger(caplog, tmp_path):
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_who_goes_on_after_an_exception_gets_no_less(damage, tmp_path):
+def test_who_continues_after_an_exception_gets_no_less(damage, tmp_path):
     """Of what was written: the original also gives what was not."""
     rng = random.Random(damage)
     records = compat_logs.plain_records(rng)

@@ -199,7 +199,7 @@ def test_a_record_cannot_be_longer_than_allowed():
 # Live logs -------------------------------------------------------------------------------------
 
 
-def test_a_live_log_goes_on_behind_damage(tmp_path):
+def test_a_live_log_continues_after_damage(tmp_path):
     """W&B's live reader says "no more data" forever at the first damaged byte."""
     path = tmp_path / "live.log"
     path.write_bytes((ONE[:-1] + b"E").ljust(BLOCK_LEN, b"x"))

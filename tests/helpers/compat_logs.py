@@ -189,7 +189,7 @@ def torn_header(log, rng):
 
 
 @damage
-def torn_behind_header(log, rng):
+def torn_after_header(log, rng):
     del log.file[log.fragments()[-1][0] + 7 :]
 
 

@@ -75,7 +75,7 @@ _BATCHES = {
 DEVIATIONS = {
     "wandb_scan_data": {
         "exception": "unknown_kind garbage_tail",
-        "torn-tail": "torn_payload torn_header torn_behind_header torn_in_a_piece",
+        "torn-tail": "torn_payload torn_header torn_after_header torn_in_a_piece",
         "length": "length_past_end",
         "zeros": "zero_tail",
         "trailer": f"nonzero_trailer {_ENDS_IN_TRAILER}",

@@ -268,7 +268,7 @@ def first_chain(rest: memoryview, left: int) -> int | None:
     """
     zeros = len(bytes(rest).rstrip(b"\0"))  # From here on only zeros.
     good: set[int] = set()  # An end, or the beginning of a chain.
-    passable: set[int] = set()  # What a chain may end in front of.
+    passable: set[int] = set()  # What a chain may end before.
     found = None
     for at in range(len(rest), 0, -1):
         end = -1

@@ -1,26 +1,48 @@
-"""The records of a run of wandb: beside what was logged, and what wandb's own reader finds."""
+"""The records of a run of wandb: beside what was logged, and what wandb's own reader and messages have."""
 
 import json
 import math
 import subprocess
 import sys
+from contextlib import suppress
 
 import pytest
 from google.protobuf.json_format import MessageToDict
+from google.protobuf.message import DecodeError
+from hypothesis import given
+from hypothesis import strategies as st
 from real_engines import offline_run, scan_wandb
 from real_files import RUNS, corpus
-from wandb.proto.wandb_internal_pb2 import ConfigRecord, HistoryRecord, Record, RunRecord, SummaryRecord
+from wandb.proto.wandb_internal_pb2 import (
+    ConfigRecord,
+    HistoryRecord,
+    OutputRawRecord,
+    OutputRecord,
+    Record,
+    RunRecord,
+    StatsRecord,
+    SummaryRecord,
+)
 
 import cordwood
+from cordwood._native import decode_wandb
 from cordwood.errors import PayloadError
 from cordwood.payload import wandb
 
 RUN = """
+import sys
+import time
 import wandb
 run = wandb.init(
-    project="test", config={"lr": 0.1, "model": {"depth": 3}}, settings=wandb.Settings(console="off")
+    project="test",
+    config={"lr": 0.1, "model": {"depth": 3}},
+    settings=wandb.Settings(console="wrap", x_stats_sampling_interval=0.1),
 )
 run.config.late = [1, 2]
+print("one", 1)
+print("\\r50%", end="", file=sys.stderr)
+print("tw\u00f6")
+time.sleep(1)
 for step in range(20):
     run.log({
         "loss": 1 / (step + 1), "count": step, "nested": {"a": step, "b": {"text": "\\u00e4"}}, "nan": float("nan"),
@@ -30,6 +52,15 @@ run.log({"rare": None}, step=100)
 run.summary["best"] = {"loss": 0.05}
 run.finish()
 """
+
+
+FUNCTIONS = (
+    lambda records: list(wandb.history(records)),
+    lambda records: list(wandb.metrics(records)),
+    wandb.summary,
+    wandb.config,
+    wandb.output,
+)
 
 
 @pytest.fixture(scope="module")
@@ -93,13 +124,32 @@ def test_summary_and_configuration(run):
     assert config == {"lr": 0.1, "model": {"depth": 3}, "late": [1, 2]}
 
 
+def test_the_output_is_what_was_printed(run):
+    assert wandb.output(run) == "one 1\n\r50%tw\u00f6\n"
+
+
+def test_the_metrics_are_what_wandb_reports(run):
+    """As `send_stats` of `wandb/sdk/internal/sender.py` makes rows of them."""
+    messages = messages_in(run)
+    [start] = [message.run.start_time.ToMicroseconds() for message in messages if message.HasField("run")]
+    expected = []
+    for message in messages:
+        if message.HasField("stats"):
+            now = message.stats.timestamp.ToMicroseconds()
+            values = {f"system.{item.key}": json.loads(item.value_json) for item in message.stats.item}
+            expected.append({"_timestamp": now / 1e6, "_runtime": (now - start) / 1e6, **values})
+    assert list(wandb.metrics(run)) == expected
+    assert len(expected) >= 2
+    assert 0 < expected[0]["_runtime"] < 60
+    assert expected[0].keys() >= {"system.cpu", "system.memory_percent"}
+
+
 @pytest.mark.parametrize("path", [pytest.param(None, id="made here"), *RUNS])
 def test_each_record_is_what_wandb_reads(path, request):
     path = path or request.getfixturevalue("run")
     messages = list(messages_in(path))
     with cordwood.open(path) as reader:
         records = list(reader)
-    assert [wandb.decode(record) for record in records] == messages
     expected = [MessageToDict(message, preserving_proto_field_name=True) for message in messages]
     assert [wandb.to_dict(record) for record in records] == expected
     assert len(messages) >= 10
@@ -112,6 +162,11 @@ def test_a_run_without_history(path):
     assert list(wandb.history(cordwood.open(path))) == []
     assert wandb.summary(cordwood.open(path)) == {}
     assert wandb.config(cordwood.open(path)) == {"_wandb": {"code_path": "code/standalone_tests/code-toad.py"}}
+    assert wandb.output(path) == ""
+    [row] = wandb.metrics(path)
+    # 2021-02-16T23:44:12.246828Z, after a start at 23:44:07.
+    assert (row["_timestamp"], row["_runtime"]) == (1613519052.246828, 5.246828)
+    assert (row["system.cpu"], row["system.network.sent"]) == (24.3, 260096)
 
 
 def test_steps_of_older_versions():
@@ -119,7 +174,8 @@ def test_steps_of_older_versions():
     history = HistoryRecord()
     item(history.item, "loss", 0.5)
     history.step.num = 7
-    assert wandb.history_row(message_of(history=history)) == {"loss": 0.5, "_step": 7}
+    row = wandb.history_row(message_of(history=history))
+    assert list(row.items()) == [("_step", 7), ("loss", 0.5)]
     assert wandb.history_row(message_of()) is None
 
 
@@ -150,20 +206,23 @@ def test_bytes_that_wandb_does_not_know_are_counted():
 
 def test_what_is_no_record_of_wandb():
     twice, no_json, deep, deeper = (HistoryRecord() for _ in range(4))
+    nested = SummaryRecord()
+    item(nested.update, ["a"] * 101, 1)
     item(twice.item, ["a", "b"], 1)
     item(twice.item, "a.b", 2)
     item(no_json.item, "a", "{")
     item(deep.item, "a", "[" * 100_000)
     item(deeper.item, "a", "[" * 101 + "]" * 101)
     for record, reason, text in [
-        (b"\xff", "bad_wire_type", "not a record of wandb"),
+        (b"\xff", "truncated", "ends inside a number"),
+        (message_of(summary=nested), "too_deep", "has more than 100 levels"),
         (message_of(history=twice), "non_canonical", "two values have the name 'a.b'"),
         (message_of(history=no_json), "non_canonical", "the value of 'a' is not JSON"),
         (message_of(history=deep), "too_deep", "the value of 'a' has more than 100 levels"),
         (message_of(history=deeper), "too_deep", "the value of 'a' has more than 100 levels"),
     ]:
         with pytest.raises(PayloadError, match=text) as caught:
-            list(wandb.history([record]))
+            list(wandb.history([record])) or wandb.summary([record])
         assert (caught.value.offset, caught.value.length, caught.value.reason) == (0, len(record), reason)
 
 
@@ -204,7 +263,7 @@ def test_a_path_is_a_run(tmp_path):
     for source in path, str(path):
         assert list(wandb.history(source)) == [{"loss": 0.5}]
         assert (wandb.summary(source), wandb.config(source)) == ({"loss": 0.5}, {"lr": 0.1})
-    for function in (lambda records: list(wandb.history(records)), wandb.summary, wandb.config):
+    for function in FUNCTIONS:
         with pytest.raises(TypeError, match="path of the file"):
             function(path.read_bytes())
 
@@ -215,11 +274,12 @@ def test_one_bad_value_does_not_drop_the_step(tmp_path):
     for name, value in [("loss", "0.5"), ("bad", ""), ("loss", "1"), ("deep", "[" * 900 + "]" * 900), ("_step", "3")]:
         item(history.item, [name], value)
     errors = []
-    assert wandb.history_row(message_of(history=history), errors) == {"loss": 0.5, "_step": 3}
+    row = wandb.history_row(message_of(history=history), errors)
+    assert list(row.items()) == [("_step", 3), ("loss", 0.5)]
     assert [error.reason for error in errors] == ["non_canonical", "non_canonical", "too_deep"]
     with cordwood.open(path, "x", dialect="wandb") as writer:
         writer.append(message_of(history=history))
-    for form, expected in [("ndjson", '{"loss":0.5,"_step":3}\n'), ("csv", "loss,_step\n0.5,3\n")]:
+    for form, expected in [("ndjson", '{"_step":3,"loss":0.5}\n'), ("csv", "_step,loss\n3,0.5\n")]:
         command = [sys.executable, "-m", "cordwood", "convert", "--as", "wandb-history", "--to", form, str(path)]
         done = subprocess.run(command, capture_output=True, check=False, timeout=120, text=True)
         assert (done.returncode, done.stdout) == (3, expected)
@@ -237,3 +297,264 @@ def test_an_integer_of_thousands_of_digits():
     item(history.item, "a", "1" * 5_000)
     item(history.item, "b", "1" * 100)
     assert wandb.history_row(message_of(history=history)) == {"a": "1" * 5_000, "b": int("1" * 100)}
+
+
+# JSON as Python writes it, with NaN. Its names are such that no two metrics have the same one when taken apart.
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3),
+    lambda inside: st.lists(inside, max_size=2) | st.dictionaries(st.text("abä", max_size=2), inside, max_size=2),
+    max_leaves=4,
+).map(json.dumps)
+NAMES = st.sampled_from(["a", "b", "a.b", "_step", "ä", ""])
+SECONDS = st.integers(-62_135_596_800, 253_402_300_799)
+
+
+@st.composite
+def items(draw, *, unique=False):
+    """Items of a history, a summary or a configuration: with one name, or with a path."""
+    out = []
+    for _ in range(draw(st.integers(0, 3))):
+        path = draw(st.lists(NAMES, max_size=3))
+        name = {"nested_key": path} if path else {"key": draw(NAMES)}
+        out.append({**name, "value_json": draw(JSON)})
+    names = [".".join(item.get("nested_key", [item.get("key")])) for item in out]
+    return out if not unique or len(set(names)) == len(names) else out[:1]
+
+
+def timestamps():
+    return st.fixed_dictionaries({}, optional={"seconds": SECONDS, "nanos": st.integers(0, 999_999_999)})
+
+
+def changes(kind):
+    return st.builds(kind, update=items(), remove=items())
+
+
+def outputs(kind):
+    lines = st.text(max_size=5) | st.sampled_from(["\n", "\r50%"])
+    return st.builds(kind, output_type=st.sampled_from([0, 1]), timestamp=st.none() | timestamps(), line=lines)
+
+
+KINDS = {
+    "history": st.builds(
+        HistoryRecord, item=items(unique=True), step=st.none() | st.builds(dict, num=st.integers(-(2**63), 2**63 - 1))
+    ),
+    "summary": changes(SummaryRecord),
+    "config": changes(ConfigRecord),
+    "run": st.builds(
+        RunRecord,
+        run_id=NAMES,
+        project=NAMES,
+        display_name=NAMES,
+        tags=st.lists(NAMES, max_size=2),
+        starting_step=st.integers(0, 9),
+        start_time=st.none() | timestamps(),
+        config=st.none() | changes(ConfigRecord),
+    ),
+    "output": outputs(OutputRecord),
+    "output_raw": outputs(OutputRawRecord),
+    "stats": st.builds(
+        StatsRecord,
+        timestamp=st.none() | timestamps(),
+        item=st.lists(
+            st.builds(dict, key=st.sampled_from(["cpu", "gpu.0", ""]), value_json=JSON),
+            max_size=3,
+            unique_by=lambda item: item["key"],
+        ),
+    ),
+    "exit": st.builds(dict, exit_code=st.integers(-(2**31), 2**31 - 1), runtime=st.integers(0, 9)),
+    "files": st.just({"files": [{"path": "a"}]}),
+    "telemetry": st.just({"python_version": "3.11"}),
+}
+MESSAGES = st.sampled_from(list(KINDS)).flatmap(
+    lambda kind: st.builds(Record, num=st.integers(0, 9), uuid=NAMES, **{kind: KINDS[kind]})
+)
+
+
+def flattened(name, value):
+    """As `_flatten` of wandb's `sender.py`."""
+    if not isinstance(value, dict):
+        return [(name, value)]
+    return [leaf for key, inside in value.items() for leaf in flattened(f"{name}.{key}", inside)]
+
+
+def expected_of(messages):
+    """What wandb's own messages have: the history, the metrics, the summary, the configuration and the output."""
+    rows, metrics, trees, text, start = [], [], {"summary": {}, "config": {}}, "", None
+    for message in messages:
+        kind = message.WhichOneof("record_type")
+        if kind == "history":
+            history = message.history
+            row = {".".join(item.nested_key or [item.key]): json.loads(item.value_json) for item in history.item}
+            if history.HasField("step"):
+                row.setdefault("_step", history.step.num)
+            rows.append(row)
+        elif kind == "stats":
+            row = {}
+            if message.stats.HasField("timestamp"):
+                now = message.stats.timestamp.ToMicroseconds()
+                row["_timestamp"] = now / 1e6
+                row |= {} if start is None else {"_runtime": (now - start) / 1e6}
+            for item in message.stats.item:
+                row |= flattened(f"system.{item.key}", json.loads(item.value_json))
+            metrics.append(row)
+        elif kind in ("output", "output_raw"):
+            text += getattr(message, kind).line
+        elif kind == "run":
+            start = message.run.start_time.ToMicroseconds() if message.run.HasField("start_time") else start
+            change(trees["config"], message.run.config)
+        elif kind in trees:
+            change(trees[kind], getattr(message, kind))
+    return [rows, metrics, trees["summary"], trees["config"], text]
+
+
+def change(tree, record):
+    for item in record.update:
+        *path, name = item.nested_key or [item.key]
+        folder = tree
+        for key in path:
+            if not isinstance(folder.get(key), dict):
+                folder[key] = {}
+            folder = folder[key]
+        folder[name] = json.loads(item.value_json)
+    for item in record.remove:
+        *path, name = item.nested_key or [item.key]
+        folder = tree
+        for key in path:
+            folder = folder.get(key) if isinstance(folder, dict) else None
+        if isinstance(folder, dict):
+            folder.pop(name, None)
+
+
+def comparable(values):
+    """As text, in which NaN equals itself, and 1 is neither 1.0 nor `True`."""
+    return json.dumps(values, sort_keys=True)
+
+
+@given(st.lists(MESSAGES, max_size=5))
+def test_messages_of_wandb_decode_to_what_wandb_reads(messages):
+    records = [message.SerializeToString() for message in messages]
+    parsed = [Record.FromString(record) for record in records]
+    found = [function(records) for function in FUNCTIONS]
+    assert comparable(found) == comparable(expected_of(parsed))
+    assert all(next(iter(row)) == "_step" for row in found[0] if "_step" in row)
+    for message, record in zip(messages, records, strict=True):
+        run, end = decode_wandb(record, "run"), decode_wandb(record, "exit")
+        assert (run is None, end is None) == (not message.HasField("run"), not message.HasField("exit"))
+        assert end is None or end == {"exit_code": message.exit.exit_code}
+        for name in ("run_id", "project", "display_name", "entity") if run else ():
+            assert (run[name] or "") == getattr(message.run, name)
+
+
+def test_the_kinds_that_can_be_decoded():
+    with pytest.raises(
+        ValueError, match="there is no kind 'files': config, exit, history, output, run, stats, summary"
+    ):
+        decode_wandb(b"", "files")
+    with pytest.raises(TypeError, match="record must be bytes-like, not str"):
+        decode_wandb("", "run")
+    record = memoryview(message_of(exit={"exit_code": 3}))
+    assert decode_wandb(record, "exit") == {"exit_code": 3}
+    assert decode_wandb(record, "run") is None
+
+
+def each_decoded(record):
+    """By each function; and nothing else than a `PayloadError` is raised, about bytes of the record."""
+    for function in FUNCTIONS:
+        value = error = None
+        try:
+            value = function([record])
+        except PayloadError as caught:
+            error = caught
+        assert error is None or 0 <= error.offset <= error.offset + error.length <= len(record)
+        yield value
+
+
+@given(st.binary(max_size=64))
+def test_any_bytes(record):
+    for _ in each_decoded(record):
+        pass
+
+
+@given(MESSAGES, st.data())
+def test_a_damaged_message(message, data):
+    """Cut anywhere, or with a byte that is another. What decodes is what wandb would read, if it reads it at all."""
+    whole = message.SerializeToString()
+    for end in range(len(whole)):
+        for _ in each_decoded(whole[:end]):
+            pass
+    if not whole:
+        return
+    damaged = bytearray(whole)
+    damaged[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.integers(0, 255))
+    found = list(each_decoded(bytes(damaged)))
+    if None in found:
+        return
+    # wandb checks texts that are not looked at here.
+    with suppress(DecodeError):
+        assert comparable(found) == comparable(expected_of([Record.FromString(bytes(damaged))]))
+
+
+WITHOUT_WANDB = """
+import json, sys
+for name in "wandb", "google", "google.protobuf":
+    sys.modules[name] = None
+from cordwood.cli import main
+from cordwood.payload import wandb
+path = sys.argv[1]
+found = [list(wandb.history(path)), list(wandb.metrics(path)), wandb.summary(path), wandb.config(path)]
+print(json.dumps([*found, wandb.output(path)]))
+for form in "history", "metrics", "summary", "config", "output":
+    for verb in "convert", "cat":
+        assert main([verb, "--as", f"wandb-{form}", path]) == 0
+assert main(["info", path]) == 0
+for verb in "convert", "cat":
+    assert main([verb, "--as", "wandb", path]) == 1
+"""
+
+
+def test_without_wandb_and_protobuf(tmp_path):
+    path = tmp_path / "run.wandb"
+    messages = [
+        Record(
+            run={
+                "run_id": "a",
+                "start_time": {"seconds": 100},
+                "config": {"update": [{"key": "lr", "value_json": "1"}]},
+            }
+        ),
+        Record(output_raw={"output_type": 1, "timestamp": {"seconds": 101}, "line": "o"}),
+        Record(output_raw={"output_type": 0, "line": "\r50%"}),
+        Record(output_raw={"output_type": 1, "line": "ne\n\nt"}),
+        Record(history={"item": [{"key": "loss", "value_json": "NaN"}, {"nested_key": ["_step"], "value_json": "0"}]}),
+        Record(stats={"timestamp": {"seconds": 102}, "item": [{"key": "cpu", "value_json": "0.5"}]}),
+        Record(summary={"update": [{"nested_key": ["a", "b"], "value_json": "2"}], "remove": [{"key": "c"}]}),
+    ]
+    with cordwood.open(path, "x", dialect="wandb") as writer:
+        writer.extend(message.SerializeToString() for message in messages)
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_WANDB, str(path)], capture_output=True, check=False, timeout=120, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    metrics = '{"_timestamp":102.0,"_runtime":2.0,"system.cpu":0.5}'
+    assert json.loads(lines.pop(0).replace("NaN", '"NaN"')) == [
+        [{"_step": 0, "loss": "NaN"}], [json.loads(metrics)], {"a": {"b": 2}}, {"lr": 1}, "o\r50%ne\n\nt"
+    ]  # fmt: skip
+    # What `cat` prints of a record: its value.
+    printed = [line.partition('"value":')[2][:-1] or line for line in lines]
+    assert printed[: printed.index(f"{path}: a log")] == [
+        *['{"_step":0,"loss":"NaN"}'] * 2,
+        *[metrics] * 2,
+        '{"a":{"b":2}}',
+        '{"update":{"a.b":2},"remove":["c"]}',
+        '{"lr":1}',
+        '{"update":{"lr":1},"remove":[]}',
+        '{"_timestamp":101.0,"stream":"stdout","line":"one"}',
+        '{"_timestamp":null,"stream":"stdout","line":""}',
+        '{"_timestamp":null,"stream":"stderr","line":"\\r50%"}',
+        '{"_timestamp":null,"stream":"stdout","line":"t"}',
+        '{"_timestamp":101.0,"stream":"stdout","text":"o"}',
+        '{"_timestamp":null,"stream":"stderr","text":"\\r50%"}',
+        '{"_timestamp":null,"stream":"stdout","text":"ne\\n\\nt"}',
+    ]
+    assert done.stderr.count("need the package wandb: pip install 'cordwood[wandb]'") == 2

@@ -7,6 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, assert_type
 
+from obstore.store import MemoryStore
+from upath import UPath
+
 import cordwood
 from cordwood import (
     BitFlip,
@@ -248,6 +251,10 @@ assert_type(document, entity.Entity)
 assert_type((document.key, document.unindexed), tuple[entity.Key | None, frozenset[str]])
 assert_type(document.properties["name"], entity.Value)
 assert_type((entity.to_dict(b""), wandb.to_dict(b"")), tuple[dict[str, object], dict[str, object]])
+assert_type(wandb.output(Reader(b"")), str)
+assert_type(wandb.summary("run-1.wandb"), dict[str, Any])
+for metrics in wandb.metrics(Reader(b"")):
+    assert_type(metrics, dict[str, Any])
 for row in wandb.history(Reader(b"")):
     assert_type(row, dict[str, Any])
 try:
@@ -263,3 +270,17 @@ assert_type(store.scan_data(), bytes | None)
 assert_type(store.scan_record(), tuple[int, bytes] | None)
 for key in ccl.LogFile(Path("000003.log")):
     assert_type((key.user_key, key.state), tuple[bytes, ccl.KeyState])
+
+
+class Ranges:
+    def size(self) -> int:
+        return 0
+
+    def read_range(self, start: int, end: int, /) -> bytes:
+        return bytes(end - start)
+
+
+cordwood.open(Ranges())
+cordwood.open((MemoryStore(), "name"))
+cordwood.open(UPath("memory://name"))
+cordwood.scan([Ranges(), (MemoryStore(), "name"), "s3://bucket/name"])

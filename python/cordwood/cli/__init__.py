@@ -45,9 +45,11 @@ VERBS = (
 EPILOG = """\
 exit status:
   0  nothing is wrong
-  1  it could not be done: a file is missing, a disk is full
+  1  it could not be done: a file is missing or is no log, a disk is full;
+     also if that is so of one file of many, whatever is wrong with the others
   2  the command line is wrong
   3  it was done, and damage was found or data was lost: stderr or the report says what
+  130 after Ctrl-C; 141 if nobody reads the output any more
 
 examples:
   cordwood info database/
@@ -174,7 +176,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _drop_output()
         return Status.FAILURE
     except ValueError as error:
-        # Options that make no sense together, as an end in front of the start.
+        # Options that make no sense together, as an end before the start.
         complain(error)
         return Status.USAGE
     return status

@@ -99,7 +99,7 @@ def check_range(options: argparse.Namespace) -> None:
         ValueError: There cannot.
     """
     if options.end is not None and options.end < options.start:
-        raise ValueError(f"--end {options.end} is in front of --start {options.start}")
+        raise ValueError(f"--end {options.end} is before --start {options.start}")
 
 
 THREADS_MAX = 256

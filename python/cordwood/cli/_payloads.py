@@ -6,7 +6,7 @@ import contextlib
 import functools
 import operator
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from cordwood.cli._messages import complain
 from cordwood.cli._sources import display_name
@@ -21,8 +21,13 @@ PAYLOADS = {
     "version-edit": "cordwood.payload.version_edit",
     "entity": "cordwood.payload.entity",
     "wandb": "cordwood.payload.wandb",
+    "wandb-history": "cordwood.payload.wandb",
+    "wandb-summary": "cordwood.payload.wandb",
+    "wandb-config": "cordwood.payload.wandb",
+    "wandb-metrics": "cordwood.payload.wandb",
+    "wandb-output": "cordwood.payload.wandb",
 }
-"""The choices of `--as`, and the modules whose `to_dict` decodes a record."""
+"""The choices of `--as`, and the modules that decode a record."""
 
 
 def write_batches(name: str, dialect: str | None) -> Callable[[bytes], WriteBatch]:
@@ -72,6 +77,21 @@ def write_batches(name: str, dialect: str | None) -> Callable[[bytes], WriteBatc
     return functools.partial(read, engine=engine) if is_named else read_undecided
 
 
+def wandb_values(payload: str) -> Callable[[bytes], dict[str, Any] | None]:
+    """What decodes those records of a run that a form of `--as` is about. Of any other record it makes `None`."""
+    from cordwood.payload import wandb
+
+    metrics_row = wandb.metrics_rows()
+    decoders: dict[str, Callable[[bytes], dict[str, Any] | None]] = {
+        "wandb-history": wandb.history_row,
+        "wandb-summary": lambda record: wandb.change_of(record, "summary"),
+        "wandb-config": lambda record: wandb.change_of(record, "config"),
+        "wandb-metrics": lambda record: metrics_row(record, None),
+        "wandb-output": wandb.output_piece,
+    }
+    return decoders[payload]
+
+
 DESCRIPTIONS = {
     "write-batch": "a write batch, as in a write-ahead log of LevelDB, RocksDB or Pebble",
     "version-edit": "a version edit, as in a MANIFEST",
@@ -88,7 +108,10 @@ def other_payload(record: bytes, payload: str, dialect: str | None) -> str | Non
     if payload.startswith("wandb") and dialect and dialect.startswith("wandb"):
         return None
     fits = [name for name in payloads_of(record, dialect) if name != payload]
-    return f"{DESCRIPTIONS[fits[0]]}: --as {fits[0]}" if len(fits) == 1 else None
+    if len(fits) != 1:
+        return None
+    form = "wandb-history" if fits[0] == "wandb" else fits[0]
+    return f"{DESCRIPTIONS[fits[0]]}: --as {form}"
 
 
 def payloads_of(record: bytes, dialect: str | None) -> list[str]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import cordwood
 from cordwood.cli._messages import Status, complain
 from cordwood.cli._output import stdout
-from cordwood.cli._payloads import PAYLOADS, other_payload, write_batches
+from cordwood.cli._payloads import PAYLOADS, other_payload, wandb_values, write_batches
 from cordwood.cli._reports import REPORTED_MAX
 from cordwood.cli._sources import display_name, source_name
 
@@ -44,7 +44,8 @@ def add_output_arguments(parser: argparse.ArgumentParser) -> None:
         "--as",
         dest="payload",
         choices=PAYLOADS,
-        help='decode each record, and print it as "value" in place of the data',
+        help='decode each record, and print it as "value" in place of the data; of a run, wandb-history and its like '
+        "print only the records that they are about",
     )
 
 
@@ -78,13 +79,20 @@ class JsonPrinter:
         self._payload: str | None = options.payload
         self._dialect = dialect
         self._encode = _decoder(options.payload, name, dialect) if options.payload else _encoder(options.encoding)
+        self._is_first = True
         self._error_count = 0
         self._reported_max = REPORTED_MAX
         self.status = Status.CLEAN
 
     def __call__(self, record: cordwood.Record) -> None:
-        """Prints a record."""
-        data, array, streamed = self._encode(record.data)
+        """Prints a record, if it is of the kind that `--as` names."""
+        encoded = self._encode(record.data)
+        if self._is_first and not (encoded and "error" in encoded[0]):
+            self._report_other_kind(record)
+        self._is_first = False
+        if encoded is None:
+            return
+        data, array, streamed = encoded
         value = {
             "source": source_name(self._name),
             "offset": record.offset,
@@ -101,6 +109,15 @@ class JsonPrinter:
             self._out.write(b"\n")
         if "error" in data:
             self._report(record, data["error"])
+
+    def _report_other_kind(self, first: cordwood.Record) -> None:
+        """Reports a log that is no run: its records may decode as those of a run, of other kinds."""
+        if (
+            self._payload
+            and self._payload.startswith("wandb-")
+            and (advice := other_payload(first.data, self._payload, self._dialect))
+        ):
+            complain(f"{display_name(self._name)}: the record at offset {first.offset} is {advice}")
 
     def _report(self, record: cordwood.Record, error: str) -> None:
         """Reports the first errors; only the first, if the record is something else that is known."""
@@ -123,17 +140,21 @@ class JsonPrinter:
             complain(f"{display_name(self._name)}: {self._error_count:,} records in all could not be decoded")
 
 
-def _decoder(payload: str, name: str, dialect: str | None) -> Callable[[bytes], _Encoded]:
+def _decoder(payload: str, name: str, dialect: str | None) -> Callable[[bytes], _Encoded | None]:
+    """What decodes a record. `None` stands for one that is not printed: of a run, it is not what `--as` is about."""
     from cordwood.cli._json import Streamed
 
     as_text = _encoder(None)
 
-    def decoder(value_of: Callable[[bytes], _Encoded]) -> Callable[[bytes], _Encoded]:
-        def decode(data: bytes) -> _Encoded:
+    def decoder(value_of: Callable[[bytes], _Encoded | None]) -> Callable[[bytes], _Encoded | None]:
+        def decode(data: bytes) -> _Encoded | None:
             try:
-                value, array, streamed = value_of(data)
+                encoded = value_of(data)
             except cordwood.CordwoodError as error:
                 return {"error": str(error), **as_text(data)[0]}, [], None
+            if encoded is None:
+                return None
+            value, array, streamed = encoded
             return {"value": value}, array, streamed
 
         return decode
@@ -156,6 +177,16 @@ def _decoder(payload: str, name: str, dialect: str | None) -> Callable[[bytes], 
             return {"fields": fields}, fields, Streamed(module.fields_of(module.VersionEdit(data)))
 
         return decoder(edit)
+    if payload.startswith("wandb-"):
+        from cordwood.payload._json import jsonable
+
+        wandb_value = wandb_values(payload)
+
+        def of_run(data: bytes) -> _Encoded | None:
+            value = wandb_value(data)
+            return None if value is None else ({name: jsonable(item) for name, item in value.items()}, [], None)
+
+        return decoder(of_run)
     return decoder(lambda data: (module.to_dict(data), [], None))
 
 

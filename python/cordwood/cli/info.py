@@ -8,10 +8,12 @@ policy "salvage". Exit status 3 if one is damaged.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 from typing import Any
 
 import cordwood
+from cordwood._native import decode_wandb
 from cordwood.cli._messages import Status, quantity
 from cordwood.cli._options import add_source_arguments, processor_count
 from cordwood.cli._output import print_json
@@ -145,7 +147,7 @@ def _command(name: str, damaged_count: int, payloads: dict[str, int]) -> str:
     if damaged_count or len(payloads) > 1:
         return f"cordwood verify {path}"
     payload = next(iter(payloads), "other")
-    if payload == "wandb" and is_one_file([name]):
+    if payload == "wandb":
         return f"cordwood convert --as wandb-history {path}"
     return f"cordwood cat {path}" if payload == "other" else f"cordwood cat --as {payload} {path}"
 
@@ -156,16 +158,13 @@ def _time(seconds: float) -> str:
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
-# Fields of wandb's protocol buffers: of a record, the step; of that, the values; of these, the names and the JSON.
-_HISTORY, _ITEM, _KEY, _NESTED_KEY, _VALUE_JSON = 2, 1, 1, 2, 16
 # The years 1 to 9999.
 _TIMES = range(-62_135_596_800, 253_402_300_800)
 
 
 def _add_times(times: list[float], path: str, log: dict[str, Any]) -> None:
-    """Adds when the first and the last steps of a run were logged. It takes no wandb."""
+    """Adds when the first and the last steps of a run were logged."""
     with cordwood.Reader(path, **log) as reader:
-        # Another kind of record may hold the name by chance: then it is taken apart, and has no such value.
         found = (_time_of(record.data) for record in reader.records() if b"_timestamp" in record.data)
         span: list[float] = []
         for time in found:
@@ -175,48 +174,9 @@ def _add_times(times: list[float], path: str, log: dict[str, Any]) -> None:
 
 
 def _time_of(record: bytes) -> float | None:
-    for history in _fields(record, _HISTORY):
-        for item in _fields(history, _ITEM):
-            if b"_timestamp" in (*_fields(item, _KEY), *_fields(item, _NESTED_KEY)):
-                for value in _fields(item, _VALUE_JSON):
-                    try:
-                        time = float(value)
-                    except ValueError:
-                        continue
-                    if _TIMES.start <= time < _TIMES.stop:
-                        return time
+    with contextlib.suppress(cordwood.CordwoodError, ValueError):
+        fields = decode_wandb(record, "history") or {"items": []}
+        for path, text in fields["items"]:
+            if path == ("_timestamp",) and _TIMES.start <= (time := float(text)) < _TIMES.stop:
+                return time
     return None
-
-
-def _fields(message: bytes, number: int) -> list[bytes]:
-    """The values of a field that have a length, in a message of protocol buffers; those before what is malformed."""
-    values: list[bytes] = []
-    at = 0
-    while at < len(message):
-        tag, at = _varint(message, at)
-        match tag & 7:
-            case 0:
-                _, at = _varint(message, at)
-            case 1:
-                at += 8
-            case 2:
-                length, at = _varint(message, at)
-                if tag >> 3 == number and at + length <= len(message):
-                    values.append(message[at : at + length])
-                at += length
-            case 5:
-                at += 4
-            case _:
-                break
-    return values
-
-
-def _varint(message: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while at < len(message) and shift < 70:
-        byte = message[at]
-        value |= (byte & 0x7F) << shift
-        at, shift = at + 1, shift + 7
-        if byte < 0x80:
-            break
-    return value, at

@@ -20,7 +20,7 @@ import os
 from collections.abc import Callable, Sequence
 
 import cordwood
-from cordwood.cli._messages import Status, complain
+from cordwood.cli._messages import Status, complain, escaped, quantity
 from cordwood.cli._options import (
     add_dialect_argument,
     add_record_len_max_argument,
@@ -100,6 +100,8 @@ def run(options: argparse.Namespace) -> Status:
         print_report(
             name, report, options, policy="salvage", more=0, fields=_new_log(destination) if options.json else None
         )
+        if not options.json:
+            print(f"  wrote {escaped(destination)}: {quantity(report.record_count, 'record')}")
         for what in report.not_kept:
             complain(f"{display_name(name)}: {NOT_KEPT[what]}")
         return Status.CLEAN if report.ok else Status.DAMAGE

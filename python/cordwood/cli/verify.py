@@ -41,7 +41,7 @@ from cordwood.cli._sources import display_name, source_name, stdin_or_path
 EXAMPLES = """\
   cordwood verify 000003.log
   cordwood verify database/ exports/
-  cordwood verify --json '**/*.log' | jq -r 'select(.ok == false).source'
+  cordwood verify --json database/ | jq -r 'select(.ok != true and has("source")).source'
 """
 
 

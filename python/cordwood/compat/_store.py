@@ -104,12 +104,12 @@ class Scanner:
         if not self._pending:
             if self._begins_anew:
                 self.seek(self.reader.tell())
-            record = next(self._records, None)
+            record = self._next()
             if record is not None and self.reader.skipped_len == self._skipped_len:
                 self.offset = record.end_offset
                 return record.data
-            told = self._told(record)  # It may seek, which forgets what is pending.
-            self._pending.extend(told)
+            reported = self._reported(record)  # It may seek, which forgets what is pending.
+            self._pending.extend(reported)
         found = self._pending.popleft()
         if isinstance(found, cordwood.SkippedRegion):
             self.offset = found.offset
@@ -129,21 +129,27 @@ class Scanner:
         self.offset = found.end_offset
         return found.data
 
-    def _told(self, record: cordwood.Record | None) -> list[cordwood.SkippedRegion | cordwood.Record | None]:
+    def _next(self) -> cordwood.Record | None:
+        try:
+            return next(self._records, None)
+        except cordwood.LogTruncatedError:
+            return None  # As in the original, there is nothing after the end.
+
+    def _reported(self, record: cordwood.Record | None) -> list[cordwood.SkippedRegion | cordwood.Record | None]:
         """The damage that has been skipped since the last time, and the record after it."""
         skipped = self.reader.skipped
         regions = skipped[self._skipped_count :]
-        told: list[cordwood.SkippedRegion | cordwood.Record | None] = [
+        reported: list[cordwood.SkippedRegion | cordwood.Record | None] = [
             region for region in regions if region.severity == cordwood.Severity.CORRUPTION
         ]
         if len(skipped) >= LISTED_MAX:
             # There may be more before the record, which is not listed: that is read again.
             self.seek(regions[-1].end_offset)
-            return told or self._told(next(self._records, None))
+            return reported or self._reported(self._next())
         self._skipped_len = self.reader.skipped_len
         self._skipped_count = len(skipped)
         self._begins_anew = self._skipped_count >= LISTED_ENOUGH
-        return [*told, record]
+        return [*reported, record]
 
     def close(self) -> None:
         """Lets go of the file."""

@@ -107,6 +107,7 @@ class _Log:
     def __init__(self, file: Readable) -> None:
         self.file: Any = file
         self.position = _position_of(file)
+        self._is_before = False
 
     def seekable(self) -> bool:
         return True
@@ -115,7 +116,9 @@ class _Log:
         return 0
 
     def seek(self, offset: int) -> int:
-        if offset != self.position:
+        # A reader begins with the byte before, which shows that the file goes so far. It is not looked at.
+        self._is_before = offset == self.position - 1 and not hasattr(self.file, "seek")
+        if offset != self.position and not self._is_before:
             if not hasattr(self.file, "seek"):
                 raise io.UnsupportedOperation("the file cannot seek")
             self.file.seek(offset)
@@ -123,6 +126,9 @@ class _Log:
         return offset
 
     def read(self, size: int) -> Any:
+        if self._is_before:
+            self._is_before = False
+            return b"\0"
         data = self.file.read(size)
         if data is not None:
             self.position += len(data)

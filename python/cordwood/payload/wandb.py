@@ -1,10 +1,9 @@
 """The records of `.wandb` files: what a run of Weights & Biases has logged.
 
-They are protocol buffers, `wandb_internal.Record`. It takes an installed `wandb`, any version that has
-`wandb.proto.wandb_internal_pb2`, to read them: `pip install 'cordwood[wandb]'`. No account and no network is needed.
+No account and no network is needed, and no other package: only `to_dict` takes an installed `wandb`.
 
-`history`, `summary` and `config` take the path of a run, or its records: an open `cordwood.Reader`, a
-`cordwood.Follower` of a run that goes on, or any other iterable of `bytes`.
+`history`, `summary`, `config`, `metrics` and `output` take the path of a run, or its records: an open
+`cordwood.Reader`, a `cordwood.Follower` of a run that goes on, or any other iterable of `bytes`.
 
     >>> from cordwood.payload import wandb
     >>> for row in wandb.history("run-59kl0f4q.wandb"):  # doctest: +SKIP
@@ -19,51 +18,21 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from os import PathLike
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
-from cordwood._native import Reader
+from cordwood._native import Reader, decode_wandb
 from cordwood.errors import PayloadError
 from cordwood.types import PayloadReason
 
-__all__ = ["config", "decode", "history", "history_row", "summary", "to_dict"]
+__all__ = ["config", "history", "history_row", "metrics", "output", "summary", "to_dict"]
 
-
-def _imported(name: str) -> Any:
-    try:
-        return import_module(name)
-    except ModuleNotFoundError as error:
-        text = f"the records of .wandb files need the package wandb: pip install 'cordwood[wandb]' ({error})"
-        raise ModuleNotFoundError(text, name=error.name) from error
-
-
-# They have no types: their classes are made when they are imported.
-_protobuf = _imported("google.protobuf.message")
-_json_format = _imported("google.protobuf.json_format")
-_wandb = _imported("wandb.proto.wandb_internal_pb2")
-
-
-def decode(record: bytes) -> Any:
-    """The message in a record.
-
-    Args:
-        record: The record of a `.wandb` file.
-
-    Returns:
-        A `wandb.proto.wandb_internal_pb2.Record`.
-
-    Raises:
-        PayloadError: The record is no such message.
-    """
-    message = _wandb.Record()
-    try:
-        message.ParseFromString(record)
-    except _protobuf.DecodeError as error:
-        raise _error(record, f"not a record of wandb: {error}", PayloadReason.BAD_WIRE_TYPE) from error
-    return message
+# As `decode_wandb` has them: names, from the outermost to the value's own, and the value in JSON.
+_Items: TypeAlias = list[tuple[tuple[str, ...], str]]
+_LeaveOut: TypeAlias = Callable[[PayloadError], object]
 
 
 def to_dict(record: bytes) -> dict[str, object]:
-    """The message in a record, as JSON has it.
+    """The message in a record, as JSON has it. It needs the package `wandb`: `pip install 'cordwood[wandb]'`.
 
     Args:
         record: The record of a `.wandb` file.
@@ -75,17 +44,35 @@ def to_dict(record: bytes) -> dict[str, object]:
 
     Raises:
         PayloadError: The record is no such message, or something in it has no form in JSON.
+        ModuleNotFoundError: `wandb` is not installed.
     """
-    message = decode(record)
+    # They have no types: their classes are made when they are imported.
+    message = _imported("wandb.proto.wandb_internal_pb2").Record()
+    protobuf, json_format = _imported("google.protobuf.message"), _imported("google.protobuf.json_format")
+    try:
+        message.ParseFromString(record)
+    except protobuf.DecodeError as error:
+        raise _error(record, f"not a record of wandb: {error}", PayloadReason.BAD_WIRE_TYPE) from error
     record_len = message.ByteSize()
     message.DiscardUnknownFields()
     try:
-        out: dict[str, object] = _json_format.MessageToDict(message, preserving_proto_field_name=True)
-    except (_json_format.Error, ValueError) as error:
+        out: dict[str, object] = json_format.MessageToDict(message, preserving_proto_field_name=True)
+    except (json_format.Error, ValueError) as error:
         # For example, a time before the year 1 or after the year 9999.
         raise _error(record, f"a value that JSON cannot have: {error}", PayloadReason.NON_CANONICAL) from error
     unknown_len = record_len - message.ByteSize()
     return {**out, "unknown_len": unknown_len} if unknown_len else out
+
+
+def _imported(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        text = (
+            "all fields of a record need the package wandb: pip install 'cordwood[wandb]'; "
+            f"what a run has logged is read without it, for example as wandb-history ({error})"
+        )
+        raise ModuleNotFoundError(text, name=error.name) from error
 
 
 def history(records: Iterable[bytes] | str | PathLike[str]) -> Iterator[dict[str, Any]]:
@@ -98,7 +85,7 @@ def history(records: Iterable[bytes] | str | PathLike[str]) -> Iterator[dict[str
         A row for each step, as from `history_row`.
 
     Raises:
-        PayloadError: A record is not a wandb message.
+        PayloadError: A record is not one of wandb, or a value is not what `history_row` needs it to be.
         CorruptionError: The records come from a reader, and there is damage in the file.
     """
     for record in _records(records):
@@ -117,36 +104,101 @@ def history_row(record: bytes, errors: list[PayloadError] | None = None) -> dict
 
     Returns:
         The values by the names that wandb shows: what was logged as `{"a": {"b": 1}}` is `{"a.b": 1}`. wandb itself
-        adds `_step`, `_timestamp` (Unix time) and `_runtime`, both in seconds. An integer of more digits than Python
-        takes, 4,300 as a rule, is a text. `None` if this is no record of the history.
+        adds `_step`, which comes first, `_timestamp` (Unix time) and `_runtime`, both in seconds. An integer of more
+        digits than Python takes, 4,300 as a rule, is a text. `None` if this is no record of the history.
 
     Raises:
-        PayloadError: The record is not a wandb message. Without `errors`: a value is not JSON or nested too deep, or
+        PayloadError: The record is not one of wandb. Without `errors`: a value is not JSON or nested too deep, or
             two have the same name.
     """
     return history_row_without(record, None if errors is None else errors.append)
 
 
-def history_row_without(record: bytes, leave_out: Callable[[PayloadError], object] | None) -> dict[str, Any] | None:
+def history_row_without(record: bytes, leave_out: _LeaveOut | None) -> dict[str, Any] | None:
     """The same. What is wrong with a value is handed to `leave_out`, not kept: a record can have millions of them."""
-    message = decode(record)
-    if message.WhichOneof("record_type") != "history":
+    fields = decode_wandb(record, "history")
+    if fields is None:
         return None
-    row: dict[str, Any] = {}
-    for item in message.history.item:
-        name = ".".join(_path(item))
-        try:
-            if name in row:
-                raise _error(record, f"two values have the name {name!r}", PayloadReason.NON_CANONICAL)
-            row[name] = _value(record, item)
-        except PayloadError as error:
-            if leave_out is None:
-                raise
-            leave_out(error)
+    row = _row(record, fields["items"], leave_out)
     # Before there were steps in the items, they were only here.
-    if message.history.HasField("step"):
-        row.setdefault("_step", message.history.step.num)
-    return row
+    if fields["step"] is not None:
+        row.setdefault("_step", fields["step"])
+    return {"_step": row["_step"], **row} if "_step" in row else row
+
+
+def metrics(records: Iterable[bytes] | str | PathLike[str]) -> Iterator[dict[str, Any]]:
+    """What wandb itself measured of the machine while the run went on.
+
+    Args:
+        records: The records of a run, or the path of its file.
+
+    Yields:
+        A row for each measurement: `_timestamp` (Unix time) and `_runtime`, both in seconds, and the values by the
+        names that wandb shows, such as `system.cpu` and `system.disk./.usageGB`. Without `_runtime` if nothing before
+        it says when the run began.
+
+    Raises:
+        PayloadError: A record is not one of wandb. A value is not JSON or nested too deep, or two have the same name.
+        CorruptionError: The records come from a reader, and there is damage in the file.
+    """
+    row_of = metrics_rows()
+    for record in _records(records):
+        row = row_of(record, None)
+        if row is not None:
+            yield row
+
+
+def metrics_rows() -> Callable[[bytes, _LeaveOut | None], dict[str, Any] | None]:
+    """What makes rows of consecutive records of a run: it remembers when the run began."""
+    start: int | None = None
+
+    def row_of(record: bytes, leave_out: _LeaveOut | None) -> dict[str, Any] | None:
+        nonlocal start
+        run = decode_wandb(record, "run")
+        if run is not None and run["start_time"] is not None:
+            start = run["start_time"]
+        fields = decode_wandb(record, "stats")
+        if fields is None:
+            return None
+        row: dict[str, Any] = {}
+        if (timestamp := fields["timestamp"]) is not None:
+            row["_timestamp"] = timestamp / 1e6
+            if start is not None:
+                row["_runtime"] = (timestamp - start) / 1e6
+        return row | _row(record, fields["items"], leave_out, "system.")
+
+    return row_of
+
+
+def output(records: Iterable[bytes] | str | PathLike[str]) -> str:
+    """What a run has printed.
+
+    Args:
+        records: The records of the run, or the path of its file.
+
+    Returns:
+        The text of stdout and stderr, in the order in which it was printed. Control characters for the terminal are
+        left as they are: among them carriage returns, with which a progress bar writes over itself.
+
+    Raises:
+        PayloadError: A record is not one of wandb.
+        CorruptionError: The records come from a reader, and there is damage in the file.
+    """
+    pieces = (output_piece(record) for record in _records(records))
+    return "".join(piece["text"] for piece in pieces if piece is not None)
+
+
+def output_piece(record: bytes) -> dict[str, Any] | None:
+    """What was printed at once: any piece of a text, to which stream and when."""
+    fields = decode_wandb(record, "output")
+    if fields is None:
+        return None
+    timestamp = fields["timestamp"]
+    return {
+        "_timestamp": None if timestamp is None else timestamp / 1e6,
+        "stream": fields["stream"],
+        "text": fields["line"],
+    }
 
 
 def summary(records: Iterable[bytes] | str | PathLike[str]) -> dict[str, Any]:
@@ -159,15 +211,10 @@ def summary(records: Iterable[bytes] | str | PathLike[str]) -> dict[str, Any]:
         The values by their names, nested as they were.
 
     Raises:
-        PayloadError: A record is not a wandb message.
+        PayloadError: A record is not one of wandb, or a value is not JSON or nested too deep.
         CorruptionError: The records come from a reader, and there is damage in the file.
     """
-    out: dict[str, Any] = {}
-    for record in _records(records):
-        message = decode(record)
-        if message.WhichOneof("record_type") == "summary":
-            _apply(out, record, message.summary)
-    return out
+    return _changed(records, "summary")
 
 
 def config(records: Iterable[bytes] | str | PathLike[str]) -> dict[str, Any]:
@@ -180,20 +227,55 @@ def config(records: Iterable[bytes] | str | PathLike[str]) -> dict[str, Any]:
         The values by their names, nested as they were.
 
     Raises:
-        PayloadError: A record is not a wandb message.
+        PayloadError: A record is not one of wandb, or a value is not JSON or nested too deep.
         CorruptionError: The records come from a reader, and there is damage in the file.
     """
-    out: dict[str, Any] = {}
+    return _changed(records, "config")
+
+
+def _changed(records: Iterable[bytes] | str | PathLike[str], kind: str) -> dict[str, Any]:
+    values: dict[str, Any] = {}
     for record in _records(records):
-        message = decode(record)
-        match message.WhichOneof("record_type"):
-            case "run":
-                _apply(out, record, message.run.config)
-            case "config":
-                _apply(out, record, message.config)
-            case _:
-                pass
-    return out
+        apply_change(values, record, kind, None)
+    return values
+
+
+def change_of(record: bytes, kind: str) -> dict[str, Any] | None:
+    """What a record changes: the new values by their names, as in a row of the history, and the names it removes."""
+    change = decode_wandb(record, kind)
+    if change is None:
+        return None
+    removed = [".".join(path) for path, _ in change["remove"]]
+    return {"update": _row(record, change["update"], None), "remove": removed}
+
+
+def apply_change(values: dict[str, Any], record: bytes, kind: str, leave_out: _LeaveOut | None) -> None:
+    """Changes the values of a `"summary"` or a `"config"` as a record says, if it is of that kind."""
+    change = decode_wandb(record, kind)
+    if change is None:
+        return
+    for path, text in change["update"]:
+        *folders, name = path
+        try:
+            value = _value(record, ".".join(path), text)
+            if len(path) > _DEPTH_MAX:
+                raise _too_deep(record, ".".join(path))
+        except PayloadError as error:
+            _leave(error, leave_out)
+            continue
+        folder = values
+        for key in folders:
+            # A value that was none of several gives way.
+            if not isinstance(folder.get(key), dict):
+                folder[key] = {}
+            folder = folder[key]
+        folder[name] = value
+    for (*folders, name), _ in change["remove"]:
+        folder = values
+        for key in folders:
+            inside = folder.get(key)
+            folder = cast("dict[str, Any]", inside) if isinstance(inside, dict) else {}
+        folder.pop(name, None)
 
 
 def _records(records: Iterable[bytes] | str | PathLike[str]) -> Iterable[bytes]:
@@ -203,45 +285,38 @@ def _records(records: Iterable[bytes] | str | PathLike[str]) -> Iterable[bytes]:
     return Reader(records) if isinstance(records, str | PathLike) else records
 
 
-def _apply(values: dict[str, Any], record: bytes, change: Any) -> None:
-    """Changes a tree of values as a `SummaryRecord` or a `ConfigRecord` says: their items have the same fields."""
-    for item in change.update:
-        *folders, name = _path(item)
-        folder = values
-        for key in folders:
-            # A value that was none of several gives way.
-            if not isinstance(folder.get(key), dict):
-                folder[key] = {}
-            folder = folder[key]
-        folder[name] = _value(record, item)
-    for item in change.remove:
-        *folders, name = _path(item)
-        folder = values
-        for key in folders:
-            inside = folder.get(key)
-            folder = cast("dict[str, Any]", inside) if isinstance(inside, dict) else {}
-        folder.pop(name, None)
+def _row(record: bytes, items: _Items, leave_out: _LeaveOut | None, prefix: str = "") -> dict[str, Any]:
+    """Values by their names. With a prefix, dictionaries are taken apart, as wandb does it with metrics."""
+    row: dict[str, Any] = {}
+    for path, text in items:
+        name = prefix + ".".join(path)
+        try:
+            value = _value(record, name, text)
+            for leaf, inside in _leaves(name, value) if prefix else [(name, value)]:
+                if leaf in row:
+                    raise _error(record, f"two values have the name {leaf!r}", PayloadReason.NON_CANONICAL)
+                row[leaf] = inside
+        except PayloadError as error:
+            _leave(error, leave_out)
+    return row
 
 
-def _path(item: Any) -> list[str]:
-    return list(item.nested_key) or [item.key]
+def _leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict):
+        for key, inside in cast("dict[str, Any]", value).items():
+            yield from _leaves(f"{name}.{key}", inside)
+    else:
+        yield name, value
+
+
+def _leave(error: PayloadError, leave_out: _LeaveOut | None) -> None:
+    if leave_out is None:
+        raise error
+    leave_out(error)
 
 
 # As many levels as protocol buffers themselves allow. Python is sure to write so many back.
 _DEPTH_MAX = 100
-
-
-def _value(record: bytes, item: Any) -> Any:
-    name = ".".join(_path(item))
-    try:
-        value = json.loads(item.value_json, parse_int=_int)
-    except RecursionError as error:
-        raise _too_deep(record, name) from error
-    except ValueError as error:
-        raise _error(record, f"the value of {name!r} is not JSON: {error}", PayloadReason.NON_CANONICAL) from error
-    if _is_deeper(value, _DEPTH_MAX):
-        raise _too_deep(record, name)
-    return value
 
 
 def _int(text: str) -> int | str:
@@ -251,14 +326,30 @@ def _int(text: str) -> int | str:
         return text
 
 
+# One decoder for all: making one takes several times as long as a value.
+_decoded = json.JSONDecoder(parse_int=_int).decode
+
+
+def _value(record: bytes, name: str, text: str) -> Any:
+    try:
+        value = _decoded(text)
+    except RecursionError as error:
+        raise _too_deep(record, name) from error
+    except ValueError as error:
+        raise _error(record, f"the value of {name!r} is not JSON: {error}", PayloadReason.NON_CANONICAL) from error
+    if _is_deeper(value, _DEPTH_MAX):
+        raise _too_deep(record, name)
+    return value
+
+
 def _is_deeper(value: Any, depth_max: int) -> bool:
     # The arrays and objects of one level after the other: nothing here calls itself.
-    level = [value]
+    level: list[Any] = [value] if isinstance(value, dict | list) else []
     for _ in range(depth_max):
-        level = [item for value in level for item in _items(value) if isinstance(item, dict | list)]
         if not level:
             return False
-    return True
+        level = [item for value in level for item in _items(value) if isinstance(item, dict | list)]
+    return bool(level)
 
 
 def _items(value: Any) -> Iterable[Any]:

@@ -46,6 +46,10 @@ pub(crate) fn to_python(py: Python<'_>, error: cordwood::Error, path: Option<&Pa
         cordwood::Error::TornTail { region, .. } => {
             about_region(&classes::TornTailError::type_object(py), message, region, path)
         }
+        cordwood::Error::Truncated { offset, file_len, .. } => {
+            let class = classes::LogTruncatedError::type_object(py);
+            log_changed(&class, with_path(message, path), path, offset, file_len)
+        }
         cordwood::Error::Foreign { foreign, .. } => dialect_error(py, message, path, foreign.name()),
         cordwood::Error::WrongDialect { found, .. } => dialect_error(py, message, path, found),
         cordwood::Error::NeverAppended { format, .. } => dialect_error(py, message, path, format.dialect.name()),
@@ -108,7 +112,7 @@ pub(crate) fn opening_to_python(py: Python<'_>, error: cordwood::Error, path: &P
         cordwood::Error::Corruption { region, .. } => about_region(
             &classes::CorruptionError::type_object(py),
             format!(
-                "{message}; nothing was appended (on_torn_tail: pad leaves every byte and continues in the next block)"
+                "{message}; nothing was appended (on_torn_tail: pad leaves every byte and continues in the next block; truncate cuts off what a crash can have left, and refuses any other damage)"
             ),
             region,
             Some(path),
@@ -117,26 +121,34 @@ pub(crate) fn opening_to_python(py: Python<'_>, error: cordwood::Error, path: &P
     }
 }
 
-/// The exception for a file that cannot be followed any more. `is_rotated`: the path names another
-/// one; otherwise it was truncated.
-pub(crate) fn log_changed(py: Python<'_>, is_rotated: bool, path: &Path, offset: u64, file_len: u64) -> PyErr {
+/// The exception for a followed log that was cut, or whose path names another file (`is_rotated`).
+pub(crate) fn not_followed(py: Python<'_>, is_rotated: bool, path: &Path, offset: u64, file_len: u64) -> PyErr {
     let shown = path.display();
     let (class, message) = if is_rotated {
-        let class = classes::LogRotatedError::type_object(py);
         (
-            class,
+            classes::LogRotatedError::type_object(py),
             format!("{shown}: the path names another file now, or none; the old one was read up to {offset}"),
         )
     } else {
-        let class = classes::LogTruncatedError::type_object(py);
         (
-            class,
+            classes::LogTruncatedError::type_object(py),
             format!("{shown}: the file was cut to {file_len} bytes; it had been read up to {offset}"),
         )
     };
+    log_changed(&class, message, Some(path), offset, Some(file_len))
+}
+
+/// An exception of one of the two classes for a file that is not what it was.
+fn log_changed(
+    class: &Bound<'_, PyType>,
+    message: String,
+    path: Option<&Path>,
+    offset: u64,
+    file_len: Option<u64>,
+) -> PyErr {
     let attributes = || {
-        let attributes = PyDict::new(py);
-        attributes.set_item("path", path.as_os_str())?;
+        let attributes = PyDict::new(class.py());
+        attributes.set_item("path", path.map(Path::as_os_str))?;
         attributes.set_item("offset", offset)?;
         attributes.set_item("file_len", file_len)?;
         class.call((message,), Some(&attributes))

@@ -12,7 +12,7 @@ use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::types::{PyBytes, PyTuple};
 
 use crate::arguments::path_of;
-use crate::error::{closed, log_changed, os_error, to_python};
+use crate::error::{closed, not_followed, os_error, to_python};
 use crate::exclusive::Exclusive;
 use crate::follower_state::{OnRotation, Open, State, Taken, on_rotation_name, on_rotation_of};
 use crate::log::{Logged, log_left, log_skipped, log_summary};
@@ -248,6 +248,13 @@ impl Follower {
         Ok(tuple)
     }
 
+    /// Whether no damage was found so far: no region of severity `"corruption"`. Torn tails do not
+    /// count.
+    #[getter]
+    fn ok(&self, py: Python<'_>) -> PyResult<bool> {
+        self.with_skipped(py, |skipped| skipped.is_ok())
+    }
+
     /// Bytes in all regions that were not returned so far, listed or not.
     #[getter]
     fn skipped_len(&self, py: Python<'_>) -> PyResult<u64> {
@@ -415,7 +422,7 @@ impl Follower {
                     offset,
                     file_len,
                 } => {
-                    return Err(log_changed(py, is_rotated, &self.path, offset, file_len));
+                    return Err(not_followed(py, is_rotated, &self.path, offset, file_len));
                 }
                 Taken::Left {
                     summary,

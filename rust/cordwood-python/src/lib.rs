@@ -40,6 +40,7 @@ mod watched;
 mod entity;
 mod operation;
 mod version_edit;
+mod wandb;
 mod write_batch;
 
 // Checksums.
@@ -60,6 +61,7 @@ mod exclusive;
 mod fast_call;
 
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
 #[pymodule(name = "_native")]
 mod native {
@@ -105,6 +107,8 @@ mod native {
     #[pymodule_export]
     use crate::version_edit::VersionEdit;
     #[pymodule_export]
+    use crate::wandb::decode_wandb;
+    #[pymodule_export]
     use crate::write_batch::WriteBatch;
     #[pymodule_export]
     #[expect(non_upper_case_globals, reason = "the Python name")]
@@ -116,6 +120,12 @@ mod native {
         // when the method is assigned.
         let writer = module.py().get_type::<Writer>();
         writer.setattr("__del__", writer.getattr("__del__")?)?;
+        // What comes before decides where such a log ends, and whether its records are compressed.
+        let numbered = cordwood::Dialect::ALL
+            .iter()
+            .filter(|dialect| dialect.has_log_numbers());
+        let names: Vec<_> = numbered.map(|dialect| dialect.name()).collect();
+        module.add("NUMBERED_DIALECTS", PyTuple::new(module.py(), names)?)?;
         module.add("Writer", class_with_append::<Writer>(module.py()))?;
         module.add("Reader", class_with_next::<Reader>(module.py()))
     }

@@ -400,6 +400,15 @@ impl Reader {
         Ok(tuple)
     }
 
+    /// Whether no damage was found so far: no region of severity `"corruption"`. Torn tails do not
+    /// count.
+    ///
+    /// An `outcome` of `"clean"` does not say that: it is about the end of the file.
+    #[getter]
+    fn ok(&self, py: Python<'_>) -> PyResult<bool> {
+        self.with_skipped(py, |skipped| skipped.is_ok())
+    }
+
     /// Bytes in all regions that were not returned so far, listed or not.
     #[getter]
     fn skipped_len(&self, py: Python<'_>) -> PyResult<u64> {

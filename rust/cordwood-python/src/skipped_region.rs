@@ -1,6 +1,6 @@
 //! The class `SkippedRegion`, and the list of them that a reader or a follower keeps.
 
-use cordwood::damage::{Finding, Findings};
+use cordwood::damage::{Finding, Findings, Severity};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -316,6 +316,11 @@ impl Listed {
         if self.changes == changes {
             self.tuple = Some(tuple);
         }
+    }
+
+    /// Whether none of them is damage.
+    pub(crate) fn is_ok(&self) -> bool {
+        self.findings.len_of(Severity::Corruption) == 0
     }
 
     /// Bytes in all regions, listed or not.

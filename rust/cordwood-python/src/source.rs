@@ -4,7 +4,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use cordwood::read::{FileReader, StreamSource};
+use cordwood::read::{FileReader, SeekSource, StreamSource};
 use cordwood::{Dialect, ReadOptions};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyBlockingIOError, PyException, PyOSError, PyTypeError, PyValueError};
@@ -253,7 +253,7 @@ fn open_object(object: &Bound<'_, PyAny>, begin: u64) -> PyResult<Opened> {
         0
     };
     let referent = Arc::new(object.clone().unbind());
-    let mut input = ObjectInput {
+    let input = ObjectInput {
         object: referent.clone(),
         base,
         is_seekable,
@@ -262,13 +262,12 @@ fn open_object(object: &Bound<'_, PyAny>, begin: u64) -> PyResult<Opened> {
     // A source that cannot seek is read from its beginning, and what comes before the range is
     // discarded. The length is not queried: that may cost as much as reading everything, for
     // example of a compressed file.
-    let offset = if begin > 0 && is_seekable {
-        input.seek(SeekFrom::Start(begin))?
-    } else {
-        0
-    };
+    let mut source = StreamSource::new(Box::new(input) as Box<dyn Input>, 0);
+    if begin > 0 && is_seekable {
+        source.seek(begin)?;
+    }
     Ok(Opened {
-        source: StreamSource::new(Box::new(input) as Box<dyn Input>, offset),
+        source,
         path: None,
         referent: Some(referent),
     })

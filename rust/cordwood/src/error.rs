@@ -60,6 +60,18 @@ pub enum Error {
         /// The longest record allowed.
         record_len_max: u64,
     },
+    /// Reading was to begin after the end of the file: at the start of a range, or at an offset that
+    /// was sought. The file was cut, or the offset is that of another file. Every further call
+    /// returns the same error.
+    #[non_exhaustive]
+    Truncated {
+        /// The file, if the reader opened it itself.
+        path: Option<PathBuf>,
+        /// The file offset at which reading was to begin.
+        offset: u64,
+        /// The length of the file in bytes, if it is known.
+        file_len: Option<u64>,
+    },
     /// The file is not a log of any dialect: it is in another known format, or in none.
     #[non_exhaustive]
     Foreign {
@@ -156,6 +168,7 @@ impl fmt::Display for Error {
         | Error::Corruption { path, .. }
         | Error::OverBudget { path, .. }
         | Error::RecordTooLarge { path, .. }
+        | Error::Truncated { path, .. }
         | Error::Foreign { path, .. }
         | Error::OtherLog { path, .. }
         | Error::TornTail { path, .. }
@@ -191,6 +204,16 @@ impl fmt::Display for Error {
                 "with the compressed record at offset {offset}, of {data_len} bytes, this log decompresses to more than so few bytes of a file should; it is not \
                  skipped: to read it, if this file is trusted, set record_len_max to {record_len_max} or more"
             ),
+            Error::Truncated { offset, file_len, .. } => {
+                match file_len {
+                    Some(file_len) => write!(f, "the file has {file_len} bytes")?,
+                    None => write!(f, "the file ends earlier")?,
+                }
+                write!(
+                    f,
+                    ", and reading was to begin at offset {offset}: it was cut, or that is an offset of another file"
+                )
+            }
             Error::Foreign { foreign, .. } => write!(
                 f,
                 "no log: this is {}{}: {}; to read it as a log all the same, name its dialect",
@@ -289,6 +312,7 @@ impl std::error::Error for Error {
             Error::Corruption { .. }
             | Error::OverBudget { .. }
             | Error::RecordTooLarge { .. }
+            | Error::Truncated { .. }
             | Error::Foreign { .. }
             | Error::OtherLog { .. }
             | Error::TornTail { .. }
@@ -331,6 +355,7 @@ impl From<Error> for io::Error {
             | Error::Foreign { .. }
             | Error::OtherLog { .. }
             | Error::TornTail { .. } => io::ErrorKind::InvalidData,
+            Error::Truncated { .. } => io::ErrorKind::UnexpectedEof,
             Error::RecordTooLarge { .. } => io::ErrorKind::InvalidInput,
             Error::WrongDialect { .. } | Error::NeverAppended { .. } | Error::Unsupported { .. } => {
                 io::ErrorKind::Unsupported

@@ -448,7 +448,7 @@ fn parts_of_a_range_report_the_range() -> Result<(), Error> {
 
 /// A file that ends with its block: a record of which only an empty first fragment is there, and a trailer.
 #[test]
-fn stat_counts_a_trailer_behind_a_torn_record() -> Result<(), Box<dyn std::error::Error>> {
+fn stat_counts_a_trailer_after_a_torn_record() -> Result<(), Box<dyn std::error::Error>> {
     let mut writer = Writer::new(Vec::new());
     writer.append(&[0; BLOCK_LEN - 7 - 8])?;
     let mut bytes = writer.into_inner()?;

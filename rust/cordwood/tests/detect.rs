@@ -160,7 +160,7 @@ fn a_later_block_decides() {
 
 /// There is one block, and it begins with damage: two consecutive valid fragments show what the log is.
 #[test]
-fn fragments_behind_damage_decide() {
+fn fragments_after_damage_decide() {
     for (wire, dialect) in [
         (Wire::Plain, LogFormat::new(Dialect::LEVELDB)),
         (

@@ -115,36 +115,40 @@ fn follow(path: &Path) -> Follower {
     Follower::open(path, FollowOptions::default()).unwrap()
 }
 
-/// What a follower told.
+/// What a follower reported.
 #[derive(Clone, PartialEq, Eq)]
-enum Told {
+enum Reported {
     Record(u64, u64, Vec<u8>),
     Skipped(SkippedRegion),
 }
 
-impl fmt::Debug for Told {
+impl fmt::Debug for Reported {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             // A failure must be short enough to be read.
-            Told::Record(begin, end, data) => write!(f, "[{begin}, {end}) {:08x}", cordwood_log::crc32c::crc32c(data)),
-            Told::Skipped(region) => write!(f, "{region:?}"),
+            Reported::Record(begin, end, data) => {
+                write!(f, "[{begin}, {end}) {:08x}", cordwood_log::crc32c::crc32c(data))
+            }
+            Reported::Skipped(region) => write!(f, "{region:?}"),
         }
     }
 }
 
-fn push_skipped(told: &mut Vec<Told>, region: SkippedRegion) {
-    match told.last_mut() {
-        Some(Told::Skipped(last)) if last.joined(region).is_some() => *last = last.joined(region).unwrap(),
-        _ => told.push(Told::Skipped(region)),
+fn push_skipped(reported: &mut Vec<Reported>, region: SkippedRegion) {
+    match reported.last_mut() {
+        Some(Reported::Skipped(last)) if last.joined(region).is_some() => *last = last.joined(region).unwrap(),
+        _ => reported.push(Reported::Skipped(region)),
     }
 }
 
 /// Everything there is to report now; then what it waits for. Damage that is read again is waited for.
-fn drain(follower: &mut Follower, told: &mut Vec<Told>) -> NotYet {
+fn drain(follower: &mut Follower, reported: &mut Vec<Reported>) -> NotYet {
     loop {
         match follower.poll().unwrap() {
-            Poll::Record(record) => told.push(Told::Record(record.offset, record.end_offset, record.data.to_vec())),
-            Poll::Skipped(region) => push_skipped(told, region),
+            Poll::Record(record) => {
+                reported.push(Reported::Record(record.offset, record.end_offset, record.data.to_vec()))
+            }
+            Poll::Skipped(region) => push_skipped(reported, region),
             Poll::NotYet(not_yet) if not_yet.reason == WaitReason::Suspect => thread::sleep(follower.delay()),
             Poll::NotYet(not_yet) => return not_yet,
             other => panic!("{other:?}"),
@@ -152,29 +156,31 @@ fn drain(follower: &mut Follower, told: &mut Vec<Told>) -> NotYet {
     }
 }
 
-fn records(told: &[Told]) -> Vec<Vec<u8>> {
-    let data = told.iter().map(|told| match told {
-        Told::Record(_, _, data) => data.clone(),
-        Told::Skipped(region) => panic!("{region}"),
+fn records(reported: &[Reported]) -> Vec<Vec<u8>> {
+    let data = reported.iter().map(|reported| match reported {
+        Reported::Record(_, _, data) => data.clone(),
+        Reported::Skipped(region) => panic!("{region}"),
     });
     data.collect()
 }
 
 /// What a reader of the whole file tells.
-fn read(file: &[u8]) -> Vec<Told> {
+fn read(file: &[u8]) -> Vec<Reported> {
     read_with(file, ReadOptions::default().with_on_corruption(OnCorruption::Skip))
 }
 
-fn read_with(file: &[u8], options: ReadOptions) -> Vec<Told> {
+fn read_with(file: &[u8], options: ReadOptions) -> Vec<Reported> {
     let mut reader = Reader::from_slice(file, options);
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     while let Some(event) = reader.next_event().unwrap() {
         match event {
-            Event::Record(record) => told.push(Told::Record(record.offset, record.end_offset, record.data.to_vec())),
-            Event::Skipped(region) => push_skipped(&mut told, region),
+            Event::Record(record) => {
+                reported.push(Reported::Record(record.offset, record.end_offset, record.data.to_vec()))
+            }
+            Event::Skipped(region) => push_skipped(&mut reported, region),
         }
     }
-    told
+    reported
 }
 
 #[test]
@@ -242,9 +248,9 @@ fn a_write_that_goes_on_while_it_is_read_is_no_damage() {
         thread::scope(|scope| {
             scope.spawn(|| growing.write(0, &log.file));
             for span in &log.spans {
-                let told = follower.wait(Some(Duration::from_secs(10))).unwrap();
+                let reported = follower.wait(Some(Duration::from_secs(10))).unwrap();
                 assert!(
-                    matches!(told, Poll::Record(record) if record.offset == span.start as u64),
+                    matches!(reported, Poll::Record(record) if record.offset == span.start as u64),
                     "{span:?}"
                 );
             }
@@ -284,7 +290,7 @@ fn each_prefix_gives_its_whole_records_and_then_waits() {
         let ahead = if is_preallocated { 6 * BLOCK_LEN as u64 + 5 } else { 0 };
         let mut growing = Growing::new(&path, ahead);
         let mut grown = follow(&path);
-        let (mut told, mut checked) = (Vec::new(), 0);
+        let (mut reported, mut checked) = (Vec::new(), 0);
         let edges = lengths(&log);
         for len in 0..=log.file.len() {
             growing.write(len.saturating_sub(1), &log.file[len.saturating_sub(1)..len]);
@@ -294,9 +300,9 @@ fn each_prefix_gives_its_whole_records_and_then_waits() {
                 continue;
             }
             let count = log.count(len, is_preallocated);
-            let not_yet = drain(&mut grown, &mut told);
-            assert_eq!(told.len(), count, "{len}");
-            assert!(records(&told[checked..]) == log.records[checked..count], "{len}");
+            let not_yet = drain(&mut grown, &mut reported);
+            assert_eq!(reported.len(), count, "{len}");
+            assert!(records(&reported[checked..]) == log.records[checked..count], "{len}");
             checked = count;
             let end = count.checked_sub(1).map_or(0, |last| log.spans[last].end as u64);
             assert_eq!((grown.offset(), not_yet.offset), (end, end), "{len}");
@@ -307,9 +313,9 @@ fn each_prefix_gives_its_whole_records_and_then_waits() {
             // And one that sees only this prefix.
             let mut fresh = Vec::new();
             assert_eq!(drain(&mut follow(&path), &mut fresh), not_yet, "{len}");
-            assert!(fresh == told, "{len}");
+            assert!(fresh == reported, "{len}");
         }
-        assert_eq!(told.len(), log.records.len());
+        assert_eq!(reported.len(), log.records.len());
     }
 }
 
@@ -318,15 +324,15 @@ fn a_kept_offset_goes_on_where_it_was() {
     let log = small_log();
     let (_folder, path) = folder();
     let mut growing = Growing::new(&path, 0);
-    let (mut written, mut told, mut offset) = (0, Vec::new(), 0);
+    let (mut written, mut reported, mut offset) = (0, Vec::new(), 0);
     for len in lengths(&log).into_iter().step_by(7).chain([log.file.len()]) {
         growing.write(written, &log.file[written..len]);
         written = len;
         let mut follower = Follower::open(&path, FollowOptions::default().with_start(offset)).unwrap();
-        drain(&mut follower, &mut told);
+        drain(&mut follower, &mut reported);
         offset = follower.offset();
     }
-    assert!(records(&told) == log.records);
+    assert!(records(&reported) == log.records);
 }
 
 /// What is at the start and belongs to a record before it is skipped, whenever it is read.
@@ -337,11 +343,11 @@ fn a_start_in_the_middle_of_a_record_passes_over_its_rest() {
     let mut growing = Growing::new(&path, 0);
     growing.write(0, &log.file[..5 * BLOCK_LEN]);
     let mut follower = Follower::open(&path, FollowOptions::default().with_start(BLOCK_LEN as u64 - 5)).unwrap();
-    let mut told = Vec::new();
-    assert_eq!(drain(&mut follower, &mut told).reason, WaitReason::Incomplete);
+    let mut reported = Vec::new();
+    assert_eq!(drain(&mut follower, &mut reported).reason, WaitReason::Incomplete);
     growing.write(5 * BLOCK_LEN, &log.file[5 * BLOCK_LEN..]);
-    drain(&mut follower, &mut told);
-    assert!(records(&told) == log.records[1..]);
+    drain(&mut follower, &mut reported);
+    assert!(records(&reported) == log.records[1..]);
 }
 
 #[test]
@@ -370,16 +376,16 @@ fn damage_is_told_as_a_reader_of_the_whole_file_tells_it() {
         let (_folder, path) = folder();
         let mut growing = Growing::new(&path, if round % 2 == 0 { 0 } else { file.len() as u64 + 100 });
         let mut follower = Follower::open(&path, options.clone()).unwrap();
-        let (mut written, mut told) = (0, Vec::new());
+        let (mut written, mut reported) = (0, Vec::new());
         let chunk_max = [file.len(), 40_000, 3_000][random.below(3)];
         while written < file.len() {
             let end = file.len().min(written + 1 + random.below(chunk_max));
             growing.write(written, &file[written..end]);
             written = end;
-            drain(&mut follower, &mut told);
+            drain(&mut follower, &mut reported);
         }
         assert_eq!(
-            told,
+            reported,
             read(&file),
             "round {round}, byte {at}, chunks of at most {chunk_max}"
         );
@@ -388,7 +394,7 @@ fn damage_is_told_as_a_reader_of_the_whole_file_tells_it() {
 }
 
 #[test]
-fn damage_with_a_sound_block_behind_it_is_told_at_once() {
+fn damage_with_a_valid_block_after_it_is_reported_at_once() {
     let mut log = small_log();
     log.file[8] ^= 1;
     let (_folder, path) = folder();
@@ -496,31 +502,31 @@ fn damage_that_heals_within_the_retries_is_not_told() {
 }
 
 #[test]
-fn a_hole_is_waited_at_until_a_block_behind_it_begins_with_a_record() {
+fn a_hole_is_waited_at_until_a_block_after_it_begins_with_a_record() {
     let (_folder, path) = folder();
     let mut growing = Growing::new(&path, 10 * BLOCK_LEN as u64);
     growing.write(0, &Log::new(vec![b"one".to_vec()]).file);
     let mut follower = follow(&path);
-    let mut told = Vec::new();
-    assert_eq!(drain(&mut follower, &mut told).reason, WaitReason::Zeros);
+    let mut reported = Vec::new();
+    assert_eq!(drain(&mut follower, &mut reported).reason, WaitReason::Zeros);
     // In the same block: it may be that the zeros are still to be written.
     growing.write(100, b"something");
-    assert_eq!(drain(&mut follower, &mut told).reason, WaitReason::Zeros);
+    assert_eq!(drain(&mut follower, &mut reported).reason, WaitReason::Zeros);
     growing.write(10, &Log::new(vec![vec![b'x'; 83]]).file);
     growing.write(100, &Log::new(vec![b"three".to_vec()]).file);
-    assert_eq!(drain(&mut follower, &mut told).reason, WaitReason::Zeros);
-    assert_eq!(told.len(), 3);
+    assert_eq!(drain(&mut follower, &mut reported).reason, WaitReason::Zeros);
+    assert_eq!(reported.len(), 3);
 
     let mut behind = Vec::new();
     Encoder::new(10 * BLOCK_LEN as u64).encode(b"behind", &mut behind);
     growing.write(10 * BLOCK_LEN, &behind);
-    assert_eq!(drain(&mut follower, &mut told).reason, WaitReason::Idle);
-    let regions: Vec<_> = told[3..].iter().take(1).collect();
+    assert_eq!(drain(&mut follower, &mut reported).reason, WaitReason::Idle);
+    let regions: Vec<_> = reported[3..].iter().take(1).collect();
     assert!(
-        matches!(regions[0], Told::Skipped(region) if region.reason == Reason::ZeroFill
+        matches!(regions[0], Reported::Skipped(region) if region.reason == Reason::ZeroFill
         && (region.begin, region.end) == (112, 10 * BLOCK_LEN as u64))
     );
-    assert!(matches!(&told[4], Told::Record(_, _, data) if data == b"behind"));
+    assert!(matches!(&reported[4], Reported::Record(_, _, data) if data == b"behind"));
 }
 
 #[test]
@@ -554,8 +560,8 @@ fn rotation_is_told_when_the_old_file_has_been_read() {
     let log = Log::new(vec![b"one".to_vec(), b"two".to_vec(), b"three".to_vec()]);
     fs::write(&path, &log.file[..10]).unwrap();
     let mut follower = follow(&path);
-    let mut told = Vec::new();
-    drain(&mut follower, &mut told);
+    let mut reported = Vec::new();
+    drain(&mut follower, &mut reported);
 
     let old = folder.path().join("old.log");
     fs::rename(&path, &old).unwrap();
@@ -594,7 +600,7 @@ fn a_write_that_is_undone_leaves_no_trace() {
             let mut growing = Growing::new(&path, 0);
             growing.write(0, &undone[..2 * BLOCK_LEN + 100]);
             let mut follower = follow(&path);
-            let mut told = Vec::new();
+            let mut reported = Vec::new();
             assert!(matches!(follower.poll(), Ok(Poll::Record(record)) if record.data == b"kept"));
             for _ in 1..polls_before {
                 assert!(matches!(
@@ -607,11 +613,11 @@ fn a_write_that_is_undone_leaves_no_trace() {
             }
             growing.file.set_len(11).unwrap();
             if sees_the_cut {
-                assert_eq!(drain(&mut follower, &mut told).reason, WaitReason::Idle);
+                assert_eq!(drain(&mut follower, &mut reported).reason, WaitReason::Idle);
             }
             growing.write(0, &log.file);
-            drain(&mut follower, &mut told);
-            assert!(records(&told) == log.records[1..]);
+            drain(&mut follower, &mut reported);
+            assert!(records(&reported) == log.records[1..]);
         }
     }
 }
@@ -628,29 +634,29 @@ fn the_policies() {
         assert_eq!(follower.poll().unwrap(), Poll::End(End::Stopped { offset: 0 }));
     }
     let skip = FollowOptions::default().with_on_corruption(OnCorruption::Skip);
-    let mut told = Vec::new();
-    drain(&mut Follower::open(&path, skip.clone()).unwrap(), &mut told);
-    assert_eq!(told, read(&log.file));
+    let mut reported = Vec::new();
+    drain(&mut Follower::open(&path, skip.clone()).unwrap(), &mut reported);
+    assert_eq!(reported, read(&log.file));
 
     // Longer than the limit, and still being written when that is clear.
     let log = Log::new(vec![vec![b'x'; 3 * BLOCK_LEN], b"next".to_vec()]);
     let mut growing = Growing::new(&path, 0);
     let mut follower = Follower::open(&path, skip.with_record_len_max(50_000)).unwrap();
-    let (mut told, mut written) = (Vec::new(), 0);
+    let (mut reported, mut written) = (Vec::new(), 0);
     for end in [40_000, 70_000, 90_000, log.file.len()] {
         growing.write(written, &log.file[written..end]);
         written = end;
-        drain(&mut follower, &mut told);
+        drain(&mut follower, &mut reported);
     }
-    let reasons: Vec<_> = told
+    let reasons: Vec<_> = reported
         .iter()
-        .filter_map(|told| match told {
-            Told::Skipped(region) => Some(region.reason),
-            Told::Record(..) => None,
+        .filter_map(|reported| match reported {
+            Reported::Skipped(region) => Some(region.reason),
+            Reported::Record(..) => None,
         })
         .collect();
     assert_eq!(reasons, [Reason::RecordTooLarge, Reason::TooLargeRest]);
-    assert!(matches!(&told[2], Told::Record(_, _, data) if data == b"next"));
+    assert!(matches!(&reported[2], Reported::Record(_, _, data) if data == b"next"));
 }
 
 #[test]
@@ -708,9 +714,9 @@ fn an_older_log_of_another_form_is_not_returned() {
         .with_on_corruption(OnCorruption::Skip)
         .with_retry(0, Duration::ZERO)
         .with_format(dialect);
-    let mut told = Vec::new();
-    let not_yet = drain(&mut Follower::open(&path, options).unwrap(), &mut told);
-    assert_eq!(records(&told), [b"new"]);
+    let mut reported = Vec::new();
+    let not_yet = drain(&mut Follower::open(&path, options).unwrap(), &mut reported);
+    assert_eq!(records(&reported), [b"new"]);
     assert_eq!((not_yet.offset, not_yet.reason), (own_len as u64, WaitReason::Idle));
 
     // The rest of the new log shows that the old one is written over.
@@ -718,9 +724,9 @@ fn an_older_log_of_another_form_is_not_returned() {
     Wire::Recyclable(5).append(&mut log, 0, &[b'n'; 2 * BLOCK_LEN]);
     let mut follower = Follower::open(&path, FollowOptions::default().with_format(dialect)).unwrap();
     fs::write(&path, &log).unwrap();
-    let mut told = Vec::new();
-    drain(&mut follower, &mut told);
-    assert_eq!(records(&told), [b"new".to_vec(), vec![b'n'; 2 * BLOCK_LEN]]);
+    let mut reported = Vec::new();
+    drain(&mut follower, &mut reported);
+    assert_eq!(records(&reported), [b"new".to_vec(), vec![b'n'; 2 * BLOCK_LEN]]);
 }
 
 /// As long as the dialect is not known, the header of the first fragment may be longer than LevelDB's.
@@ -813,9 +819,9 @@ fn a_file_header_of_zeros_is_told_as_a_reader_of_the_whole_file_tells_it() {
             .with_dialect(Dialect::WANDB_OLD)
             .with_on_corruption(OnCorruption::Skip)
             .with_retry(0, Duration::ZERO);
-        let mut told = Vec::new();
-        drain(&mut Follower::open(&path, follow_options).unwrap(), &mut told);
-        assert_eq!(told, read_with(&file, options.clone()));
+        let mut reported = Vec::new();
+        drain(&mut Follower::open(&path, follow_options).unwrap(), &mut reported);
+        assert_eq!(reported, read_with(&file, options.clone()));
     }
 }
 
@@ -841,8 +847,8 @@ fn metadata_before_the_first_record_is_not_waited_at() {
             assert!(waits, "{len} bytes: {poll:?}");
         }
         fs::write(&path, &file).unwrap();
-        let mut told = Vec::new();
-        let waits = drain(&mut follower, &mut told);
+        let mut reported = Vec::new();
+        let waits = drain(&mut follower, &mut reported);
         assert_eq!(waits.reason, WaitReason::Idle);
         let format = follower.format();
         assert_eq!(
@@ -850,7 +856,7 @@ fn metadata_before_the_first_record_is_not_waited_at() {
             (Some(4), Some(Compression::Zstd))
         );
         if payload.is_empty() {
-            assert_eq!(told.last(), Some(&Told::Record(11, 22, Vec::new())));
+            assert_eq!(reported.last(), Some(&Reported::Record(11, 22, Vec::new())));
         }
     }
 }

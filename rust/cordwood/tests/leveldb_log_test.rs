@@ -389,7 +389,7 @@ fn truncated_trailing_record_is_ignored() {
     log.shrink(4);
     let reading = log.read();
     reading.records(NONE).reports(&[]);
-    // Exception: LevelDB is silent; here the bytes are reported as a torn tail, which is no damage.
+    // Exception: LevelDB is silent; here the bytes are reported as a torn tail, which is not damage.
     reading.silent(&[(0, 6, "torn_tail")]).ends_torn(0);
 }
 
@@ -511,7 +511,7 @@ fn skip_into_multi_record() {
     let mut log = Log::new();
     log.write(big("foo", 3 * B));
     log.write("correct");
-    // FIRST lies before this; what is left of its record is no damage.
+    // FIRST lies before this; what is left of its record is not damage.
     log.read_from(B)
         .records(&[(3 * B + 28, "correct")])
         .reports(&[])
@@ -658,7 +658,7 @@ fn large_manifest_compacted() {
     log.file.resize(3 << 20, 0);
     let reading = log.read();
     reading.records(&log.written).reports(&[]).ends_clean(3 << 20);
-    // Exception: LevelDB is silent; here the zeros are reported, block by block, as no damage.
+    // Exception: LevelDB is silent; here the zeros are reported, block by block, as not damage.
     assert_eq!(reading.skipped.len() as u64, (3 << 20) / B - len / B);
     let whole = reading
         .skipped
@@ -756,7 +756,7 @@ fn first_first_last() {
 fn empty_first_then_full() {
     let reading = Log::of(&[&fragment(FIRST, b""), &fragment(FULL, b"bbb")]).read();
     reading.records(&[(7, "bbb")]).reports(&[]);
-    // Exception: LevelDB is silent; here the header is reported, as no damage.
+    // Exception: LevelDB is silent; here the header is reported, as not damage.
     reading.silent(&[(0, 7, "empty_first")]).ends_clean(17);
 }
 
@@ -830,7 +830,7 @@ fn zeros_to_block_end_good_next_block() {
         .then(&[&fragment(FULL, b"bbb")])
         .read();
     reading.records(&[(0, "aaa"), (B, "bbb")]).reports(&[]);
-    // Exception: LevelDB is silent; here the zeros are reported, as no damage.
+    // Exception: LevelDB is silent; here the zeros are reported, as not damage.
     reading.silent(&[(10, B, "zero_fill")]).ends_clean(B + 10);
 }
 
@@ -844,7 +844,7 @@ fn first_zeros_to_block_end_last_in_next_block() {
         (3, "error in middle of record"),
         (3, "missing start of fragmented record"),
     ]);
-    // Exception: LevelDB is silent of the zeros; here they are reported, as no damage.
+    // Exception: LevelDB is silent of the zeros; here they are reported, as not damage.
     reading.silent(&[(10, B, "zero_fill")]).ends_clean(B + 20);
 }
 
@@ -899,7 +899,7 @@ fn length_beyond_block_in_last_partial_block() {
 }
 
 #[test]
-fn length_beyond_file_with_a_good_record_behind() {
+fn length_beyond_file_with_a_good_record_after() {
     let mut log = Log::of(&[
         &fragment(FULL, b"aaa"),
         &fragment(FULL, b"bbb"),
@@ -1005,12 +1005,12 @@ fn nonzero_trailer_bytes() {
     ])
     .read();
     reading.records(&[(0, &big("a", B - 10)[..]), (B, b"bbb")]).reports(&[]);
-    // Exception: LevelDB does not look at them; here they are reported, as no damage.
+    // Exception: LevelDB does not look at them; here they are reported, as not damage.
     reading.silent(&[(B - 3, B, "nonzero_trailer")]).ends_clean(B + 10);
 }
 
 #[test]
-fn nonzero_trailer_bytes_behind_a_record_behind_a_middle() {
+fn nonzero_trailer_bytes_after_a_record_after_a_middle() {
     let pieces = [
         fragment(MIDDLE, b"aaa"),
         fragment(FULL, &big("b", B - 20)),

@@ -3,12 +3,14 @@
 mod common;
 
 use std::io::{self, ErrorKind, Read, Write};
+use std::num::NonZeroUsize;
 
 use common::{Found, checksum, fragment, read_all};
 use cordwood_log::codec::{Decoder, Encoder, Step, Window};
 use cordwood_log::damage::{Reason, Severity};
 use cordwood_log::format::{BLOCK_LEN, HEADER_LEN, Header, TRAILER_LEN_MAX, block_left, trailer_len};
 use cordwood_log::read::{Source, StreamSource};
+use cordwood_log::verbs::{stat_file, verify_file};
 use cordwood_log::{Dialect, End, Error, OnCorruption, ReadOptions, Reader, Writer};
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -397,10 +399,10 @@ fn check_gap(file: &[u8], options: &ReadOptions, (begin, end): (u64, u64), befor
     if gap.iter().any(|&byte| byte != 0) {
         // Not looked at after FIRST or MIDDLE only. A record ends with neither.
         let Some(Found::Skipped(region)) = before else {
-            panic!("a trailer at {begin} that is not zero, behind {before:?}");
+            panic!("a trailer at {begin} that is not zero, after {before:?}");
         };
         let last = fragments(file, options, region.begin, region.end).pop();
-        assert!(matches!(last, Some((2 | 3, _))), "behind {region:?}");
+        assert!(matches!(last, Some((2 | 3, _))), "after {region:?}");
     }
 }
 
@@ -409,7 +411,7 @@ fn check_promise(file: &[u8], options: &ReadOptions, events: &[Found], end: End)
     let mut at = 0;
     for (number, event) in events.iter().enumerate() {
         let (begin, end) = span(event);
-        assert!(at <= begin && begin < end, "{event:?} behind {at}");
+        assert!(at <= begin && begin < end, "{event:?} after {at}");
         let before = number.checked_sub(1).map(|number| &events[number]);
         check_gap(file, options, (at, begin), before);
         at = end;
@@ -708,16 +710,64 @@ fn filling_more_often_than_needed_changes_nothing() {
 }
 
 #[test]
-fn a_range_behind_the_end_of_the_file_ends_alike_in_each_source() -> Result<(), Box<dyn std::error::Error>> {
+fn a_range_after_the_end_of_the_file_is_an_error_in_each_source() -> Result<(), Box<dyn std::error::Error>> {
+    fn check<S: Source>(reader: &mut Reader<S>, start: u64, known: Option<u64>) {
+        for _ in 0..2 {
+            let error = reader.next_event().unwrap_err();
+            let Error::Truncated { offset, file_len, .. } = error else {
+                panic!("{error}")
+            };
+            assert_eq!((offset, file_len), (start, known));
+            assert_eq!(reader.end(), None);
+        }
+    }
     let file = fragment(1, b"foo");
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("short.log");
     std::fs::write(&path, &file)?;
-    let options = ReadOptions::default().with_range(3 * BLOCK_LEN as u64..);
-    let expected = (Vec::new(), End::Clean { offset: 10 });
-    assert_eq!(read_slice(&file, &options), expected);
-    assert_eq!(read_all(&mut Reader::new(&file[..], options.clone())), expected);
-    assert_eq!(read_all(&mut Reader::open(&path, options)?), expected);
+    for start in [11, BLOCK_LEN as u64, 3 * BLOCK_LEN as u64, 3 * BLOCK_LEN as u64 + 1] {
+        for dialect in [None, Some(Dialect::LEVELDB)] {
+            let mut options = ReadOptions::default().with_range(start..);
+            options.dialect = dialect;
+            check(&mut Reader::from_slice(&file, options.clone()), start, Some(10));
+            check(&mut Reader::new(&file[..], options.clone()), start, None);
+            check(&mut Reader::open(&path, options.clone())?, start, Some(10));
+            for count in 1..3 {
+                let count = NonZeroUsize::new(count).unwrap();
+                assert!(matches!(
+                    verify_file(&path, &options, count),
+                    Err(Error::Truncated { .. })
+                ));
+                assert!(matches!(
+                    stat_file(&path, &options, count),
+                    Err(Error::Truncated { .. })
+                ));
+            }
+        }
+        // Sought: in memory, in a file, and in what else can seek.
+        let mut reader = Reader::from_slice(&file, ReadOptions::default());
+        reader.seek(start)?;
+        check(&mut reader, start, Some(10));
+        let mut reader = Reader::open(&path, ReadOptions::default())?;
+        reader.seek(start)?;
+        check(&mut reader, start, Some(10));
+        reader.seek(0)?;
+        assert_eq!(
+            reader.next_record()?.map(|record| record.data.to_vec()),
+            Some(b"foo".to_vec())
+        );
+        let source = StreamSource::new(std::io::Cursor::new(&file), 0);
+        let mut reader = Reader::with_source(source, ReadOptions::default());
+        reader.seek(start)?;
+        check(&mut reader, start, None);
+    }
+    // At the end there is nothing, which is no error.
+    let mut reader = Reader::open(&path, ReadOptions::default())?;
+    reader.seek(10)?;
+    assert!(reader.next_event()?.is_none());
+    assert_eq!(reader.end(), Some(End::Clean { offset: 10 }));
+    let mut reader = Reader::open(&path, ReadOptions::default().with_range(10..))?;
+    assert!(reader.next_event()?.is_none());
     Ok(())
 }
 

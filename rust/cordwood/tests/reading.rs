@@ -55,7 +55,7 @@ fn stat_adds_up_where_an_old_run_file_is_torn_in_a_trailer() -> Result<(), cordw
     Ok(())
 }
 
-/// Room that a writer has preallocated is no damage, also where the dialect that was named has a file header.
+/// Room that a writer has preallocated is not damage, also where the dialect that was named has a file header.
 #[test]
 fn zeros_where_a_file_header_belongs_are_zero_fill() {
     for dialect in [Dialect::WANDB, Dialect::WANDB_OLD, Dialect::SWANLAB] {
@@ -218,7 +218,7 @@ fn a_flipped_bit_of_a_length_that_leads_to_another_fragment_costs_one_record() {
 
 /// Six zeros and a 5 are what the end of a block and an empty record of type 1 look like once their beginning is lost.
 #[test]
-fn what_looks_like_an_end_trailer_behind_damage_does_not_end_the_log() {
+fn what_looks_like_an_end_trailer_after_damage_does_not_end_the_log() {
     let mut file = Wire::Plain.full(&[b'x'; 50]);
     file[3] ^= 1;
     file.extend(Wire::Plain.full(&[b'y'; 50]));
@@ -262,7 +262,7 @@ fn an_end_trailer_is_believed_only_with_its_number() {
 
 /// How records are compressed is said once, at the beginning. What was found after damage does not change it.
 #[test]
-fn a_compression_that_is_found_behind_damage_changes_no_record() {
+fn a_compression_that_is_found_after_damage_changes_no_record() {
     let set_zstd = b"\xe1\x2c\x08\xf8\x04\x00\x09\x07\x00\x00\x00";
     let mut file = Wire::Plain.full(b"damaged");
     file[8] ^= 1;
@@ -563,7 +563,7 @@ fn recycled(own_len: usize) -> (Vec<u8>, usize) {
     (old, count)
 }
 
-/// Read in ranges, as workers do: each record once, and what is left of the older log is no damage.
+/// Read in ranges, as workers do: each record once, and what is left of the older log is not damage.
 #[test]
 fn ranges_of_a_recycled_log_report_no_damage() -> Result<(), Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir()?;
@@ -751,7 +751,7 @@ fn causes_are_not_part_of_the_message_again() {
 /// Damage is one item, and what follows it the next. Any other error, which would come again, is
 /// the last.
 #[test]
-fn an_iterator_of_records_goes_on_after_damage_and_ends_at_other_errors() {
+fn an_iterator_of_records_continues_after_damage_and_ends_at_other_errors() {
     let mut file = Vec::new();
     let mut encoder = Encoder::new(0);
     let mut begins = Vec::new();

@@ -1,10 +1,12 @@
 //! Any bytes as a write batch or a version edit: what decodes, encodes to the same bytes, up to where the first error says that it is.
-//! Any bytes as an entity: what is wrong is in the record, and a further field is neither lost nor mistaken for another.
+//! Any bytes as an entity or a record of a run: what is wrong is in the record, and a further field is neither lost nor mistaken for another.
 
 #![no_main]
 
 use arbitrary::Arbitrary;
-use cordwood_payload::{Engine, Entity, EntityValue, PayloadError, PayloadReason, VersionEdit, WriteBatch};
+use cordwood_payload::{
+    Engine, Entity, EntityValue, PayloadError, PayloadReason, VersionEdit, WandbItems, WandbRecord, WriteBatch,
+};
 use libfuzzer_sys::fuzz_target;
 
 #[derive(Arbitrary, Debug)]
@@ -13,6 +15,7 @@ enum As {
     Pebble,
     VersionEdit,
     Entity,
+    Wandb,
 }
 
 #[derive(Arbitrary, Debug)]
@@ -28,6 +31,7 @@ fuzz_target!(|input: Input<'_>| {
         As::Pebble => write_batch(input.record, Engine::Pebble),
         As::VersionEdit => version_edit(input.record),
         As::Entity => entity(input.record),
+        As::Wandb => wandb(input.record),
     }
 });
 
@@ -108,6 +112,44 @@ fn others_are_in(entity: &Entity<'_>, record: &[u8]) {
             others_are_in(inner, record);
         }
     }
+}
+
+fn wandb(record: &[u8]) {
+    let mut longer = record.to_vec();
+    // Field 1023, empty.
+    longer.extend(b"\xfa\x3f\x00");
+    let decoded = match WandbRecord::decode(record) {
+        Ok(decoded) => decoded,
+        Err(error) => return is_behind(error, 0, record),
+    };
+    let longer = WandbRecord::decode(&longer).expect("it is known without the field");
+    assert_eq!(std::mem::discriminant(&longer), std::mem::discriminant(&decoded));
+    match decoded {
+        WandbRecord::History { items, .. } | WandbRecord::Stats { items, .. } => wandb_items(items, record),
+        WandbRecord::Summary(change) | WandbRecord::Config(change) => {
+            wandb_items(change.update, record);
+            wandb_items(change.remove, record);
+        }
+        _ => {}
+    }
+}
+
+/// What there is of items in front of an error is in the record in front of it.
+fn wandb_items(mut items: WandbItems<'_>, record: &[u8]) {
+    let mut len = 0;
+    while let Some(item) = items.next() {
+        match item {
+            Ok(item) => {
+                assert!(!item.path.is_empty());
+                len += item.value_json.len();
+            }
+            Err(error) => {
+                assert!(items.next().is_none(), "something behind an error");
+                is_behind(error, len, record);
+            }
+        }
+    }
+    assert!(len <= record.len());
 }
 
 /// What is wrong is after what decoded, and in the record.

@@ -1,5 +1,6 @@
-//! What the engines keep in the records of their logs: [`WriteBatch`] in a write-ahead log,
-//! [`VersionEdit`] in a MANIFEST, [`Entity`] in an export of Datastore or Firestore.
+//! What programs keep in the records of their logs: [`WriteBatch`] in a write-ahead log,
+//! [`VersionEdit`] in a MANIFEST, [`Entity`] in an export of Datastore or Firestore,
+//! [`WandbRecord`] in a run of Weights & Biases.
 //!
 //! It decodes the bytes of one record, does no I/O and borrows what it returns. The records
 //! themselves are read from a log by [`cordwood-log`](https://docs.rs/cordwood-log), or by anything
@@ -34,6 +35,7 @@ mod new_file;
 mod operation;
 mod proto;
 mod version_edit;
+mod wandb;
 mod wire;
 mod write_batch;
 
@@ -44,4 +46,5 @@ pub use new_file::{CustomField, InternalKey, NewFile, NewFileForm};
 pub use operation::{Engine, Operation};
 pub use proto::OtherField;
 pub use version_edit::{BlobFileAddition, BlobFileGarbage, Field, Fields, VersionEdit, WalAddition};
+pub use wandb::{WandbChange, WandbItem, WandbItems, WandbOutput, WandbRecord, WandbRun};
 pub use write_batch::{Operations, WriteBatch};

@@ -151,7 +151,7 @@ impl<'a> Message<'a> {
 }
 
 impl<'a> Field<'a> {
-    fn error(&self, reason: PayloadReason) -> PayloadError {
+    pub(super) fn error(&self, reason: PayloadReason) -> PayloadError {
         PayloadError {
             offset: self.offset,
             len: self.record.len() - self.offset,

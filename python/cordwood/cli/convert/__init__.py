@@ -8,8 +8,12 @@ What is a row, by --as:
   write-batch    an operation of a LevelDB, RocksDB or Pebble log: offset of its record, sequence, kind, key, value, ...
   version-edit   a record of a MANIFEST: offset, fields
   entity         an entity of a Datastore or Firestore export: __key__ and its properties
-  wandb          a record of a .wandb file: offset and its fields
-  wandb-history  a step of a run in a .wandb file: what was logged
+  wandb-history  a step of a run in a .wandb file: _step and what was logged
+  wandb-summary  a run: what its summary was in the end
+  wandb-config   a run: what its configuration was in the end
+  wandb-metrics  a measurement of the system while a run went on: _timestamp, _runtime, system.cpu, ...
+  wandb-output   a line that a run printed: _timestamp, stream, line
+  wandb          a record of a .wandb file: offset and its fields; needs the extra wandb
 
 In NDJSON, bytes that are UTF-8 are text, others {"base64": "..."}, as are all bytes of entities. In CSV, all bytes
 of a column are in the form that --encoding names. Where columns are not known beforehand, as those of entities and of
@@ -20,7 +24,7 @@ columns.
 Several logs, or all logs in a folder, make one table. Its first column says which log a row is from: path; for entities
 __path__; and for wandb run_id, from the name of the file. It has the columns of all of them.
 
-What is damaged, or is not of that form, is reported on stderr and left out: of a step, only the value. The exit status
+What is damaged, or is not of that form, is reported on stderr and left out: of a run, only the value. The exit status
 is then 3.
 """
 
@@ -59,6 +63,7 @@ EXAMPLES = """\
   cordwood convert --as entity output-0 documents.ndjson
   cordwood convert --as wandb-history run-59kl0f4q.wandb history.csv
   cordwood convert --as wandb-history wandb/ histories.parquet
+  cordwood convert --as wandb-summary wandb/ summaries.csv
   cordwood convert --as write-batch 000003.log | jq .key
 """
 
@@ -131,7 +136,8 @@ def _form_of(destination: str) -> str:
     suffix = os.path.splitext(destination)[1].lower()  # noqa: PTH122 - pathlib is slow to import
     if suffix not in SUFFIXES:
         raise ValueError(
-            f"{destination}: what form is this? Name it with --to, or end the name in {', '.join(SUFFIXES)}"
+            f"{destination}: the last name is the destination, and this says no form: name one that ends in "
+            f"{', '.join(SUFFIXES)}, or - for stdout, or name the form with --to"
         )
     return SUFFIXES[suffix]
 
@@ -157,7 +163,7 @@ def _convert_twice(options: argparse.Namespace, form: str, source: Reopenable) -
 
 def _convert_many(options: argparse.Namespace, form: str, known: dict[str, str] | None) -> Status:
     """Writes one table of several logs. A first column says which log a row is from."""
-    origin = {"entity": "__path__", "wandb": "run_id", "wandb-history": "run_id"}.get(options.payload, "path")
+    origin = _origin(options.payload)
     found = Columns()
     # Of each log, how far it was read to find the columns, what was read, and what was skipped.
     firsts: dict[str, tuple[int | None, Read | None, Sequence[cordwood.SkippedRegion]]] = {}
@@ -188,7 +194,7 @@ def _convert_many(options: argparse.Namespace, form: str, known: dict[str, str] 
         table = open_table(
             form,
             file,
-            {origin: "text", **known} if known else {},
+            {origin: "text", **known},
             json_of(options.payload),
             is_stream=is_stream,
             encoding=options.encoding or "base64",
@@ -225,6 +231,11 @@ def _convert_many(options: argparse.Namespace, form: str, known: dict[str, str] 
             status = tally.status
         table.close()
     return status
+
+
+def _origin(payload: str) -> str:
+    """The column that says which log a row is from."""
+    return "run_id" if payload.startswith("wandb") else "__path__" if payload == "entity" else "path"
 
 
 def _of_one(options: argparse.Namespace, name: str) -> argparse.Namespace:
@@ -320,7 +331,7 @@ class _Batches:
         self._payload: str = options.payload
         self.reader = reader
         self.read = Read(0, 0)
-        self._rows_of = rows_as(options.payload, options.source, reader.dialect, self._leave_out_value)
+        self._rows = rows_as(options.payload, options.source, reader.dialect, self._leave_out_value)
         self._is_reporting = reports
         self._left_out = {"record": 0, "value": 0}
         self._reported_max = {"record": REPORTED_MAX, "value": REPORTED_MAX}
@@ -336,7 +347,7 @@ class _Batches:
             count += 1
             crc = cordwood.crc32c(record.data, cordwood.crc32c(record.offset.to_bytes(8), crc))
             try:
-                rows_of_record = self._rows_of(record)
+                rows_of_record = self._rows.of_record(record)
             except PayloadError as error:
                 self._leave_out(record, error)
                 continue
@@ -351,6 +362,7 @@ class _Batches:
             if rows_len >= BATCH_LEN:
                 yield rows
                 rows, rows_len = [], 0
+        rows.extend(self._rows.at_end())
         if rows:
             yield rows
         self.read = Read(count, crc)
@@ -359,8 +371,8 @@ class _Batches:
                 complain(f"{self._name}: {quantity(count, noun)} left out in all")
 
     def _report_other_kind(self, first: cordwood.Record) -> None:
-        """Reports a log that is no run: its records may decode as those of a run without steps, to an empty table."""
-        if not self._is_reporting or self._payload != "wandb-history" or self.reader.dialect.startswith("wandb"):
+        """Reports a log that is no run: its records may decode as those of a run of which nothing is in the table."""
+        if not self._is_reporting or not self._payload.startswith("wandb-") or self.reader.dialect.startswith("wandb"):
             return
         if advice := other_payload(first.data, self._payload, self.reader.dialect):
             complain(f"{self._name}: the record at offset {first.offset} is {advice}")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterable
-from typing import Any, TypeAlias
+import io
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple, TypeAlias
 
 import cordwood
 from cordwood.cli._json import Streamed
@@ -22,7 +23,28 @@ RowsOf: TypeAlias = Callable[[cordwood.Record], Iterable[Row]]
 
 LeaveOut: TypeAlias = Callable[[cordwood.Record, PayloadError], None]
 
-ROW_KINDS = ("raw", "write-batch", "version-edit", "wandb", "wandb-history", "entity")
+
+class Rows(NamedTuple):
+    """What makes the rows of a log."""
+
+    of_record: RowsOf
+    """Those of a record. It raises `PayloadError` for one that is not of the form."""
+    at_end: Callable[[], Iterable[Row]] = tuple
+    """Those that are complete only after the last record."""
+
+
+ROW_KINDS = (
+    "raw",
+    "write-batch",
+    "version-edit",
+    "wandb",
+    "wandb-history",
+    "wandb-summary",
+    "wandb-config",
+    "wandb-metrics",
+    "wandb-output",
+    "entity",
+)
 
 
 KNOWN_COLUMNS = {
@@ -40,6 +62,7 @@ KNOWN_COLUMNS = {
         "write_unix_time": "uint",
     },
     "version-edit": {"offset": "uint", "fields": "json"},
+    "wandb-output": {"_timestamp": "float", "stream": "text", "line": "text"},
 }
 """The columns of forms that have the same in every log, so that their tables go together."""
 
@@ -47,21 +70,23 @@ FIRST_COLUMNS = {"entity": {"__key__": "json"}, "wandb": {"offset": "uint"}}
 """Of forms whose other columns differ from log to log, those that are in every table, even in one without rows."""
 
 
-def rows_as(form: str, name: str, dialect: str, leave_out: LeaveOut) -> RowsOf:
-    """What makes rows of the records of a log. It raises `PayloadError` for a record that is not of that form.
-
-    `leave_out` gets each value that a row has to do without.
+def rows_as(form: str, name: str, dialect: str, leave_out: LeaveOut) -> Rows:
+    """What makes the rows of a log. `leave_out` gets each value that a row has to do without.
 
     Raises:
         ModuleNotFoundError: It takes a package that is not installed; the message says which extra has it.
     """
-    makers: dict[str, Callable[[], RowsOf]] = {
-        "raw": lambda: _raw,
-        "write-batch": lambda: _write_batch(name, dialect),
-        "version-edit": _version_edit,
-        "wandb": lambda: _dicts("cordwood.payload.wandb"),
-        "wandb-history": lambda: _wandb_history(leave_out),
-        "entity": _entity,
+    makers: dict[str, Callable[[], Rows]] = {
+        "raw": lambda: Rows(_raw),
+        "write-batch": lambda: Rows(_write_batch(name, dialect)),
+        "version-edit": lambda: Rows(_version_edit()),
+        "wandb": lambda: Rows(_dicts("cordwood.payload.wandb")),
+        "wandb-history": lambda: Rows(_wandb_history(leave_out)),
+        "wandb-summary": lambda: _wandb_values("summary", leave_out),
+        "wandb-config": lambda: _wandb_values("config", leave_out),
+        "wandb-metrics": lambda: Rows(_wandb_metrics(leave_out)),
+        "wandb-output": _wandb_lines,
+        "entity": lambda: Rows(_entity()),
     }
     return makers[form]()
 
@@ -107,6 +132,58 @@ def _wandb_history(leave_out: LeaveOut) -> RowsOf:
         return [] if row is None else [row]
 
     return rows
+
+
+def _wandb_metrics(leave_out: LeaveOut) -> RowsOf:
+    from cordwood.payload.wandb import metrics_rows
+
+    row_of = metrics_rows()
+
+    def rows(record: cordwood.Record) -> Iterable[Row]:
+        row = row_of(record.data, lambda error: leave_out(record, error))
+        return [] if row is None else [row]
+
+    return rows
+
+
+def _wandb_values(kind: str, leave_out: LeaveOut) -> Rows:
+    """One row for a run; none if there is no record, and so no run."""
+    from cordwood.payload.wandb import apply_change
+
+    values: list[Row] = []
+
+    def change(record: cordwood.Record) -> Iterable[Row]:
+        if not values:
+            values.append({})
+        apply_change(values[0], record.data, kind, lambda error: leave_out(record, error))
+        return []
+
+    return Rows(change, lambda: values)
+
+
+def _wandb_lines() -> Rows:
+    """One row for each line that was printed, with the time of its beginning. Lines end where stdout and stderr do."""
+    from cordwood.payload.wandb import output_piece
+
+    # Of each stream, when its last line began, and the parts of it.
+    unfinished: dict[str, tuple[float | None, list[str]]] = {}
+
+    def rows(record: cordwood.Record) -> Iterable[Row]:
+        piece = output_piece(record.data)
+        return [] if piece is None else lines(**piece)
+
+    def lines(_timestamp: float | None, stream: str, text: str) -> Iterator[Row]:
+        # Only a newline ends a line: a carriage return writes over it.
+        for part in io.StringIO(text, newline="\n"):
+            unfinished.setdefault(stream, (_timestamp, []))[1].append(part)
+            if part.endswith("\n"):
+                yield line(stream)
+
+    def line(stream: str) -> Row:
+        timestamp, parts = unfinished.pop(stream)
+        return {"_timestamp": timestamp, "stream": stream, "line": "".join(parts).removesuffix("\n")}
+
+    return Rows(rows, lambda: [line(stream) for stream in list(unfinished)])
 
 
 def _entity() -> RowsOf:

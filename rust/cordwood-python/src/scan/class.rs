@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
 
+use cordwood::damage::Severity;
 use cordwood::{OnCorruption, ReadOptions};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -85,6 +86,17 @@ impl Scan {
         let findings: Vec<_> = self.plan.latest().logs.iter().map(|log| log.findings.clone()).collect();
         let listed: PyResult<Vec<_>> = findings.iter().map(|findings| listed(py, findings)).collect();
         PyTuple::new(py, listed?)
+    }
+
+    /// Whether no damage was found: no region of severity `"corruption"` in any source. Of the reading
+    /// that began last, as far as it has come.
+    #[getter]
+    fn ok(&self) -> bool {
+        let latest = self.plan.latest();
+        latest
+            .logs
+            .iter()
+            .all(|log| log.findings.len_of(Severity::Corruption) == 0)
     }
 
     /// How reading each source has ended: an `Outcome` for each, in their order.

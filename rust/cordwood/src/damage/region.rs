@@ -199,7 +199,7 @@ impl fmt::Display for Reason {
             Reason::InterruptedRecord => {
                 write!(f, "a record that is interrupted by the damage after it")
             }
-            Reason::ZeroHeader => write!(f, "a header of zeros in front of data that is not zero"),
+            Reason::ZeroHeader => write!(f, "a header of zeros before data that is not zero"),
             Reason::RecordTooLarge => {
                 write!(
                     f,

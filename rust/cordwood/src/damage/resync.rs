@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn behind_a_destroyed_header_a_chain_is_searched() {
+    fn after_a_destroyed_header_a_chain_is_searched() {
         let bad = [0xff; 50];
         let (good, zeros) = (fragment(1, b"good"), [0; 30]);
         let torn = &fragment(1, b"torn")[..9];

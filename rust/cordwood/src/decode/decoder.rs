@@ -70,7 +70,7 @@ pub(crate) enum Growth {
     /// It is not being written: such bytes are classified.
     Ended,
     /// Such bytes may still become a fragment: [`Step::NeedMore`], even if the whole block is in
-    /// the window. What there is of the file is reported, and no ambiguity is held back.
+    /// the window. What there is of the file is reported at once, even where it is ambiguous.
     WaitAtFaults,
     /// As `WaitAtFaults`, but the bytes at the offset are final: they are classified.
     SkipFaults,
@@ -229,6 +229,11 @@ impl Decoder {
         // The metadata before the first record is at the beginning of the log, and is read again
         // there.
         self.info.has_begun &= offset > 0;
+    }
+
+    /// The file offset at which reading was to begin: the start of the range, or what was sought.
+    pub(crate) fn start(&self) -> u64 {
+        self.bounds.start
     }
 
     /// Puts back the record that the last call to [`step`](Self::step) returned: the next call

@@ -155,7 +155,6 @@ impl<S: SeekSource> Reader<S> {
     #[doc(hidden)]
     pub fn restart(&mut self, options: ReadOptions) -> Result<(), Error> {
         let begin = options.dialect.map_or(0, |dialect| dialect.block_begin(options.start));
-        let begin = self.source.file_len().map_or(begin, |file_len| begin.min(file_len));
         let moved = self.source.seek(begin);
         moved.map_err(|source| Error::Io {
             path: self.path.clone(),
@@ -280,6 +279,8 @@ impl<S: Source> Reader<S> {
     ///   further call returns the same error.
     /// * [`Error::Corruption`] in place of an event that is damage, under [`OnCorruption::Fail`]; a
     ///   further call continues after it.
+    /// * [`Error::Truncated`] at the end of a file that ends before the start of the range, or before
+    ///   what was sought.
     pub fn next_event(&mut self) -> Result<Option<Event<'_>>, Error> {
         match self.step()? {
             Step::Record(span) => Ok(Some(Event::Record(self.record(span)))),
@@ -374,6 +375,7 @@ impl<S: Source> Reader<S> {
                 })
             }
             Step::End(end) if self.end.is_none() => {
+                self.check_start()?;
                 self.end = Some(end);
                 Ok(self.not_read(end).map_or(Step::End(end), Step::Skipped))
             }
@@ -383,6 +385,19 @@ impl<S: Source> Reader<S> {
             },
             step => Ok(step),
         }
+    }
+
+    /// At the end of the log: whether the file goes as far as reading was to begin.
+    fn check_start(&self) -> Result<(), Error> {
+        let (window, offset) = (self.source.window(), self.decoder.start());
+        if !window.is_last || window.end_offset() >= offset {
+            return Ok(());
+        }
+        Err(Error::Truncated {
+            path: self.path.clone(),
+            offset,
+            file_len: self.source.file_len().filter(|&file_len| file_len < offset),
+        })
     }
 
     /// Puts back a record, which must be the one that the last step returned: the next step returns

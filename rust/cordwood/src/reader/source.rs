@@ -290,9 +290,10 @@ impl<R: Read> StreamSource<R> {
 }
 
 impl<R: Read + Seek> SeekSource for StreamSource<R> {
-    /// Discards the buffered bytes.
+    /// Discards the buffered bytes. The window begins with the byte before `offset`: without that
+    /// byte, the file ends earlier.
     fn seek(&mut self, offset: u64) -> io::Result<()> {
-        self.offset = self.read.seek(SeekFrom::Start(offset))?;
+        self.offset = self.read.seek(SeekFrom::Start(offset.saturating_sub(1)))?;
         self.filled = 0;
         self.is_last = false;
         Ok(())

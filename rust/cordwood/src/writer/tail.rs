@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_behind_damage_is_seen() {
+    fn a_record_after_damage_is_seen() {
         let mut file = vec![7; 100];
         assert!(!hides_record(Dialect::LEVELDB, &file));
         crate::codec::Encoder::new(0).encode(b"whole", &mut file);

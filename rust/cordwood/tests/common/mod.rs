@@ -40,7 +40,7 @@ pub(crate) fn read_all<S: Source>(reader: &mut Reader<S>) -> (Vec<Found>, End) {
     }
     let end = reader.end().expect("an end, behind the last event");
     // The end is final: LevelDB's ReadWrite asks again, too.
-    assert_eq!(reader.next_event().expect("no error behind the end"), None);
+    assert_eq!(reader.next_event().expect("no error after the end"), None);
     assert_eq!(reader.end(), Some(end));
     (events, end)
 }

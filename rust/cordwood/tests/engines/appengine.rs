@@ -28,7 +28,7 @@ fn pad_block_then_records() {
     file.resize(B, 0);
     file.extend(Wire::Plain.full(b"two"));
     let end = file.len();
-    // Exception: the padding is reported as `zero_fill`, no damage. App Engine is silent.
+    // Exception: the padding is reported as `zero_fill`, not damage. App Engine is silent.
     let padding = (10, B as u64, "zero_fill");
     read(LOG, &file)
         .records(&["one", "two"])

@@ -130,7 +130,7 @@ fn seek_record_end_of_file() {
 fn invalid_log_num() {
     let file = write(LOG, &(0..10).map(|seed| noise(50, seed)).collect::<Vec<_>>());
     assert_eq!(read(LOG, &file).records.len(), 10);
-    // Exception: the end, told as `stale`. Pebble says ErrUnexpectedEOF.
+    // Exception: the end, reported as `stale`. Pebble says ErrUnexpectedEOF.
     let skipped = [(0, file.len() as u64, "stale")];
     read(LogFormat::new(Dialect::PEBBLE).with_log_number(2), &file)
         .records(NONE)
@@ -416,7 +416,7 @@ fn wal_sync_promise_in_the_same_block() {
 
 /// Without a trailer and with a hole of many blocks: what follows is found, however far.
 #[test]
-fn wal_sync_proof_behind_many_blocks() {
+fn wal_sync_proof_after_many_blocks() {
     let mut file = good(0, 10);
     file.extend(noise(5 * B, 9));
     file.resize(6 * B, 3);

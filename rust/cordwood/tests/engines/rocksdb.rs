@@ -177,7 +177,7 @@ fn torn(make: impl Fn(Wire, &mut Vec<u8>), record: &[u8]) {
         let mut file = write(dialect, &[record]);
         make(wire, &mut file);
         let end = file.len() as u64;
-        // Exception: also told as `torn_tail`, which is no damage. RocksDB is silent, or reports it in two of its four modes.
+        // Exception: also reported as `torn_tail`, which is not damage. RocksDB is silent, or reports it in two of its four modes.
         read(dialect, &file)
             .records(NONE)
             .skipped(&[(0, end, "torn_tail")])
@@ -389,7 +389,7 @@ fn recycle() {
     let dialect = LogFormat::new(Dialect::ROCKSDB).with_log_number(123);
     let new = write(dialect, &["foooo", "bar"]);
     let file = [&new[..], &old[new.len()..]].concat();
-    // Exception: what is left of the older log is reported as `stale`, no damage. RocksDB is silent.
+    // Exception: what is left of the older log is reported as `stale`, not damage. RocksDB is silent.
     let skipped = [(new.len() as u64, file.len() as u64, "stale")];
     read(dialect, &file)
         .records(&["foooo", "bar"])

@@ -253,7 +253,7 @@ fn the_crate_reads_what_the_model_reads() {
 }
 
 #[test]
-fn a_write_that_failed_leaves_nothing_behind() {
+fn a_write_that_failed_leaves_nothing_else() {
     assert_holds(Rule::FailedWritesAreUndone);
 }
 

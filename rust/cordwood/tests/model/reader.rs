@@ -68,7 +68,7 @@ pub(crate) struct Found {
 pub(crate) enum Tail {
     /// A whole record, or nothing at all.
     Whole,
-    /// A part of a record, or zeros: before it, there is no damage.
+    /// A part of a record, or zeros: before it, there is not damage.
     Torn,
     /// There is damage in the file, or it is not LevelDB's.
     Other,

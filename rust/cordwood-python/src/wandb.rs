@@ -1,0 +1,92 @@
+//! The function `decode_wandb`, for `cordwood.payload.wandb`.
+
+use cordwood_payload::{WandbItems, WandbRecord, WandbRun};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyTuple};
+
+use crate::arguments::bytes_of;
+use crate::error::payload_error;
+
+/// The kinds of records that can be decoded.
+const KINDS: [&str; 7] = ["config", "exit", "history", "output", "run", "stats", "summary"];
+
+/// The fields of a record of a run of Weights & Biases.
+///
+/// Items are pairs of a path, a tuple of at least one name, and the value in JSON. Times are
+/// in microseconds since 1970-01-01 00:00 UTC. What is not in the record is `None`.
+///
+/// Args:
+///     record: `bytes` or any other buffer.
+///     kind: Of which kind it must be, and so what fields there are. `"history"`: `items` and
+///         `step`. `"stats"`: `timestamp` and `items`. `"summary"`, and `"config"`, which a record
+///         of the run may also have: `update` and `remove`, items. `"run"`: `run_id`, `entity`,
+///         `project`, `display_name` and `start_time`. `"output"`, raw or not: `stream`
+///         (`"stdout"` or `"stderr"`), `timestamp` and `line`. `"exit"`: `exit_code`.
+///
+/// Returns:
+///     The fields. `None` if it is a record of another kind.
+///
+/// Raises:
+///     PayloadError: It is not a record of a run.
+///     ValueError: There is no such kind.
+///     TypeError: `record` is not bytes-like.
+#[pyfunction]
+#[pyo3(signature = (record, kind, /))]
+pub(crate) fn decode_wandb<'py>(record: &Bound<'py, PyAny>, kind: &str) -> PyResult<Option<Bound<'py, PyDict>>> {
+    let py = record.py();
+    if !KINDS.contains(&kind) {
+        return Err(PyValueError::new_err(format!(
+            "there is no kind '{kind}': {}",
+            KINDS.join(", ")
+        )));
+    }
+    let record = bytes_of("record", record)?;
+    let decoded = WandbRecord::decode(&record).map_err(|error| payload_error(py, error))?;
+    let fields = PyDict::new(py);
+    match (kind, decoded) {
+        ("history", WandbRecord::History { items, step }) => {
+            fields.set_item("items", items_object(py, items)?)?;
+            fields.set_item("step", step)?;
+        }
+        ("stats", WandbRecord::Stats { timestamp, items }) => {
+            fields.set_item("timestamp", timestamp)?;
+            fields.set_item("items", items_object(py, items)?)?;
+        }
+        ("summary", WandbRecord::Summary(change))
+        | (
+            "config",
+            WandbRecord::Config(change)
+            | WandbRecord::Run(WandbRun {
+                config: Some(change), ..
+            }),
+        ) => {
+            fields.set_item("update", items_object(py, change.update)?)?;
+            fields.set_item("remove", items_object(py, change.remove)?)?;
+        }
+        ("run", WandbRecord::Run(run)) => {
+            fields.set_item("run_id", run.run_id)?;
+            fields.set_item("entity", run.entity)?;
+            fields.set_item("project", run.project)?;
+            fields.set_item("display_name", run.display_name)?;
+            fields.set_item("start_time", run.start_time)?;
+        }
+        ("output", WandbRecord::Output(output) | WandbRecord::OutputRaw(output)) => {
+            fields.set_item("stream", if output.is_stderr { "stderr" } else { "stdout" })?;
+            fields.set_item("timestamp", output.timestamp)?;
+            fields.set_item("line", output.line)?;
+        }
+        ("exit", WandbRecord::Exit(code)) => fields.set_item("exit_code", code)?,
+        _ => return Ok(None),
+    }
+    Ok(Some(fields))
+}
+
+fn items_object<'py>(py: Python<'py>, items: WandbItems<'_>) -> PyResult<Bound<'py, PyList>> {
+    let list = PyList::empty(py);
+    for item in items {
+        let item = item.map_err(|error| payload_error(py, error))?;
+        list.append((PyTuple::new(py, item.path)?, item.value_json))?;
+    }
+    Ok(list)
+}

@@ -1,0 +1,339 @@
+//! The record of a run of Weights & Biases: a `.wandb` file holds them.
+//!
+//! It is a protocol buffer, `wandb_internal.Record`. As far as it is needed it is parsed by hand:
+//! what a run has logged, not what wandb's processes tell each other. Other fields are skipped.
+
+use super::error::{PayloadError, PayloadReason};
+use super::proto::{Field, Message};
+
+// The numbers of fields, from `wandb/proto/wandb_internal.proto` of wandb 0.29.0.
+
+/// Of `Record`: the kinds of records, of which a record is one (`oneof record_type`).
+const HISTORY: u32 = 2;
+const SUMMARY: u32 = 3;
+const OUTPUT: u32 = 4;
+const CONFIG: u32 = 5;
+const STATS: u32 = 7;
+const OUTPUT_RAW: u32 = 13;
+const RUN: u32 = 17;
+const EXIT: u32 = 18;
+
+/// Of `HistoryRecord`.
+const HISTORY_ITEM: u32 = 1;
+const HISTORY_STEP: u32 = 2;
+/// Of `HistoryStep`.
+const STEP_NUM: u32 = 1;
+/// Of `SummaryRecord` and `ConfigRecord`.
+const CHANGE_UPDATE: u32 = 1;
+const CHANGE_REMOVE: u32 = 2;
+/// Of `HistoryItem`, `SummaryItem`, `ConfigItem` and, without the second, `StatsItem`.
+const ITEM_KEY: u32 = 1;
+const ITEM_NESTED_KEY: u32 = 2;
+const ITEM_VALUE_JSON: u32 = 16;
+/// Of `OutputRecord` and `OutputRawRecord`.
+const OUTPUT_TYPE: u32 = 1;
+const OUTPUT_TIMESTAMP: u32 = 2;
+const OUTPUT_LINE: u32 = 3;
+/// Of `StatsRecord`.
+const STATS_TIMESTAMP: u32 = 2;
+const STATS_ITEM: u32 = 3;
+/// Of `RunRecord`.
+const RUN_ID: u32 = 1;
+const RUN_ENTITY: u32 = 2;
+const RUN_PROJECT: u32 = 3;
+const RUN_CONFIG: u32 = 4;
+const RUN_DISPLAY_NAME: u32 = 8;
+const RUN_START_TIME: u32 = 17;
+/// Of `RunExitRecord`.
+const EXIT_CODE: u32 = 1;
+/// Of `google.protobuf.Timestamp`.
+const TIMESTAMP_SECONDS: u32 = 1;
+const TIMESTAMP_NANOS: u32 = 2;
+
+/// `OutputType`. It is the default, which is not written; the other one is `STDOUT`.
+const STDERR: u64 = 0;
+
+/// A record of a run of Weights & Biases.
+///
+/// ```
+/// use cordwood_payload::WandbRecord;
+///
+/// // A step of the history: loss = 0.5.
+/// let record = b"\x12\x0e\x0a\x0c\x12\x04loss\x82\x01\x030.5";
+/// let WandbRecord::History { items, .. } = WandbRecord::decode(record)? else { panic!() };
+/// let items: Vec<_> = items.collect::<Result<_, _>>()?;
+/// assert_eq!((items[0].path.as_slice(), items[0].value_json), (["loss"].as_slice(), "0.5"));
+/// # Ok::<(), cordwood_payload::PayloadError>(())
+/// ```
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum WandbRecord<'a> {
+    /// What a run is. It may be there several times.
+    Run(WandbRun<'a>),
+    /// What was logged in a step.
+    History {
+        /// The values.
+        items: WandbItems<'a>,
+        /// The step, if it is not only among the values.
+        step: Option<i64>,
+    },
+    /// A change of the summary.
+    Summary(WandbChange<'a>),
+    /// A change of the configuration.
+    Config(WandbChange<'a>),
+    /// What was printed.
+    Output(WandbOutput<'a>),
+    /// What was printed, as it was printed: any piece of a text, with the control characters for a
+    /// terminal.
+    OutputRaw(WandbOutput<'a>),
+    /// System metrics.
+    Stats {
+        /// When they were measured, in microseconds since 1970-01-01 00:00 UTC.
+        timestamp: Option<i64>,
+        /// The values.
+        items: WandbItems<'a>,
+    },
+    /// The end of the run, with its exit code.
+    Exit(i32),
+    /// Any other kind of record.
+    Other,
+}
+
+/// What a run is.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct WandbRun<'a> {
+    /// Its id, which is also in the name of its file.
+    pub run_id: Option<&'a str>,
+    /// Whose it is: a user or a team.
+    pub entity: Option<&'a str>,
+    /// The project.
+    pub project: Option<&'a str>,
+    /// The name that is shown.
+    pub display_name: Option<&'a str>,
+    /// When it began, in microseconds since 1970-01-01 00:00 UTC.
+    pub start_time: Option<i64>,
+    /// A change of the configuration.
+    pub config: Option<WandbChange<'a>>,
+}
+
+/// A change of the summary or the configuration: first the updates, then what is removed.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct WandbChange<'a> {
+    /// Values that are set.
+    pub update: WandbItems<'a>,
+    /// Values that are removed. Their JSON is empty.
+    pub remove: WandbItems<'a>,
+}
+
+/// What was printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct WandbOutput<'a> {
+    /// Whether it was printed to stderr; if not, to stdout.
+    pub is_stderr: bool,
+    /// When, in microseconds since 1970-01-01 00:00 UTC.
+    pub timestamp: Option<i64>,
+    /// The text.
+    pub line: &'a str,
+}
+
+/// A value and its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WandbItem<'a> {
+    /// The name, from the outermost dictionary in which the value is to the value itself: at least
+    /// one.
+    pub path: Vec<&'a str>,
+    /// The value as JSON.
+    pub value_json: &'a str,
+}
+
+/// The items of a record, in order: an iterator, which ends after an error.
+#[derive(Debug, Clone)]
+pub struct WandbItems<'a> {
+    message: Message<'a>,
+    /// The number of the field that holds an item.
+    number: u32,
+}
+
+impl<'a> WandbRecord<'a> {
+    /// Reads a record.
+    ///
+    /// # Errors
+    ///
+    /// It is not a `Record`, or breaks the rules of [the crate](crate): a repeated value. Whether
+    /// the items are right is found when they are read.
+    pub fn decode(record: &'a [u8]) -> Result<Self, PayloadError> {
+        let mut message = Message::new(record);
+        let mut decoded = None;
+        while let Some(field) = message.next_field()? {
+            let kind = match field.number {
+                HISTORY => read_history(field.message()?)?,
+                SUMMARY => WandbRecord::Summary(WandbChange::new(field.message()?)),
+                OUTPUT => WandbRecord::Output(WandbOutput::read(field.message()?)?),
+                CONFIG => WandbRecord::Config(WandbChange::new(field.message()?)),
+                STATS => read_stats(field.message()?)?,
+                OUTPUT_RAW => WandbRecord::OutputRaw(WandbOutput::read(field.message()?)?),
+                RUN => WandbRecord::Run(WandbRun::read(field.message()?)?),
+                EXIT => read_exit(field.message()?)?,
+                _ => continue,
+            };
+            field.set(&mut decoded, kind)?;
+        }
+        Ok(decoded.unwrap_or(WandbRecord::Other))
+    }
+}
+
+fn read_history(mut message: Message<'_>) -> Result<WandbRecord<'_>, PayloadError> {
+    let items = WandbItems::new(&message, HISTORY_ITEM);
+    let mut step = None;
+    while let Some(field) = message.next_field()? {
+        if field.number == HISTORY_STEP {
+            let (mut inside, mut num) = (field.message()?, None);
+            while let Some(field) = inside.next_field()? {
+                if field.number == STEP_NUM {
+                    field.set(&mut num, field.varint()? as i64)?;
+                }
+            }
+            field.set(&mut step, num.unwrap_or(0))?;
+        }
+    }
+    Ok(WandbRecord::History { items, step })
+}
+
+fn read_stats(mut message: Message<'_>) -> Result<WandbRecord<'_>, PayloadError> {
+    let items = WandbItems::new(&message, STATS_ITEM);
+    let mut timestamp = None;
+    while let Some(field) = message.next_field()? {
+        if field.number == STATS_TIMESTAMP {
+            field.set(&mut timestamp, microseconds(&field)?)?;
+        }
+    }
+    Ok(WandbRecord::Stats { timestamp, items })
+}
+
+fn read_exit(mut message: Message<'_>) -> Result<WandbRecord<'_>, PayloadError> {
+    let mut code = None;
+    while let Some(field) = message.next_field()? {
+        if field.number == EXIT_CODE {
+            field.set(&mut code, field.varint()? as i32)?;
+        }
+    }
+    Ok(WandbRecord::Exit(code.unwrap_or(0)))
+}
+
+/// A `google.protobuf.Timestamp`. Parts of a microsecond are dropped.
+fn microseconds(field: &Field<'_>) -> Result<i64, PayloadError> {
+    let (mut message, mut seconds, mut nanos) = (field.message()?, None, None);
+    while let Some(field) = message.next_field()? {
+        match field.number {
+            TIMESTAMP_SECONDS => field.set(&mut seconds, field.varint()? as i64)?,
+            TIMESTAMP_NANOS => field.set(&mut nanos, field.varint()? as i64)?,
+            _ => {}
+        }
+    }
+    let (seconds, nanos) = (seconds.unwrap_or(0), nanos.unwrap_or(0));
+    // Its own rules: the years 1 to 9999, and less than a second.
+    if (-62_135_596_800..253_402_300_800).contains(&seconds) && (0..1_000_000_000).contains(&nanos) {
+        Ok(seconds * 1_000_000 + nanos / 1_000)
+    } else {
+        Err(field.error(PayloadReason::NonCanonical))
+    }
+}
+
+impl<'a> WandbRun<'a> {
+    fn read(mut message: Message<'a>) -> Result<Self, PayloadError> {
+        let mut run = WandbRun::default();
+        while let Some(field) = message.next_field()? {
+            match field.number {
+                RUN_ID => field.set(&mut run.run_id, field.text()?)?,
+                RUN_ENTITY => field.set(&mut run.entity, field.text()?)?,
+                RUN_PROJECT => field.set(&mut run.project, field.text()?)?,
+                RUN_DISPLAY_NAME => field.set(&mut run.display_name, field.text()?)?,
+                RUN_START_TIME => field.set(&mut run.start_time, microseconds(&field)?)?,
+                RUN_CONFIG => field.set(&mut run.config, WandbChange::new(field.message()?))?,
+                _ => {}
+            }
+        }
+        Ok(run)
+    }
+}
+
+impl<'a> WandbChange<'a> {
+    fn new(message: Message<'a>) -> Self {
+        WandbChange {
+            update: WandbItems::new(&message, CHANGE_UPDATE),
+            remove: WandbItems::new(&message, CHANGE_REMOVE),
+        }
+    }
+}
+
+impl<'a> WandbOutput<'a> {
+    fn read(mut message: Message<'a>) -> Result<Self, PayloadError> {
+        let (mut output_type, mut timestamp, mut line) = (None, None, None);
+        while let Some(field) = message.next_field()? {
+            match field.number {
+                OUTPUT_TYPE => field.set(&mut output_type, field.varint()?)?,
+                OUTPUT_TIMESTAMP => field.set(&mut timestamp, microseconds(&field)?)?,
+                OUTPUT_LINE => field.set(&mut line, field.text()?)?,
+                _ => {}
+            }
+        }
+        Ok(WandbOutput {
+            is_stderr: output_type.unwrap_or(STDERR) == STDERR,
+            timestamp,
+            line: line.unwrap_or_default(),
+        })
+    }
+}
+
+impl<'a> WandbItems<'a> {
+    fn new(message: &Message<'a>, number: u32) -> Self {
+        let message = message.clone();
+        WandbItems { message, number }
+    }
+
+    fn read_next(&mut self) -> Result<Option<WandbItem<'a>>, PayloadError> {
+        while let Some(field) = self.message.next_field()? {
+            if field.number == self.number {
+                return WandbItem::read(field.message()?).map(Some);
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl<'a> Iterator for WandbItems<'a> {
+    type Item = Result<WandbItem<'a>, PayloadError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let item = self.read_next();
+        if item.is_err() {
+            self.message = Message::new(&[]);
+        }
+        item.transpose()
+    }
+}
+
+impl<'a> WandbItem<'a> {
+    fn read(mut message: Message<'a>) -> Result<Self, PayloadError> {
+        let (mut key, mut value_json, mut path) = (None, None, Vec::new());
+        while let Some(field) = message.next_field()? {
+            match field.number {
+                ITEM_KEY => field.set(&mut key, field.text()?)?,
+                ITEM_NESTED_KEY => path.push(field.text()?),
+                ITEM_VALUE_JSON => field.set(&mut value_json, field.text()?)?,
+                _ => {}
+            }
+        }
+        if path.is_empty() {
+            path.push(key.unwrap_or_default());
+        }
+        Ok(WandbItem {
+            path,
+            value_json: value_json.unwrap_or_default(),
+        })
+    }
+}
