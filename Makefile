@@ -24,7 +24,7 @@ PYRIGHT := PATH="$(CURDIR)/$(BIN):$$PATH" PYRIGHT_PYTHON_IGNORE_WARNINGS=1 pyrig
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
 
-.PHONY: help demo dev check test lint test-rust test-aarch64 model loom wheel install test-python survival types test-abi3 wheel-abi3 package-check bench-abi3 bench bench-memory fuzz fmt clean
+.PHONY: help demo dev check test lint test-rust test-aarch64 model loom wheel install test-python test-remote survival types test-abi3 wheel-abi3 package-check bench-abi3 bench bench-memory fuzz fmt clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -92,6 +92,11 @@ install: wheel  ## Install that wheel into .venv
 # The tests see the installed wheel: nothing here puts python/ on the import path.
 test-python: $(VENV)/test.stamp $(VENV)/peers.stamp $(VENV)/appengine.stamp install  ## Run the Python tests on the installed wheel
 	$(BIN)/pytest
+
+# Not part of `make test`: 60 packages. That tests the same with file systems and stores in memory.
+test-remote: $(VENV)/remote.stamp install  ## Read from a server of S3, through s3fs and obstore
+	$(BIN)/pip --python $(VENV)/remote/bin/python install --quiet --force-reinstall --no-deps --no-index $(WHEELS)/cordwood-*.whl
+	$(VENV)/remote/bin/python -m pytest tests/remote
 
 # Not part of `make test`, which does a tenth or less of it: five minutes.
 survival: $(VENV)/test.stamp install  ## Kill, fork and rotate 2,500 times, and look for what was lost
@@ -256,6 +261,11 @@ $(VENV)/lint.stamp: $(VENV)/pip.stamp pyproject.toml
 $(VENV)/appengine.stamp: $(VENV)/pip.stamp pyproject.toml
 	$(BIN)/python -m venv --without-pip $(VENV)/appengine
 	$(BIN)/pip --python $(VENV)/appengine/bin/python install --quiet --group appengine
+	@touch $@
+
+$(VENV)/remote.stamp: $(VENV)/pip.stamp pyproject.toml
+	$(BIN)/python -m venv --without-pip $(VENV)/remote
+	$(BIN)/pip --python $(VENV)/remote/bin/python install --quiet --group remote
 	@touch $@
 
 # What the drop-ins are compared with, and nothing else: their dependencies clash with others, and what reads logs in

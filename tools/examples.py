@@ -8,7 +8,12 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 
 # What their examples import has no types.
-UNTYPED = {"docs/arrow.md": "pandas and pyarrow", "docs/guides/tables.md": "pyarrow", "docs/wandb.md": "wandb.proto"}
+UNTYPED = {
+    "docs/arrow.md": "pandas and pyarrow",
+    "docs/guides/tables.md": "pyarrow",
+    "docs/remote.md": "fsspec",
+    "docs/wandb.md": "wandb.proto",
+}
 
 
 def main(folder: Path) -> None:

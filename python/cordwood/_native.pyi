@@ -245,7 +245,10 @@ class Reader:
             an object with `read(size)` that returns bytes, at whose position the log begins. If the
             file of an `mmap` is cut while it is read, the operating system ends the process
             (`SIGBUS`), as it does with every program that reads a map: pass the path of a file that
-            others may cut.
+            others may cut. What is read in ranges of up to 16 MiB, four of them ahead: a URL, a `str`
+            such as `"s3://bucket/name"`, and an `fsspec.OpenFile` or a `UPath`, through fsspec; a
+            store of obstore and a path in it, as a tuple; or an object with `size()` and
+            `read_range(start, end)`.
         dialect: How the bytes of the log are laid out. `"leveldb"`: also what Datastore,
             Firestore, App Engine, and RocksDB without recycling write; `"rocksdb"`: a write-ahead
             log with all that it may hold; `"pebble"`: the same of Pebble; `"recyclable"`: what
@@ -280,8 +283,9 @@ class Reader:
         OSError: The file cannot be opened. A missing file is a `FileNotFoundError`.
         OverflowError: `log_number` is not a number of 32 bits.
         TypeError: `source` is none of the above, or is a text file.
+        ModuleNotFoundError: `source` is a URL, and fsspec or what it needs for this one is not installed.
         ValueError: An option has no such value, or the dialect has no log number or no
-            compression.
+            compression; or fsspec does not know the file system of a URL.
 
     A step of the iteration, over the reader or what `records`, `batches` and `record_batches`
     return, raises:
@@ -1706,8 +1710,8 @@ def scan(
     After an error, a stream returns nothing more.
 
     Args:
-        sources: What `Reader` takes: a path, bytes, or an object with `read`, which must be able to
-            seek in order to be read twice. Or an iterable of these, which are read in its order.
+        sources: What `Reader` takes: a path, a URL, bytes, or an object with `read`, which must be able
+            to seek in order to be read twice. Or an iterable of these, which are read in its order.
         columns: Which columns, in this order. `"offset"`: the file offset of the record, `uint64`;
             `"record"`: its bytes, `large_binary`; `"end_offset"`: the file offset after it;
             `"length"`: its number of bytes; `"path"`: the path of its log, a dictionary of text,
@@ -2014,8 +2018,8 @@ def fragments(
     with the log.
 
     Args:
-        source: What `Reader` takes, if it can be read twice: a path of a file, a buffer, or an
-            object with `read` and `seek`.
+        source: What `Reader` takes, if it can be read twice: a path of a file, a URL or what else is
+            read in ranges, a buffer, or an object with `read` and `seek`.
         dialect: As for `Reader`. Default: `None`.
         log_number: As for `Reader`. Default: `None`.
         compression: As for `Reader`. Default: `None`.

@@ -75,8 +75,9 @@ def open(  # noqa: A001
     """Opens a log to read its records or to write some.
 
     Args:
-        source: To read: a path, bytes or any other buffer (`mmap` among them), an object with `read`, or a `Split`,
-            which itself specifies what to read. To write: a path, or an object with `write`.
+        source: To read: a path, a URL, bytes or any other buffer (`mmap` among them), an object with `read`, all else
+            that `Reader` takes, or a `Split`, which itself specifies what to read. To write: a path, or an object with
+            `write`.
         mode: `"r"` reads. `"w"` writes a new file in place of any that is there, `"x"` writes a new file and fails if
             one is there, `"a"` appends. `"rb"`, `"wb"`, `"xb"` and `"ab"` mean the same: a log is never text.
             Default: `"r"`.
@@ -108,6 +109,7 @@ def open(  # noqa: A001
         OSError: What the operating system reports, with the path: `FileNotFoundError`, `PermissionError`,
             `IsADirectoryError`, ...
         FileExistsError: For `"x"`, there is a file.
+        ModuleNotFoundError: `source` is a URL, and fsspec or what it needs for this one is not installed.
         BlockingIOError: Another writer has the file open.
         TornTailError: For `"a"`, if the file does not end with a whole record.
         CorruptionError: For `"a"`, if the file is damaged.

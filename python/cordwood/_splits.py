@@ -15,7 +15,7 @@ class Split(NamedTuple):
     """The bytes `[start, end)` of a log: `cordwood.open(split)` gives what begins there.
 
     Attributes:
-        path: The file.
+        path: The file: a path, or a URL.
         start: File offset of the first byte, in bytes; the beginning of a block.
         end: File offset after the last byte, in bytes. A record that begins before it may end after it.
         dialect: How the bytes are laid out; `None`: it could not be detected. Default: `None`.
@@ -39,6 +39,15 @@ class Split(NamedTuple):
     compression: CompressionName | None = None
 
 
+def _file_len(path: str) -> int:
+    if "://" in path:
+        from cordwood._remote import file_of, is_url
+
+        if is_url(path) and (file := file_of(path, 0, 0)) is not None:
+            return len(file)
+    return stat(path).st_size  # noqa: PTH116 - pathlib would be half of the time of our import
+
+
 def plan_splits(
     sources: Iterable[str | PathLike[str]],
     split_len: int,
@@ -53,7 +62,7 @@ def plan_splits(
     numbers or compression (`"rocksdb"`, `"pebble"`, `"recyclable"`) cannot be read in parts: it is one range.
 
     Args:
-        sources: Paths of files.
+        sources: Paths of files, or URLs.
         split_len: Bytes in a range, at least 1; rounded up to whole blocks of 32 KiB.
         dialect: As for `Reader`, and that of all the files. Default: `None`: it is detected for each.
         log_number: As for `Reader`. Default: `None`.
@@ -88,7 +97,7 @@ def plan_splits(
     splits: list[Split] = []
     for source in sources:
         path = fspath(source)
-        file_len = stat(path).st_size  # noqa: PTH116 - pathlib would be half of the time of our import
+        file_len = _file_len(path)
         log: LogFormat | None = LogFormat(named) if named else detect(path)
         own_number, own_compression = log_number, compression
         if log:

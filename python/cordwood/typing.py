@@ -1,14 +1,27 @@
 """What a reader takes and a writer writes to, and the names of options, as types for annotations."""
 
+from collections.abc import Mapping
 from os import PathLike
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 else:
     ReadableBuffer = bytes | bytearray | memoryview
 
-__all__ = ["ColumnName", "CompressionName", "DialectName", "Readable", "ReadableBuffer", "Sink", "Source", "Writable"]
+__all__ = [
+    "ColumnName",
+    "CompressionName",
+    "DialectName",
+    "FsspecFile",
+    "ObjectStore",
+    "RangeReadable",
+    "Readable",
+    "ReadableBuffer",
+    "Sink",
+    "Source",
+    "Writable",
+]
 
 DialectName: TypeAlias = Literal["leveldb", "rocksdb", "pebble", "recyclable", "wandb", "wandb_old", "swanlab"]
 """How the bytes of a log are laid out: `cordwood.Reader` says what each name means."""
@@ -50,8 +63,76 @@ class Writable(Protocol):
         ...
 
 
-Source: TypeAlias = str | PathLike[str] | ReadableBuffer | Readable
-"""A path, the content of a file in memory, or an object with `read`."""
+class RangeReadable(Protocol):
+    """A file of which any range can be read, such as an object in a store.
+
+    It may have an attribute `name`, a `str`, for errors and reports. Ranges are requested ahead, by several threads at
+    a time.
+    """
+
+    def size(self) -> int:
+        """The length of the file in bytes. It is asked for once, when the file is opened."""
+        ...
+
+    def read_range(self, start: int, end: int, /) -> ReadableBuffer:
+        """Reads the bytes `[start, end)`.
+
+        Args:
+            start: File offset of the first byte.
+            end: File offset after the last byte; not after the end of the file.
+
+        Returns:
+            All of the bytes: fewer are an error, as is an exception. Nothing is tried again.
+        """
+        ...
+
+
+class FsspecFile(Protocol):
+    """A file on a file system of fsspec: an `fsspec.OpenFile`, or a `UPath` of universal_pathlib."""
+
+    @property
+    def fs(self) -> object:
+        """The file system, an `AbstractFileSystem`."""
+        ...
+
+    @property
+    def path(self) -> str:
+        """The path on it."""
+        ...
+
+
+class ObjectStore(Protocol):
+    """A store of obstore, such as `obstore.store.S3Store`."""
+
+    def head(self, path: str, /) -> Mapping[str, Any]:
+        """Looks an object up.
+
+        Args:
+            path: Its path in the store.
+
+        Returns:
+            What is known about it: its length is `"size"`.
+        """
+        ...
+
+    def get_range(self, path: str, /, *, start: int, end: int) -> ReadableBuffer:
+        """Reads the bytes `[start, end)` of an object.
+
+        Args:
+            path: Its path in the store.
+            start: The offset of the first byte.
+            end: The offset after the last byte.
+
+        Returns:
+            The bytes.
+        """
+        ...
+
+
+Source: TypeAlias = (
+    str | PathLike[str] | ReadableBuffer | Readable | RangeReadable | FsspecFile | tuple[ObjectStore, str]
+)
+"""A path or a URL; the content of a file in memory; an object with `read` or `read_range`; or a file in a store."""
 
 Sink: TypeAlias = str | PathLike[str] | Writable
 """A path, or an object with `write`."""

@@ -438,7 +438,7 @@ def test_wrong_arguments(path, options, error, message):
 
 @pytest.mark.parametrize("sources", [5, None, [5], ["some.log", None], io.StringIO("text"), [io.StringIO("text")]])
 def test_wrong_sources(sources):
-    with pytest.raises(TypeError, match=r"must be a path, bytes or another buffer|text file"):
+    with pytest.raises(TypeError, match=r"must be a path, a URL, bytes or another buffer|text file"):
         cordwood.scan(sources)
 
 

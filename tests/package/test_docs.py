@@ -22,6 +22,7 @@ PAGES = [
     "docs/guides/rescue.md",
     "docs/guides/tables.md",
     "docs/payload.md",
+    "docs/remote.md",
     "docs/wandb.md",
 ]
 

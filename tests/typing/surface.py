@@ -7,6 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, assert_type
 
+from obstore.store import MemoryStore
+from upath import UPath
+
 import cordwood
 from cordwood import (
     BitFlip,
@@ -267,3 +270,17 @@ assert_type(store.scan_data(), bytes | None)
 assert_type(store.scan_record(), tuple[int, bytes] | None)
 for key in ccl.LogFile(Path("000003.log")):
     assert_type((key.user_key, key.state), tuple[bytes, ccl.KeyState])
+
+
+class Ranges:
+    def size(self) -> int:
+        return 0
+
+    def read_range(self, start: int, end: int, /) -> bytes:
+        return bytes(end - start)
+
+
+cordwood.open(Ranges())
+cordwood.open((MemoryStore(), "name"))
+cordwood.open(UPath("memory://name"))
+cordwood.scan([Ranges(), (MemoryStore(), "name"), "s3://bucket/name"])

@@ -20,7 +20,7 @@ def complete_file_names(action: argparse.Action) -> None:
 
 def add_source_arguments(
     parser: argparse.ArgumentParser,
-    what: str = "a log; a folder, for all logs in it; a pattern such as '*.log'; - for stdin",
+    what: str = "a log; a folder, for all logs in it; a pattern such as '*.log'; a URL; - for stdin",
 ) -> None:
     """The sources of a verb that takes several."""
     complete_file_names(parser.add_argument("sources", nargs="+", metavar="SOURCE", help=what))

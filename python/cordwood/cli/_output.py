@@ -10,6 +10,7 @@ import sys
 from collections.abc import Generator
 from typing import Protocol
 
+from cordwood._remote import is_url
 from cordwood.cli._messages import escaped
 
 
@@ -59,6 +60,8 @@ def check_destination(source: str, destination: str, *, overwrite: bool) -> None
         return
     if not overwrite:
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), destination)
+    if is_url(source):
+        return
     log = os.fstat(sys.stdin.fileno()) if source == "-" else os.stat(source)  # noqa: PTH116
     with contextlib.suppress(FileNotFoundError):  # A link to nothing.
         if os.path.samestat(log, os.stat(destination)):  # noqa: PTH116

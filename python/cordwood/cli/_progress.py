@@ -6,6 +6,7 @@ import os
 import sys
 from typing import Any, Self
 
+from cordwood._remote import is_url
 from cordwood.cli._sources import display_name
 
 
@@ -24,7 +25,7 @@ class Progress:
             from tqdm import tqdm
         except ImportError:
             return
-        total = None if name == "-" else os.stat(name).st_size  # noqa: PTH116 - pathlib is slow to import
+        total = None if name == "-" or is_url(name) else os.stat(name).st_size  # noqa: PTH116 - pathlib is slow to import
         self._bar = tqdm(
             total=total, desc=display_name(name), delay=1, leave=False, unit="B", unit_scale=True, unit_divisor=1024
         )

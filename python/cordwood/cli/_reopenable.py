@@ -8,6 +8,7 @@ import sys
 from collections.abc import Generator
 from typing import IO, TYPE_CHECKING
 
+from cordwood._remote import is_url
 from cordwood.cli._messages import Failure
 
 if TYPE_CHECKING:
@@ -17,19 +18,19 @@ if TYPE_CHECKING:
 class Reopenable:
     """A source that can be read several times.
 
-    A file by name can have several readers at a time. stdin, and the temporary file into which a pipe is copied, have
-    one: the next begins when the one before has ended.
+    A file by name, or a URL, can have several readers at a time. stdin, and the temporary file into which a pipe is
+    copied, have one: the next begins when the one before has ended.
     """
 
-    def __init__(self, name: str, file: IO[bytes], *, is_path: bool) -> None:
+    def __init__(self, name: str, file: IO[bytes] | None, *, is_path: bool) -> None:
         self._name = name
         self._file = file
         self._is_path = is_path
-        self._begin = 0 if is_path else file.tell()
+        self._begin = 0 if is_path or not file else file.tell()
 
     def open(self) -> Source:
         """The source, at its beginning."""
-        if self._is_path:
+        if self._is_path or not self._file:
             return self._name
         self._file.seek(self._begin)
         return self._file
@@ -40,7 +41,7 @@ class Reopenable:
         Raises:
             Failure: It is not. The file that was here first is open all the time, so that no other has its number.
         """
-        if not self._is_path:
+        if not self._is_path or not self._file:
             return
         first = os.fstat(self._file.fileno())
         try:
@@ -65,6 +66,9 @@ def changed_meanwhile(name: str, what: str) -> Failure:
 def reopenable(name: str) -> Generator[Reopenable]:
     """A source that can be read several times."""
     with contextlib.ExitStack() as stack:
+        if is_url(name):
+            yield Reopenable(name, None, is_path=False)
+            return
         is_path = name != "-" and os.path.isfile(name)  # noqa: PTH113 - pathlib is slow to import
         file: IO[bytes] = sys.stdin.buffer if name == "-" else stack.enter_context(open(name, "rb"))  # noqa: PTH123
         if not file.seekable():

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import cordwood
+from cordwood._remote import is_url
 from cordwood.cli._messages import Status, complain, escaped, quantity
 from cordwood.cli._output import print_json
 
@@ -26,7 +27,7 @@ class Named(NamedTuple):
     """A file that the command line names, by itself or with a pattern or a folder."""
 
     name: str
-    """Its path, or `-` for stdin."""
+    """Its path or URL, or `-` for stdin."""
     relative: str
     """Its path below the folder, or below the part of the pattern that is none; else the last part of its name."""
     is_in_folder: bool = False
@@ -144,7 +145,7 @@ _NO_FILE = "pipe, socket or device"
 
 def _is_pattern(name: str) -> bool:
     # A file of that name comes first.
-    return name != "-" and glob.has_magic(name) and not os.path.lexists(name)
+    return name != "-" and glob.has_magic(name) and not os.path.lexists(name) and not is_url(name)
 
 
 def _expanded(names: Iterable[str]) -> Iterable[tuple[Named, _Identity | None]]:

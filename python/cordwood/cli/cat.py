@@ -13,6 +13,7 @@ import stat
 import sys
 
 import cordwood
+from cordwood._remote import is_url
 from cordwood.cli._framing import framed
 from cordwood.cli._messages import Status, complain
 from cordwood.cli._options import add_reading_arguments, add_source_arguments, check_range, reading_options
@@ -91,7 +92,7 @@ def _file_len(name: str) -> float:
 
     It is no `end` for the reader: only at the end of a file are stale bytes known to be what a recycled log leaves.
     """
-    if name == "-":
+    if name == "-" or is_url(name):
         return math.inf
     status = os.stat(name)  # noqa: PTH116 - pathlib is slow to import
     return status.st_size if stat.S_ISREG(status.st_mode) else math.inf

@@ -45,7 +45,7 @@ FOLDERS = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What `info` takes."""
-    add_source_arguments(parser, "a log; a folder, for all logs in it; a pattern such as '*.log'")
+    add_source_arguments(parser, "a log; a folder, for all logs in it; a pattern such as '*.log'; a URL")
     parser.add_argument("--json", action="store_true", help="one JSON object for each SOURCE")
 
 

@@ -14,6 +14,7 @@ import os
 import stat
 
 import cordwood
+from cordwood._remote import is_url
 from cordwood.cli._messages import Status, escaped
 from cordwood.cli._options import add_dialect_argument, add_source_arguments, log_options, parse_len
 from cordwood.cli._output import print_json
@@ -28,7 +29,9 @@ EXAMPLES = """\
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What `split` takes."""
-    add_source_arguments(parser, "a log, a regular file; a folder, for all logs in it; a pattern such as '*.log'")
+    add_source_arguments(
+        parser, "a log, a regular file or a URL; a folder, for all logs in it; a pattern such as '*.log'"
+    )
     add_dialect_argument(parser, "how the log is laid out: a file that does not look like a log is then split, too")
     parser.add_argument(
         "--len",
@@ -45,7 +48,7 @@ def run(options: argparse.Namespace) -> Status:
     """Prints the ranges of each source."""
 
     def split(name: str) -> Status:
-        if not stat.S_ISREG(os.stat(name).st_mode):  # noqa: PTH116 - pathlib is slow to import
+        if not is_url(name) and not stat.S_ISREG(os.stat(name).st_mode):  # noqa: PTH116 - pathlib is slow to import
             raise OSError(errno.EINVAL, "only a regular file can be split", name)
         for part in cordwood.plan_splits([name], options.split_len, **log_options(options)):
             if options.json:

@@ -7,6 +7,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
+
 use pyo3::types::{PyByteArray, PyBytes, PyMemoryView, PyString, PyType};
 
 /// A text file would return text instead of bytes.
@@ -20,10 +21,35 @@ pub(crate) fn refuse_text(object: &Bound<'_, PyAny>) -> PyResult<()> {
     Ok(())
 }
 
+/// Whether `object` is `str` and a URL, and no path.
+pub(crate) fn is_url(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    static IS_URL: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    match object.cast::<PyString>() {
+        Ok(text) if text.to_string_lossy().contains("://") => {
+            let is_url = IS_URL.import(object.py(), "cordwood._remote", "is_url")?;
+            is_url.call1((object,))?.extract()
+        }
+        _ => Ok(false),
+    }
+}
+
+/// Whether `object` is `str` or `os.PathLike`.
+pub(crate) fn is_path(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(object.is_instance_of::<PyString>() || object.hasattr(intern!(object.py(), "__fspath__"))?)
+}
+
 /// `object` as a path, if it is `str` or `os.PathLike`.
+///
+/// # Errors
+///
+/// `ValueError` for a URL: what takes one looks for it first.
 pub(crate) fn path_of(object: &Bound<'_, PyAny>) -> PyResult<Option<PathBuf>> {
-    let is_path = object.is_instance_of::<PyString>() || object.hasattr(intern!(object.py(), "__fspath__"))?;
-    if !is_path {
+    if is_url(object)? {
+        return Err(PyValueError::new_err(format!(
+            "{object} is a URL, and only what is read can be one; to write there, pass an open file"
+        )));
+    }
+    if !is_path(object)? {
         return Ok(None);
     }
     let path: PathBuf = object.extract()?;

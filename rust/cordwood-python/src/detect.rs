@@ -38,7 +38,8 @@ use crate::source::{OpenedReader, open_reader};
 pub(crate) fn detect<'py>(source: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     static LOG_FORMAT: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     let py = source.py();
-    let OpenedReader { reader, .. } = open_reader(source, ReadOptions::default())?;
+    let options = ReadOptions::default().with_range(..DETECT_LEN as u64);
+    let OpenedReader { reader, .. } = open_reader(source, options)?;
     // A reader reads more at a time.
     let mut reader = reader.map_source(|source| source.map(|input| input.take(DETECT_LEN as u64)));
     let detected = py.detach(|| reader.detect());

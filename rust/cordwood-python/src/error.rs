@@ -230,12 +230,6 @@ pub(crate) fn os_error(error: io::Error, path: Option<&Path>) -> PyErr {
     let Some(path) = path else { return error.into() };
     // Rust's own errors have a kind but no number; their texts are not those of the system.
     let known = match (error.raw_os_error(), error.kind()) {
-        (Some(ENOENT), _) if is_url(path) => Some((
-            ENOENT,
-            "No such file or directory; a URL is not opened: pass an open file in its place, \
-             such as fsspec.open(url).open()"
-                .to_owned(),
-        )),
         (Some(errno), _) => Some((errno, strerror(&error))),
         (None, io::ErrorKind::IsADirectory) => Some((EISDIR, "Is a directory".to_owned())),
         (None, io::ErrorKind::AlreadyExists) => Some((EEXIST, "File exists".to_owned())),
@@ -251,17 +245,9 @@ pub(crate) fn os_error(error: io::Error, path: Option<&Path>) -> PyErr {
 }
 
 // The numbers of Linux, macOS and Windows.
-const ENOENT: i32 = 2;
 const EEXIST: i32 = 17;
 const EISDIR: i32 = 21;
 const EINVAL: i32 = 22;
-
-/// Whether a path that does not exist was meant as `scheme://...`. A single letter is a drive.
-fn is_url(path: &Path) -> bool {
-    let text = path.to_string_lossy();
-    let scheme = text.split_once("://").map(|(scheme, _)| scheme);
-    scheme.is_some_and(|scheme| scheme.len() > 1 && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric()))
-}
 
 /// The same as `fcntl.flock` raises in Python.
 fn locked(py: Python<'_>, message: &str, path: Option<&Path>) -> PyErr {

@@ -14,7 +14,7 @@ use crate::error::{to_python, unsupported};
 use crate::exclusive::Exclusive;
 use crate::fragment::Fragment;
 use crate::options::format_options;
-use crate::source::{self, Input, InputSource, Opened, Referent, open, source_at};
+use crate::source::{self, Input, InputSource, Opened, Referent, open, range_file, source_at};
 
 /// Fragments found per step, with the interpreter released.
 const BATCH_MAX: usize = 512;
@@ -27,8 +27,8 @@ const BATCH_MAX: usize = 512;
 /// with the log.
 ///
 /// Args:
-///     source: What `Reader` takes, if it can be read twice: a path of a file, a buffer, or an
-///         object with `read` and `seek`.
+///     source: What `Reader` takes, if it can be read twice: a path of a file, a URL or what else is
+///         read in ranges, a buffer, or an object with `read` and `seek`.
 ///     dialect: As for `Reader`. Default: `None`.
 ///     log_number: As for `Reader`. Default: `None`.
 ///     compression: As for `Reader`. Default: `None`.
@@ -215,22 +215,24 @@ impl Batches {
     ) -> PyResult<Self> {
         let mut options = ReadOptions::default().with_on_corruption(OnCorruption::Salvage);
         (options.dialect, options.log_number, options.compression) = format_options(dialect, log_number, compression)?;
+        let file = range_file(source, &options)?;
+        let source = file.as_ref().unwrap_or(source);
         let Opened {
             source: ahead,
             path,
             referent,
-        } = open(source, 0)?;
+        } = open(source, 0, &options)?;
         // A file or a buffer can be read at two positions, unless it is a pipe; an object is
         // shared.
         let another = ahead.get_ref().another();
         let is_shared = another.is_none();
-        if is_shared && path.is_some() {
+        if is_shared && path.is_some() && !ahead.get_ref().can_seek() {
             return Err(unsupported(source.py(), "the source cannot seek"));
         }
         let (behind, also_referent) = match another {
             Some(input) => (source_at(input, 0)?, None),
             None => {
-                let Opened { source, referent, .. } = open(source, 0)?;
+                let Opened { source, referent, .. } = open(source, 0, &options)?;
                 (source, referent)
             }
         };

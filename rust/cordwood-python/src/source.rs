@@ -7,12 +7,13 @@ use std::sync::Arc;
 use cordwood::read::{FileReader, SeekSource, StreamSource};
 use cordwood::{Dialect, ReadOptions};
 use pyo3::buffer::PyBuffer;
-use pyo3::exceptions::{PyBlockingIOError, PyException, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyBlockingIOError, PyException, PyOSError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyMemoryView};
 
-use crate::arguments::{byte_view, bytes_of, path_of, refuse_text};
+use crate::arguments::{byte_view, bytes_of, is_path, is_url, path_of, refuse_text};
 use crate::buffer::copy_from_buffer;
 use crate::error::{os_error, to_python, unsupported};
 
@@ -96,7 +97,7 @@ pub(crate) fn open_reader(source: &Bound<'_, PyAny>, mut options: ReadOptions) -
     options.check().map_err(|error| to_python(py, error, None))?;
     let begin = |dialect: Dialect| dialect.block_begin(options.start);
     let named = options.dialect.filter(|_| !options.must_look());
-    let Opened { source, path, referent } = open(source, named.map_or(0, begin))?;
+    let Opened { source, path, referent } = open(source, named.map_or(0, begin), &options)?;
     let another = source.get_ref().another();
     let can_seek = source.get_ref().can_seek();
     let is_content = path.is_none() && another.is_some();
@@ -140,9 +141,12 @@ fn content_error(py: Python<'_>, error: cordwood::Error) -> PyErr {
     }
 }
 
-/// Opens what the user passed, at the offset `begin` of the log.
-pub(crate) fn open(source: &Bound<'_, PyAny>, begin: u64) -> PyResult<Opened> {
+/// Opens what the user passed, at the offset `begin` of the log, to read the range of `options`.
+pub(crate) fn open(source: &Bound<'_, PyAny>, begin: u64, options: &ReadOptions) -> PyResult<Opened> {
     let py = source.py();
+    if let Some(file) = range_file(source, options)? {
+        return open_ranges(&file, begin);
+    }
     if let Some(path) = path_of(source)? {
         let opened = py.detach(|| source_at(Box::new(FileReader::open(&path)?), begin));
         let source = opened.map_err(|error| os_error(error, Some(&path)))?;
@@ -171,9 +175,56 @@ pub(crate) fn open(source: &Bound<'_, PyAny>, begin: u64) -> PyResult<Opened> {
         return open_object(source, begin);
     }
     Err(PyTypeError::new_err(format!(
-        "source must be a path, bytes or another buffer, or an object with read(size), not {}",
+        "source must be a path, a URL, bytes or another buffer, or an object with read(size) or read_range(start, end), not {}",
         source.get_type().name()?
     )))
+}
+
+/// The source as a file object that reads ahead in the range of `options`; `None` if it is read in
+/// another way.
+pub(crate) fn range_file<'py>(
+    source: &Bound<'py, PyAny>,
+    options: &ReadOptions,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    static FILE_OF: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    if is_path_or_buffer(source)? {
+        return Ok(None);
+    }
+    let file_of = FILE_OF.import(source.py(), "cordwood._remote", "file_of")?;
+    let file = file_of.call1((source, options.start, options.end))?;
+    Ok((!file.is_none()).then_some(file))
+}
+
+/// The same as an object with `read_range`, which can be opened any number of times.
+pub(crate) fn ranges_of<'py>(source: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    static SOURCE_OF: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    if is_path_or_buffer(source)? {
+        return Ok(None);
+    }
+    let source_of = SOURCE_OF.import(source.py(), "cordwood._remote", "source_of")?;
+    let ranges = source_of.call1((source,))?;
+    Ok((!ranges.is_none()).then_some(ranges))
+}
+
+/// Whether it is read without Python's help. A URL is not.
+fn is_path_or_buffer(source: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(!is_url(source)? && (is_path(source)? || PyMemoryView::from(source).is_ok()))
+}
+
+/// A file object that [`range_file`] made.
+fn open_ranges(file: &Bound<'_, PyAny>, begin: u64) -> PyResult<Opened> {
+    let py = file.py();
+    let referent = Arc::new(file.clone().unbind());
+    let input = ObjectInput {
+        object: referent.clone(),
+        base: 0,
+        is_seekable: true,
+        len: Some(file.len()? as u64),
+    };
+    Ok(Opened {
+        path: file.getattr(intern!(py, "name"))?.extract()?,
+        ..Opened::new(input, begin, Some(referent))?
+    })
 }
 
 impl Input for FileReader {
@@ -206,6 +257,7 @@ fn open_object(object: &Bound<'_, PyAny>, begin: u64) -> PyResult<Opened> {
         object: referent.clone(),
         base,
         is_seekable,
+        len: None,
     };
     // A source that cannot seek is read from its beginning, and what comes before the range is
     // discarded. The length is not queried: that may cost as much as reading everything, for
@@ -310,11 +362,33 @@ struct ObjectInput {
     /// The position of the object when it was passed in: file offset 0.
     base: u64,
     is_seekable: bool,
+    /// Of a file object that [`range_file`] made, and which is closed with this.
+    len: Option<u64>,
 }
 
 impl Input for ObjectInput {
     fn can_seek(&self) -> bool {
         self.is_seekable
+    }
+
+    fn len(&self) -> io::Result<Option<u64>> {
+        Ok(self.len)
+    }
+}
+
+impl Drop for ObjectInput {
+    fn drop(&mut self) {
+        if self.len.is_some() {
+            Python::try_attach(|py| {
+                // It may be dropped because of an exception, which must stay.
+                let raised = PyErr::take(py);
+                // An object that the garbage collector has cleared was closed before, and cannot be again.
+                let _ = self.object.call_method0(py, intern!(py, "close"));
+                if let Some(raised) = raised {
+                    raised.restore(py);
+                }
+            });
+        }
     }
 }
 
@@ -331,7 +405,7 @@ impl Read for ObjectInput {
                 ));
             }
             if let Ok(bytes) = answer.cast::<PyBytes>() {
-                return copy_answer(bytes.as_bytes(), buffer);
+                return self.checked(py, copy_answer(bytes.as_bytes(), buffer)?);
             }
             let bytes = bytes_of("what read returns", &answer).map_err(|_| {
                 let name = answer
@@ -342,9 +416,33 @@ impl Read for ObjectInput {
                     "read() must return bytes, not {name}; open a file in binary mode ('rb')"
                 ))
             })?;
-            copy_answer(&bytes, buffer)
+            self.checked(py, copy_answer(&bytes, buffer)?)
         })
         .map_err(io::Error::from)
+    }
+}
+
+impl ObjectInput {
+    /// The length of an answer. A remote file whose answer is cut short may look like one that ends:
+    /// its `size` says that it does not.
+    fn checked(&self, py: Python<'_>, len: usize) -> PyResult<usize> {
+        if len > 0 || !self.is_seekable {
+            return Ok(len);
+        }
+        let object = self.object.bind(py);
+        let Some(Ok(size)) = object
+            .getattr_opt(intern!(py, "size"))?
+            .map(|size| size.extract::<u64>())
+        else {
+            return Ok(len);
+        };
+        let position: u64 = object.call_method0(intern!(py, "tell"))?.extract()?;
+        if position < size {
+            return Err(PyOSError::new_err(format!(
+                "the source ended after {position} bytes, and its size is {size}"
+            )));
+        }
+        Ok(len)
     }
 }
 

@@ -187,7 +187,7 @@ pub(crate) fn salvage(
     };
     let mut options = ReadOptions::default().with_record_len_max(record_len_max);
     (options.dialect, options.log_number, options.compression) = format_options(dialect, log_number, compression)?;
-    let Opened { source, path, .. } = open(source, 0)?;
+    let Opened { source, path, .. } = open(source, 0, &options)?;
     let watch = Watch::new(progress);
     let source = watched(source, &watch);
     let report = watch.run(py, 1, || {

@@ -118,7 +118,7 @@ impl Scan {
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         for source in &self.sources {
-            if let Source::Content(object) | Source::Object { object, .. } = source {
+            if let Source::Content { object, .. } | Source::Object { object, .. } = source {
                 visit.call(object)?;
             }
         }
@@ -133,8 +133,10 @@ impl Scan {
         let columns: Vec<_> = self.plan.columns.iter().map(|column| column.as_str()).collect();
         let columns = columns.join(", ");
         match self.sources.as_slice() {
-            [Source::Path(path)] => format!("<cordwood.Scan of {:?}: {columns}>", path.display().to_string()),
-            [_] => format!("<cordwood.Scan of 1 source: {columns}>"),
+            [source] => match source.path() {
+                Some(path) => format!("<cordwood.Scan of {:?}: {columns}>", path.display().to_string()),
+                None => format!("<cordwood.Scan of 1 source: {columns}>"),
+            },
             sources => format!("<cordwood.Scan of {} sources: {columns}>", sources.len()),
         }
     }
@@ -150,8 +152,8 @@ impl Scan {
 /// After an error, a stream returns nothing more.
 ///
 /// Args:
-///     sources: What `Reader` takes: a path, bytes, or an object with `read`, which must be able to
-///         seek in order to be read twice. Or an iterable of these, which are read in its order.
+///     sources: What `Reader` takes: a path, a URL, bytes, or an object with `read`, which must be able
+///         to seek in order to be read twice. Or an iterable of these, which are read in its order.
 ///     columns: Which columns, in this order. `"offset"`: the file offset of the record, `uint64`;
 ///         `"record"`: its bytes, `large_binary`; `"end_offset"`: the file offset after it;
 ///         `"length"`: its number of bytes; `"path"`: the path of its log, a dictionary of text,

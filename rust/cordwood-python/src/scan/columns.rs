@@ -125,7 +125,7 @@ impl Paths {
         let mut numbers = Vec::new();
         let (mut ends, mut text) = (vec![0], Vec::new());
         for source in sources {
-            let Source::Path(path) = source else {
+            let Some(path) = source.path() else {
                 numbers.push(None);
                 continue;
             };

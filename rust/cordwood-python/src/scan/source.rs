@@ -11,14 +11,14 @@ use pyo3::types::{PyBytes, PyMemoryView};
 use super::failure::{attached, failure};
 use crate::arguments::{path_of, refuse_text};
 use crate::arrow::Failure;
-use crate::source::{Input, OpenedReader, open_reader};
+use crate::source::{Input, OpenedReader, open_reader, ranges_of};
 
 /// A source that can be opened again.
 pub(super) enum Source {
     /// Needs no interpreter.
     Path(PathBuf),
-    /// `bytes` or another buffer.
-    Content(Py<PyAny>),
+    /// `bytes` or another buffer; or what is read in ranges, with its name.
+    Content { object: Py<PyAny>, path: Option<PathBuf> },
     /// An object with `read`.
     Object {
         object: Py<PyAny>,
@@ -31,11 +31,21 @@ impl Source {
     /// `None`: it is no source.
     fn of(object: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
         let py = object.py();
+        if let Some(ranges) = ranges_of(object)? {
+            let name = ranges.getattr_opt(intern!(py, "name"))?;
+            return Ok(Some(Source::Content {
+                path: name.map_or(Ok(None), |name| name.extract())?,
+                object: ranges.unbind(),
+            }));
+        }
         if let Some(path) = path_of(object)? {
             return Ok(Some(Source::Path(path)));
         }
         if object.is_instance_of::<PyBytes>() || PyMemoryView::from(object).is_ok() {
-            return Ok(Some(Source::Content(object.clone().unbind())));
+            return Ok(Some(Source::Content {
+                object: object.clone().unbind(),
+                path: None,
+            }));
         }
         if !object.hasattr(intern!(py, "read"))? {
             return Ok(None);
@@ -59,7 +69,7 @@ impl Source {
         }
         let refused = |object: &Bound<'_, PyAny>| {
             Ok::<_, PyErr>(PyTypeError::new_err(format!(
-                "a source must be a path, bytes or another buffer, or an object with read(size), not {}",
+                "a source must be a path, a URL, bytes or another buffer, or an object with read(size) or read_range(start, end), not {}",
                 object.get_type().name()?
             )))
         };
@@ -87,7 +97,7 @@ impl Source {
                     referent: None,
                 })
             }
-            Source::Content(object) => attached(|py| open_reader(object.bind(py), options.clone())),
+            Source::Content { object, .. } => attached(|py| open_reader(object.bind(py), options.clone())),
             Source::Object { object, begin } => attached(|py| {
                 let object = object.bind(py);
                 match begin {
@@ -104,10 +114,22 @@ impl Source {
         }
     }
 
+    /// Its path or the name of what is read in ranges.
+    pub(super) fn path(&self) -> Option<&PathBuf> {
+        match self {
+            Source::Path(path) => Some(path),
+            Source::Content { path, .. } => path.as_ref(),
+            Source::Object { .. } => None,
+        }
+    }
+
     pub(super) fn clone_ref(&self, py: Python<'_>) -> Self {
         match self {
             Source::Path(path) => Source::Path(path.clone()),
-            Source::Content(object) => Source::Content(object.clone_ref(py)),
+            Source::Content { object, path } => Source::Content {
+                object: object.clone_ref(py),
+                path: path.clone(),
+            },
             Source::Object { object, begin } => Source::Object {
                 object: object.clone_ref(py),
                 begin: begin.as_ref().map(|begin| begin.clone_ref(py)),

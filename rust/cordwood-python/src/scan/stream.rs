@@ -84,7 +84,7 @@ impl Stream {
             None => self.open(reading)?,
         };
         if log.opening != self.plan.openings[self.source].load(Ordering::Relaxed)
-            && !matches!(self.sources[self.source], Source::Path(_) | Source::Content(_))
+            && matches!(self.sources[self.source], Source::Object { .. })
         {
             return Err(io_failure(
                 "another stream has begun to read the same file object: read one after the other, or scan a path",

@@ -1,0 +1,296 @@
+"""Sources that are read in ranges, such as objects in a store: as file objects that read ahead.
+
+The binding calls `file_of` for each source that is no path and no buffer. Nothing is imported for a kind of source
+before one is met.
+"""
+
+from __future__ import annotations
+
+import errno
+import importlib
+import os
+import re
+from collections import deque
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from cordwood.types import BLOCK_LEN
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
+
+    from cordwood.typing import RangeReadable, ReadableBuffer
+
+RANGE_LENS = (1 << 20, 4 << 20, 16 << 20)
+"""The lengths of the first ranges; all others have the last one. A look at the beginning should not cost 16 MiB."""
+
+AHEAD_MAX = 4
+"""Ranges that are requested before they are needed, each by a thread of its own."""
+
+_PACKAGES = {
+    "s3": "s3fs",
+    "s3a": "s3fs",
+    "gs": "gcsfs",
+    "gcs": "gcsfs",
+    "az": "adlfs",
+    "abfs": "adlfs",
+    "abfss": "adlfs",
+    "http": "aiohttp",
+    "https": "aiohttp",
+    "sftp": "paramiko",
+    "hf": "huggingface_hub",
+}
+"""What fsspec needs for the URLs of common stores."""
+
+
+def is_url(name: str) -> bool:
+    """Whether it is a URL for fsspec, such as `s3://...` or `simplecache::s3://...`, and no path.
+
+    A single letter is a drive.
+    """
+    return re.match(r"(?:[\w+.-]{2,}::)*[\w+.-]{2,}://", name) is not None
+
+
+def source_of(source: object) -> RangeReadable | None:
+    """The source as ranges, or `None` if it is none that can be read so. Nothing is requested.
+
+    Args:
+        source: A URL, or anything else that is neither a path nor a buffer.
+
+    Raises:
+        ImportError: A package that reads such a URL is not installed.
+        TypeError: It is an `fsspec.OpenFile` that decompresses.
+        ValueError: No file system is known for the URL.
+    """
+    if isinstance(source, str):
+        return _of_url(source)
+    if hasattr(source, "read"):
+        return None
+    if hasattr(source, "read_range"):
+        return cast("RangeReadable", source)
+    return _of_pair(source) or _of_fsspec(source)
+
+
+def file_of(source: object, start: int, end: int | None) -> RangeFile | None:
+    """The source as a file object for a reader of `[start, end)`, or `None` if `source_of` knows no ranges of it."""
+    if isinstance(source, RangeFile):
+        return source
+    ranges = source_of(source)
+    return None if ranges is None else RangeFile(ranges, start, end)
+
+
+def _of_url(url: str) -> _OnFilesystem:
+    protocol = url.partition("://")[0].rpartition("::")[2]
+    packages = " ".join(["fsspec", *filter(None, [_PACKAGES.get(protocol)])])
+    try:
+        fsspec: Any = importlib.import_module("fsspec")
+    except ModuleNotFoundError as error:
+        if error.name != "fsspec":
+            raise
+        raise ModuleNotFoundError(
+            f"{url}: a URL is read through fsspec, which is not installed: pip install {packages}", name="fsspec"
+        ) from None
+    try:
+        fs, path = fsspec.core.url_to_fs(url)
+    except ImportError as error:
+        raise ModuleNotFoundError(f"{url}: {error}: pip install {packages}", name=_PACKAGES.get(protocol)) from error
+    except ValueError as error:
+        raise ValueError(f"{url}: {error}") from error
+    return _OnFilesystem(fs, path, url)
+
+
+def _of_pair(pair: Any) -> _InStore | None:
+    """Of a store of obstore and a path in it."""
+    if not isinstance(pair, tuple):
+        return None
+    parts = list(cast("Any", pair))
+    is_in_store = len(parts) == 2 and hasattr(parts[0], "get_range") and isinstance(parts[1], str)
+    return _InStore(*parts) if is_in_store else None
+
+
+def _of_fsspec(file: object) -> _OnFilesystem | None:
+    """Of an `OpenFile` or a `UPath`, which have the same two attributes."""
+    fs: Any = getattr(file, "fs", None)
+    path: Any = getattr(file, "path", None)
+    if path is None or not hasattr(fs, "cat_file"):
+        return None
+    if getattr(file, "compression", None):
+        raise TypeError("an OpenFile that decompresses has no ranges: pass the file object that its open() returns")
+    return _OnFilesystem(fs, path, fs.unstrip_protocol(path))
+
+
+class _OnFilesystem:
+    """A file on a file system of fsspec."""
+
+    def __init__(self, fs: Any, path: str, name: str) -> None:
+        self.name = name
+        self._fs = fs
+        self._path = path
+
+    def size(self) -> int:
+        # A listing that the file system has kept may be older than the file.
+        self._fs.invalidate_cache(self._path)
+        size: int | None = self._fs.size(self._path)
+        if size is None:
+            raise OSError("its length is not known: pass an open file, which is read from its beginning")
+        return size
+
+    def read_range(self, start: int, end: int) -> ReadableBuffer:
+        data: bytes = self._fs.cat_file(self._path, start=start, end=end)
+        return data
+
+
+class _InStore:
+    """An object in a store of obstore."""
+
+    def __init__(self, store: Any, path: str) -> None:
+        self.name = path
+        self._store = store
+
+    def size(self) -> int:
+        size: int = self._store.head(self.name)["size"]
+        return size
+
+    def read_range(self, start: int, end: int) -> ReadableBuffer:
+        data: ReadableBuffer = self._store.get_range(self.name, start=start, end=end)
+        return data
+
+
+class _Range(NamedTuple):
+    begin: int
+    end: int
+    body: Future[memoryview]
+
+
+def _body(source: RangeReadable, begin: int, end: int) -> memoryview:
+    """A range, which must be whole: the end of the file is known."""
+    body = memoryview(source.read_range(begin, end)).cast("B")
+    if len(body) != end - begin:
+        raise OSError(f"{end - begin} bytes at offset {begin} were requested, and {len(body)} were received")
+    return body
+
+
+class RangeFile:
+    """Ranges as a seekable file object, which reads ahead.
+
+    Within `[start, end)`, and a block before it in which a log's block may begin, ranges are requested before they are
+    needed. Elsewhere a range is what is read, so that little more than `[start, end)` is transferred: a look at the
+    beginning that shows the dialect, and the rest of the last record.
+
+    Attributes:
+        source: What is read.
+        name: Its name, for errors and reports; `None`: it has none.
+    """
+
+    def __init__(self, source: RangeReadable, start: int, end: int | None) -> None:
+        self.source = source
+        self.name: str | None = getattr(source, "name", None)
+        self._pool: ThreadPoolExecutor | None = None
+        self._pid = os.getpid()
+        try:
+            self._len = source.size()
+        except MemoryError:
+            raise
+        except Exception as error:
+            raise self._error(error) from error
+        self._begin = max(0, start - BLOCK_LEN)
+        self._end = self._len if end is None else min(end, self._len)
+        self._position = 0
+        # Adjacent ones; the first of them may be the one before the position.
+        self._ranges: deque[_Range] = deque()
+        # How many were requested since the last seek elsewhere.
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._len
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, position: int) -> int:
+        self._position = position
+        return position
+
+    def read(self, size: int) -> bytes:
+        """At most `size` of the next bytes: fewer at the end of a range, none at the end of the file only."""
+        position = self._position
+        size = min(size, self._len - position)
+        if size <= 0:
+            return b""
+        if self._pid != os.getpid():
+            raise OSError(errno.EIO, "it was opened before a fork; open it again in the new process", self.name)
+        begin, _, request = self._range_at(position, size)
+        try:
+            body = request.result()
+        except Exception as error:
+            # The next read asks again. The request refers to the error, and the error to this frame.
+            self._forget()
+            del request
+            if isinstance(error, MemoryError):
+                raise
+            raise self._error(error) from error
+        data = bytes(body[position - begin :][:size])
+        self._position += len(data)
+        return data
+
+    def close(self) -> None:
+        """Cancels what was requested. A request that has begun ends by itself, and its thread with it."""
+        if self._pool and self._pid == os.getpid():
+            self._forget()
+            self._pool.shutdown(wait=False)
+        self._pool = None
+
+    __del__ = close
+
+    def _range_at(self, position: int, size: int) -> _Range:
+        """The range that holds the position, requested now if it was not before, and others after it."""
+        ranges = self._ranges
+        if not (ranges and ranges[0].begin <= position < ranges[-1].end):
+            is_next = bool(ranges) and position == ranges[-1].end
+            self._forget()
+            if position < self._begin and not is_next:
+                self._request(position, position + min(size, BLOCK_LEN))
+            elif not self._begin <= position < self._end:
+                self._request(position, position + size)
+        current = next((at for at, range_ in enumerate(ranges) if position < range_.end), 0)
+        # One before it is kept: two readers of one file take turns.
+        for _ in range(current - 1):
+            ranges.popleft()
+        current = min(current, 1)
+        number = self._count - len(ranges) + current
+        while self._count <= number + min(number + 1, AHEAD_MAX):
+            begin = ranges[-1].end if ranges else position
+            if not self._begin <= begin < self._end:
+                break
+            self._request(begin, min(begin + RANGE_LENS[min(self._count, len(RANGE_LENS) - 1)], self._end))
+        return ranges[current]
+
+    def _request(self, begin: int, end: int) -> None:
+        if self._pool is None:
+            from concurrent.futures import ThreadPoolExecutor
+
+            self._pool = ThreadPoolExecutor(AHEAD_MAX, "cordwood")
+        # The threads refer to the source only, and end when this object is collected.
+        self._ranges.append(_Range(begin, end, self._pool.submit(_body, self.source, begin, end)))
+        self._count += 1
+
+    def _forget(self) -> None:
+        for range_ in self._ranges:
+            range_.body.cancel()
+        self._ranges.clear()
+        self._count = 0
+
+    def _error(self, error: Exception) -> OSError:
+        """The error of a source as an `OSError` that names it."""
+        if not isinstance(error, OSError):
+            return OSError(errno.EIO, f"{type(error).__name__}: {error}", self.name)
+        for kind, number in _NUMBERS.items():
+            if isinstance(error, kind):
+                return OSError(number, os.strerror(number), self.name)
+        return OSError(error.errno or errno.EIO, error.strerror or str(error) or type(error).__name__, self.name)
+
+
+# Stores raise them without a number, and with texts of their own.
+_NUMBERS = {FileNotFoundError: errno.ENOENT, IsADirectoryError: errno.EISDIR, PermissionError: errno.EACCES}

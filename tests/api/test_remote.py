@@ -1,0 +1,719 @@
+"""Sources that are read in ranges: URLs, files of fsspec and universal_pathlib, objects in a store of obstore."""
+
+import contextlib
+import gc
+import io
+import itertools
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+import weakref
+
+import fsspec
+import obstore
+import pyarrow
+import pytest
+import upath
+from fsspec.implementations.memory import MemoryFileSystem
+from obstore.store import MemoryStore
+from reference import BLOCK_LEN
+from support import PAYLOAD
+
+import cordwood
+from cordwood import _remote
+
+TIMEOUT = 60  # seconds
+MIB = 1 << 20
+
+
+class Ranges:
+    """Ranges of bytes in memory. It notes what is requested; `answer` may change what comes."""
+
+    def __init__(self, data, name=None, answer=None):
+        self.data = data
+        self.requests = []
+        self.threads = set()
+        self._answer = answer
+        if name:
+            self.name = name
+
+    def size(self):
+        return len(self.data)
+
+    def read_range(self, start, end):
+        self.requests.append((start, end))
+        self.threads.add(threading.current_thread())
+        data = self.data[start:end]
+        return self._answer(start, data) if self._answer else data
+
+    @property
+    def requested_len(self):
+        return sum(end - start for start, end in self.requests)
+
+
+class CountingFileSystem(MemoryFileSystem):
+    protocol = "counted"
+    store = {}  # noqa: RUF012 - fsspec's own is the same
+    pseudo_dirs = [""]  # noqa: RUF012
+    requests = []  # noqa: RUF012
+
+    @classmethod
+    def _strip_protocol(cls, path):
+        return super()._strip_protocol(path.replace("counted://", "memory://"))
+
+    def cat_file(self, path, start=None, end=None, **options):
+        self.requests.append((start, end))
+        return super().cat_file(path, start=start, end=end, **options)
+
+
+class Store:
+    """As a store of obstore, in memory."""
+
+    def __init__(self, data):
+        self._ranges = Ranges(data)
+        self.requests = self._ranges.requests
+
+    def head(self, path):
+        return {"path": path, "size": self._ranges.size()}
+
+    def get_range(self, path, *, start, end):
+        return memoryview(self._ranges.read_range(start, end))
+
+
+@pytest.fixture(autouse=True)
+def stores():
+    fsspec.register_implementation("counted", CountingFileSystem, clobber=True)
+    yield
+    MemoryFileSystem.store.clear()
+    CountingFileSystem.store.clear()
+    CountingFileSystem.requests.clear()
+
+
+def in_memory(data, name="example.log"):
+    fsspec.filesystem("memory").pipe_file(f"/bucket/{name}", data)
+    return f"memory://bucket/{name}"
+
+
+def in_store(data):
+    store = MemoryStore()
+    store.put("bucket/example.log", data)
+    return store, "bucket/example.log"
+
+
+SOURCES = {
+    "URL": in_memory,
+    "fsspec.OpenFile": lambda data: fsspec.open(in_memory(data)),
+    "UPath": lambda data: upath.UPath(in_memory(data)),
+    "store and path": in_store,
+    "open_reader": lambda data: obstore.open_reader(*in_store(data)),
+    "file of fsspec": lambda data: fsspec.open(in_memory(data)).open(),
+    "own ranges": Ranges,
+    "ranges with a name": lambda data: Ranges(data, "example.log"),
+}
+NAMES = {
+    "URL": "memory://bucket/example.log",
+    "fsspec.OpenFile": "memory:///bucket/example.log",
+    "UPath": "memory:///bucket/example.log",
+    "store and path": "bucket/example.log",
+    "ranges with a name": "example.log",
+}
+DIALECTS = ["leveldb", "rocksdb", "pebble", "recyclable", "wandb", "wandb_old", "swanlab"]
+
+
+def log_of(dialect, seed, length=1_000_000):
+    """A log, and the offsets of its records."""
+    random_ = random.Random(seed)
+    sink = io.BytesIO()
+    number = {"log_number": 7} if dialect in {"rocksdb", "pebble", "recyclable"} else {}
+    with cordwood.Writer(sink, "w", dialect=dialect, **number) as writer:
+        offsets = []
+        while sink.tell() < length:
+            longest = random_.choice([10, 300, 300, 5_000, 120_000])
+            begin = random_.randrange(1_000)
+            offsets.append(writer.append(PAYLOAD[begin : begin + random_.randrange(longest)]))
+            writer.flush()
+    return sink.getvalue(), offsets
+
+
+def damaged(file, random_):
+    file = bytearray(file)
+    for _ in range(random_.choice([0, 1, 5])):
+        at = random_.randrange(len(file))
+        file[at] ^= 1 << random_.randrange(8)
+    if random_.random() < 0.5:
+        del file[random_.randrange(len(file) // 2, len(file)) :]
+    return bytes(file)
+
+
+def everything(source, **options):
+    """All that a reading shows."""
+    raised = []
+    with cordwood.open(source, **options) as reader:
+        records = []
+        iterator = reader.records()
+        while True:
+            try:
+                record = next(iterator)
+            except StopIteration:
+                break
+            except cordwood.CorruptionError as error:
+                raised.append((error.offset, error.length, error.reason))
+            except cordwood.LogTruncatedError as error:
+                raised.append((error.offset, error.file_len))
+                break
+            else:
+                records.append((record.offset, record.end_offset, record.data))
+        return records, raised, reader.skipped, reader.outcome, reader.dialect, reader.log_number
+
+
+def threads():
+    return [thread for thread in threading.enumerate() if thread.name.startswith("cordwood")]
+
+
+def wait_for_no_threads():
+    end = time.monotonic() + TIMEOUT
+    while threads():
+        assert time.monotonic() < end, threads()
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def short_ranges(monkeypatch):
+    """Small logs have many ranges, and no length is a multiple of a block's."""
+    monkeypatch.setattr(_remote, "RANGE_LENS", (40_001, 100_003, 300_007))
+
+
+# What is read --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_every_source_gives_the_records(kind, tmp_path, short_ranges):
+    file, offsets = log_of("leveldb", 1)
+    path = tmp_path / "example.log"
+    path.write_bytes(file)
+    assert everything(SOURCES[kind](file)) == everything(path)
+    middle = {"start": offsets[len(offsets) // 3] + 1, "end": offsets[len(offsets) // 2]}
+    assert everything(SOURCES[kind](file), **middle) == everything(path, **middle)
+    with cordwood.Reader(SOURCES[kind](file)) as reader, cordwood.Reader(path) as local:
+        assert reader.path == NAMES.get(kind)
+        for offset in random.Random(2).choices(offsets, k=20):
+            reader.seek(offset)
+            local.seek(offset)
+            assert next(reader) == next(local)
+    wait_for_no_threads()
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_every_function_takes_every_source(kind, tmp_path, short_ranges):
+    file, offsets = log_of("leveldb", 3)
+    file = bytearray(file)
+    file[offsets[5] + 7] ^= 1
+    path = tmp_path / "example.log"
+    path.write_bytes(file)
+    report, expected = (
+        cordwood.verify(SOURCES[kind](file), on_corruption="salvage"),
+        cordwood.verify(path, on_corruption="salvage"),
+    )
+    assert not report.ok
+    assert (report.record_count, report.skipped) == (expected.record_count, expected.skipped)
+    assert report.path == NAMES.get(kind)
+    assert report.file_len == (len(file) if kind not in {"open_reader", "file of fsspec"} or report.file_len else None)
+    assert cordwood.stat(SOURCES[kind](file)).header_len == cordwood.stat(path).header_len
+    assert list(cordwood.fragments(SOURCES[kind](file))) == list(cordwood.fragments(path))
+    assert cordwood.detect(SOURCES[kind](file)) == cordwood.detect(path)
+    cordwood.salvage(SOURCES[kind](file), tmp_path / "new.log")
+    cordwood.salvage(path, tmp_path / "expected.log")
+    assert (tmp_path / "new.log").read_bytes() == (tmp_path / "expected.log").read_bytes()
+    scan = cordwood.scan([SOURCES[kind](file), path], on_corruption="skip")
+    for _ in range(2):
+        table = pyarrow.table(scan)
+        half = table.num_rows // 2
+        assert table["record"][:half].to_pylist() == table["record"][half:].to_pylist()
+        assert set(table["path"][:half].to_pylist()) == {NAMES.get(kind)}
+    wait_for_no_threads()
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_dialects_and_policies(dialect, seed, tmp_path, short_ranges, no_log):
+    file, offsets = log_of(dialect, seed, 500_000)
+    random_ = random.Random(f"{dialect} {seed}")
+    file = damaged(file, random_) if seed else file
+    options = {
+        "on_corruption": ["raise", "skip", "salvage", "stop"][seed % 4],
+        "start": random_.choice([0, 0, random_.choice(offsets), random_.randrange(len(file))]),
+        "end": random_.choice([None, None, len(file)]),
+        "dialect": random_.choice([None, dialect]),
+    }
+    # The number of the log is in the name.
+    path = tmp_path / "000007.log"
+    path.write_bytes(file)
+    assert everything(Ranges(file, "memory://bucket/000007.log"), **options) == everything(path, **options)
+
+
+def test_the_number_of_a_log_is_that_in_the_url():
+    file, _ = log_of("rocksdb", 1, 1_000)
+    with cordwood.open(in_memory(file, "000007.log")) as reader:
+        assert reader.log_number == 7
+    with pytest.raises(cordwood.OtherLogError):
+        cordwood.salvage(in_memory(file, "000008.log"), "new.log")
+
+
+@pytest.mark.parametrize("file", [b"", b"no log " * 100, PAYLOAD[:300_000]], ids=["empty", "text", "random"])
+def test_what_is_no_log(file, tmp_path):
+    """As a file object: nothing but its beginning is looked at."""
+
+    def outcome(source):
+        try:
+            return list(cordwood.open(source))
+        except cordwood.CordwoodError as error:
+            return type(error), getattr(error, "format", None)
+
+    assert outcome(Ranges(file)) == outcome(io.BytesIO(file))
+
+
+def test_splits_of_a_url():
+    file, _ = log_of("leveldb", 4, 300_000)
+    url = in_memory(file)
+    splits = cordwood.plan_splits([url], 65_536)
+    assert len(splits) == -(-len(file) // 65_536)
+    assert [record for split in splits for record in cordwood.open(split)] == list(cordwood.open(file))
+    with pytest.raises(FileNotFoundError):
+        cordwood.plan_splits(["memory://bucket/missing.log"], 65_536)
+
+
+def test_a_tuple_of_paths_is_several_sources(tmp_path):
+    paths = tmp_path / "a.log", tmp_path / "b.log"
+    for path in paths:
+        path.write_bytes(log_of("leveldb", 5, 1_000)[0])
+    assert "2 sources" in repr(cordwood.scan(tuple(map(str, paths))))
+    assert '"bucket/example.log"' in repr(cordwood.scan(in_store(b"")))
+
+
+# What is transferred -------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def long_log():
+    """64 MiB, and the offsets of its records."""
+    sink = io.BytesIO()
+    with cordwood.Writer(sink, "w") as writer:
+        offsets = [writer.append(PAYLOAD[at % 1000 :][: at * 7919 % 20_000]) for at in range(6_700)]
+    assert sink.tell() > 63 * MIB
+    return sink.getvalue(), offsets
+
+
+@pytest.mark.parametrize("dialect", [None, "leveldb"])
+@pytest.mark.parametrize("kind", ["URL", "store and path", "own ranges"])
+def test_a_range_transfers_little_more_than_itself(kind, dialect, long_log):
+    file, offsets = long_log
+    if kind == "URL":
+        fsspec.filesystem("counted").pipe_file("/bucket/long.log", file)
+        source, requests = "counted://bucket/long.log", CountingFileSystem.requests
+    elif kind == "store and path":
+        source = Store(file), "long.log"
+        requests = source[0].requests
+    else:
+        source = Ranges(file)
+        requests = source.requests
+    start, end = 16 * MIB, 24 * MIB
+    with cordwood.open(source, start=start, end=end, dialect=dialect) as reader:
+        assert [record.offset for record in reader.records()] == [at for at in offsets if start <= at < end]
+    assert 8 * MIB <= sum(end - begin for begin, end in requests) <= 8 * MIB + 5 * BLOCK_LEN
+    assert cordwood.verify(source, start=start, end=end).record_count
+
+
+def test_every_byte_is_requested_once(long_log):
+    file, offsets = long_log
+    for read in (
+        lambda source: len(list(cordwood.open(source))),
+        lambda source: cordwood.verify(source).record_count,
+        # It has two readers of one file.
+        lambda source: len({part.record_offset for part in cordwood.fragments(source)} - {None}),
+        lambda source: pyarrow.table(cordwood.scan(source, columns=["offset"])).num_rows,
+    ):
+        source = Ranges(file)
+        assert read(source) == len(offsets)
+        requests = sorted(source.requests)
+        assert [begin for begin, _ in requests] == [0, *(end for _, end in requests[:-1])]
+        assert [end - begin for begin, end in requests][:-1] == [MIB, 4 * MIB, 16 * MIB, 16 * MIB, 16 * MIB]
+        assert requests[-1][1] == len(file)
+
+
+def test_a_look_at_the_beginning_costs_little(long_log):
+    file, _ = long_log
+    source = Ranges(file)
+    with cordwood.open(source) as reader:
+        next(reader)
+    assert source.requested_len <= 5 * MIB
+    source = Ranges(file)
+    assert cordwood.detect(source) == cordwood.LogFormat("leveldb")
+    assert source.requested_len <= 96 * 1024
+
+
+def test_ranges_are_requested_ahead(monkeypatch):
+    """No more than four, and these in threads that work at the same time."""
+    monkeypatch.setattr(_remote, "RANGE_LENS", (50_000,))
+    file, _ = log_of("leveldb", 6, 3_000_000)
+    together = threading.Barrier(4)
+    running, most = set(), []
+
+    def answer(start, data):
+        running.add(start)
+        most.append(len(running))
+        if 500_000 <= start < 700_000:
+            together.wait(TIMEOUT)
+        running.discard(start)
+        return data
+
+    source = Ranges(file, answer=answer)
+    reader = cordwood.open(source)
+    for record in reader.records():
+        assert max(end for _, end in source.requests) <= max(MIB, record.end_offset) + MIB + 5 * 50_000
+    assert max(most) <= 4
+    assert len(source.threads) == 4
+    reader.close()
+    wait_for_no_threads()
+
+
+# What fails ----------------------------------------------------------------------------------
+
+
+class Failed(Exception):  # noqa: N818 - as the errors of some clients, it is no `OSError`
+    pass
+
+
+def fail(error):
+    raise error
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        (lambda data: data[:-1], r"bytes at offset 140004 were requested, and \d+ were received"),
+        (lambda data: b"", "bytes at offset 140004 were requested, and 0 were received"),
+        (lambda data: data + b"x", r"bytes at offset 140004 were requested, and \d+ were received"),
+        (lambda data: fail(Failed("payload is not completed")), "Failed: payload is not completed"),
+        (lambda data: fail(ConnectionResetError("the peer")), "the peer"),
+        (lambda data: fail(TypeError("of the client")), "TypeError: of the client"),
+    ],
+    ids=["short", "empty", "long", "foreign error", "dropped", "bug"],
+)
+@pytest.mark.parametrize("how", ["iterate", "batches", "verify", "scan", "fragments"])
+def test_a_body_that_is_not_whole(fault, message, how, short_ranges):
+    """It is an error, never an end; the next step asks again."""
+    file, _ = log_of("leveldb", 7)
+    is_broken = True
+
+    def answer(start, data):
+        return fault(data) if start == 140_004 and is_broken else data
+
+    source = Ranges(file, "memory://bucket/x.log", answer)
+    if how in {"verify", "scan"}:
+        error = pyarrow.ArrowException if how == "scan" else OSError
+        with pytest.raises((error, OSError), match=message):
+            cordwood.verify(source) if how == "verify" else pyarrow.table(cordwood.scan(source))
+        return
+    with contextlib.ExitStack() as stack:
+        if how == "fragments":
+            parts = cordwood.fragments(source)
+        else:
+            reader = stack.enter_context(cordwood.open(source))
+            parts = reader.records() if how == "iterate" else reader.batches()
+        with pytest.raises(OSError, match=message) as caught:
+            list(parts)
+        assert caught.value.filename == "memory://bucket/x.log"
+        is_broken = False
+        rest = list(parts)
+    if how == "fragments":
+        expected = list(cordwood.fragments(file))
+    elif how == "iterate":
+        expected = list(cordwood.open(file).records())
+    else:
+        rest, expected = list(itertools.chain(*rest)), list(cordwood.open(file))
+    assert rest
+    assert rest == expected[-len(rest) :]
+
+
+def test_a_file_object_that_ends_before_its_size():
+    """As that of obstore, if a server sends an empty body."""
+
+    class Cut(io.BytesIO):
+        size = 0
+
+    file, _ = log_of("leveldb", 11)
+    source = Cut(file[:70_000])
+    source.size = len(file)
+    with pytest.raises(OSError, match=f"the source ended after 70000 bytes, and its size is {len(file)}"):
+        list(cordwood.open(source))
+    source = Cut(file)
+    for source.size in len(file), None, "unknown", len(file) - 1:
+        source.seek(0)
+        assert list(cordwood.open(source)) == list(cordwood.open(file))
+
+
+@pytest.mark.parametrize("kind", ["URL", "fsspec.OpenFile", "UPath", "store and path"])
+def test_what_is_missing(kind):
+    source = SOURCES[kind](b"")
+    if kind == "store and path":
+        source[0].delete(source[1])
+    else:
+        MemoryFileSystem.store.clear()
+    for call in cordwood.open, cordwood.verify, cordwood.stat, cordwood.fragments, cordwood.detect:
+        with pytest.raises(FileNotFoundError) as caught:
+            call(source)
+        assert caught.value.filename == NAMES[kind]
+    with pytest.raises((OSError, pyarrow.ArrowException), match="No such file or directory"):
+        pyarrow.table(cordwood.scan(source))
+
+
+def test_a_file_that_was_cut_meanwhile(long_log):
+    file, _ = long_log
+    url = in_memory(file)
+    with cordwood.open(url) as reader:
+        next(reader)
+        in_memory(file[: 20 * MIB])
+        with pytest.raises(OSError, match="were requested, and"):
+            list(reader)
+
+
+def test_a_length_that_is_not_known():
+    class NoLength(CountingFileSystem):
+        def info(self, path, **options):
+            return {**super().info(path, **options), "size": None}
+
+    fs = NoLength()
+    fs.pipe_file("/a.log", b"")
+    with pytest.raises(OSError, match="its length is not known: pass an open file") as caught:
+        cordwood.open(fsspec.core.OpenFile(fs, "/a.log"))
+    assert caught.value.filename == "counted:///a.log"
+
+
+# Threads, forks, signals ---------------------------------------------------------------------
+
+
+class Held(Ranges):
+    """Every request but the first waits until it is let go."""
+
+    def __init__(self, data):
+        super().__init__(data)
+        self.let_go = threading.Event()
+
+    def read_range(self, start, end):
+        data = super().read_range(start, end)
+        if start:
+            assert self.let_go.wait(TIMEOUT)
+        return data
+
+
+@pytest.mark.parametrize("end", ["close", "collect", "cycle", "fragments", "error", "scan"])
+def test_no_thread_and_no_request_is_left(end, short_ranges):
+    file, _ = log_of("leveldb", 8)
+    source = Held(file)
+    gc.collect()
+    wait_for_no_threads()
+    if end == "fragments":
+        source.let_go.set()
+        reader = cordwood.fragments(source)
+        next(reader)
+        del reader
+    elif end == "scan":
+        batches = pyarrow.RecordBatchReader.from_stream(cordwood.scan(source))
+        del batches
+        source.let_go.set()
+        pyarrow.table(cordwood.scan(source))
+    else:
+        reader = cordwood.Reader(source)
+        next(reader)
+        if end == "close":
+            reader.close()
+        elif end == "error":
+            with pytest.raises(OSError, match="the source's"), reader:
+                raise OSError("the source's")
+        elif end == "cycle":
+            weak = weakref.ref(reader)
+            cycle = [reader]
+            cycle.append(cycle)
+            del reader, cycle
+            gc.collect()
+            assert weak() is None
+        else:
+            del reader
+    # Two were made, of which one has not always begun.
+    assert source.let_go.is_set() or len(source.requests) <= 2
+    source.let_go.set()
+    wait_for_no_threads()
+    assert end in {"fragments", "scan"} or len(source.requests) <= 2
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_a_forked_process_does_not_wait_for_threads_that_it_does_not_have(short_ranges):
+    file, _ = log_of("leveldb", 9)
+    source = Held(file)
+    with cordwood.open(source) as reader:
+        next(reader)
+        child = os.fork()
+        if not child:
+            status = 1
+            with contextlib.suppress(BaseException):
+                try:
+                    list(reader)
+                except OSError as error:
+                    status = 0 if "opened before a fork" in str(error) else 2
+                reader.close()
+                # Another one can be opened.
+                if list(cordwood.open(Ranges(file))) != list(cordwood.open(file)):
+                    status = 3
+            os._exit(status)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        source.let_go.set()
+        assert len(list(reader)) == len(list(cordwood.open(file))) - 1
+    wait_for_no_threads()
+
+
+def test_ctrl_c_while_a_range_is_waited_for(short_ranges):
+    """It comes at once, and nothing is lost."""
+    if threading.current_thread() is not threading.main_thread():
+        pytest.skip("signals come to the main thread")
+    file, _ = log_of("leveldb", 10)
+    source = Held(file)
+    timer = threading.Timer(0.3, os.kill, [os.getpid(), signal.SIGINT])
+    records = []
+    with cordwood.open(source) as reader:
+        timer.start()
+        began = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):  # noqa: PT012
+            for record in reader:
+                records.append(record)  # noqa: PERF402 - those before the interrupt are kept
+        assert time.monotonic() - began < TIMEOUT / 4
+        source.let_go.set()
+        records += reader
+    assert records == list(cordwood.open(file))
+    wait_for_no_threads()
+
+
+# What is installed ---------------------------------------------------------------------------
+
+
+def run(code):
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=TIMEOUT, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_nothing_is_imported_before_it_is_needed(tmp_path):
+    path = tmp_path / "example.log"
+    path.write_bytes(log_of("leveldb", 1, 1_000)[0])
+    assert (
+        run(f"""
+import sys, cordwood
+list(cordwood.open({str(path)!r})), cordwood.verify({str(path)!r}), cordwood.plan_splits([{str(path)!r}], 1)
+names = {{"cordwood._remote", "fsspec", "obstore", "upath", "concurrent.futures"}}
+print(sorted(names & set(sys.modules)))
+with open({str(path)!r}, "rb") as file:
+    list(cordwood.open(file))
+print(sorted(names & set(sys.modules)))
+""")
+        == "[]\n['cordwood._remote']\n"
+    )
+
+
+def test_without_fsspec():
+    """Also where it is installed."""
+    text = run("""
+import sys
+sys.modules["fsspec"] = None
+import cordwood
+for url in "s3://b/a.log", "simplecache::gs://b/a.log", "other://a":
+    for call in cordwood.open, cordwood.scan, cordwood.detect:
+        try:
+            call(url)
+        except ModuleNotFoundError as error:
+            print(error)
+""")
+    says = "a URL is read through fsspec, which is not installed: pip install fsspec"
+    assert text.splitlines() == [
+        *[f"s3://b/a.log: {says} s3fs"] * 3,
+        *[f"simplecache::gs://b/a.log: {says} gcsfs"] * 3,
+        *[f"other://a: {says}"] * 3,
+    ]
+
+
+def test_without_the_package_of_a_file_system(monkeypatch):
+    monkeypatch.setitem(sys.modules, "gcsfs", None)
+    with pytest.raises(ModuleNotFoundError, match=r"^gs://b/a.log: .*: pip install fsspec gcsfs$"):
+        cordwood.open("gs://b/a.log")
+    with pytest.raises(ValueError, match=r"^unheard-of://a: Protocol not known: unheard-of$"):
+        cordwood.open("unheard-of://a")
+
+
+# What is no such source ----------------------------------------------------------------------
+
+
+def test_a_path_with_slashes(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in "c://x", "a b://c", "./memory://x", "/memory://x":
+        with pytest.raises(FileNotFoundError) as caught:
+            cordwood.open(name)
+        assert caught.value.filename == name
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda url: cordwood.open(url, "w"),
+        cordwood.Writer,
+        cordwood.follow,
+        lambda url: cordwood.salvage(b"", url),
+    ],
+    ids=["open", "Writer", "follow", "salvage"],
+)
+def test_a_url_is_only_read(call):
+    with pytest.raises(ValueError, match=r"^memory://bucket/new.log is a URL, and only what is read can be one"):
+        call("memory://bucket/new.log")
+
+
+def test_an_open_file_that_decompresses(tmp_path):
+    file, _ = log_of("leveldb", 1, 10_000)
+    url = in_memory(b"", "example.log.gz")
+    with fsspec.open(url, "wb", compression="gzip") as compressed:
+        compressed.write(file)
+    with pytest.raises(TypeError, match="decompresses has no ranges: pass the file object"):
+        cordwood.open(fsspec.open(url, compression="gzip"))
+    with fsspec.open(url, compression="gzip") as source:
+        assert list(cordwood.open(source)) == list(cordwood.open(file))
+
+
+def test_members_of_archives(tmp_path):
+    import tarfile
+    import zipfile
+
+    file, _ = log_of("leveldb", 1, 10_000)
+    expected = list(cordwood.open(file))
+    with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a.log", file)
+    with zipfile.ZipFile(tmp_path / "a.zip") as archive, archive.open("a.log") as member:
+        assert list(cordwood.open(member)) == expected
+    assert list(cordwood.open(f"zip://a.log::file://{tmp_path}/a.zip")) == expected
+    (tmp_path / "a.log").write_bytes(file)
+    with tarfile.open(tmp_path / "a.tar.gz", "w:gz") as archive:
+        archive.add(tmp_path / "a.log", "a.log")
+    with tarfile.open(tmp_path / "a.tar.gz") as archive, archive.extractfile("a.log") as member:
+        assert list(cordwood.open(member)) == expected
+
+
+def test_a_file_of_fsspec_can_be_written():
+    with fsspec.open("memory://bucket/new.log", "wb") as file, cordwood.open(file, "w") as writer:
+        writer.extend([b"one", b"two"])
+    assert list(cordwood.open("memory://bucket/new.log")) == [b"one", b"two"]
+
+
+@pytest.mark.parametrize("source", [5, None, object(), MemoryStore(), (1, "a")])
+def test_other_objects(source):
+    with pytest.raises(TypeError, match=r"must be a path, a URL, bytes or another buffer, or an object with read"):
+        cordwood.open(source)

@@ -1,0 +1,77 @@
+"""The verbs with URLs: what they print of one is what they print of the file."""
+
+import subprocess
+import sys
+
+import pytest
+
+import cordwood
+
+RECORDS = [b"one", b"two", b"three" * 20_000]
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "example.log"
+    with cordwood.open(path, "x") as writer:
+        writer.extend(RECORDS)
+    data = bytearray(path.read_bytes())
+    data[18] ^= 1
+    path.write_bytes(data)
+    return path
+
+
+def run(*arguments):
+    command = [sys.executable, "-m", "cordwood", *arguments]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["cat", "--json"],
+        ["cat", "--on-corruption", "salvage", "--start", "5"],
+        ["info"],
+        ["map"],
+        ["fragments"],
+        ["fragments", "--json"],
+        ["split", "--len", "32KiB"],
+        ["stat", "--on-corruption", "salvage", "--json"],
+        ["verify", "--on-corruption", "salvage"],
+        ["convert", "--on-corruption", "salvage"],
+    ],
+    ids=" ".join,
+)
+def test_a_url_is_as_its_file(arguments, path):
+    url = f"file://{path}"
+    expected = run(*arguments, str(path))
+    assert expected[0] in {0, 3}
+
+    def with_path(text):
+        # That more can be read is only counted of a file.
+        return text.replace(url, str(path)).replace("more records may be read", "1 more record can be read")
+
+    status, out, err = run(*arguments, url)
+    assert (status, with_path(out), with_path(err)) == expected
+
+
+def test_salvage(path, tmp_path):
+    for name, source in ("a", path), ("b", f"file://{path}"):
+        for options in [], ["--overwrite"]:
+            assert run("salvage", *options, str(source), str(tmp_path / name))[0] == 3
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_one_of_several(path, tmp_path):
+    status, out, err = run("verify", f"file://{tmp_path}/missing.log", str(path))
+    assert status == 1
+    assert err == f"cordwood: file://{tmp_path}/missing.log: No such file or directory\n"
+    assert f"{path}: DAMAGED" in out
+    assert "2 logs" not in out
+
+
+def test_a_url_is_only_read():
+    for arguments in ["write", "memory://a.log"], ["follow", "memory://a.log"], ["salvage", "-", "memory://a.log"]:
+        status, _, err = run(*arguments)
+        assert (status, "is a URL, and only what is read can be one" in err) == (2, True), err
