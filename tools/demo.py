@@ -63,7 +63,8 @@ def read_what_leveldb_wrote(folder: Path) -> None:
     edits = read_and_print(manifest, manifest.name)
     check(b"leveldb.BytewiseComparator" in b"".join(edits), "the MANIFEST does not name the comparator")
 
-    # What a crash leaves: the last write is in the file only in part. That is not damage, and no record before it is lost.
+    # What a crash leaves: the last write is in the file only in part. That is not damage, and no
+    # record before it is lost.
     torn = copies / "torn.log"
     torn.write_bytes(log.read_bytes()[:-5])
     kept = read_and_print(torn, f"{log.name}, last 5 bytes cut", ends="torn_tail")

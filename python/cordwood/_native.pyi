@@ -492,9 +492,9 @@ class Reader:
         """
     @property
     def ok(self) -> bool:
-        """Whether no damage was found so far: no region of severity `"corruption"`. Torn tails do not
-        count.
+        """Whether no damage was found so far.
 
+        Damage is a region of severity `"corruption"`: torn tails do not count.
         An `outcome` of `"clean"` does not say that: it is about the end of the file.
         """
 
@@ -777,8 +777,9 @@ class Follower:
         """
     @property
     def ok(self) -> bool:
-        """Whether no damage was found so far: no region of severity `"corruption"`. Torn tails do not
-        count.
+        """Whether no damage was found so far.
+
+        Damage is a region of severity `"corruption"`: torn tails do not count.
         """
 
     @property
@@ -1676,8 +1677,9 @@ class Scan:
 
     @property
     def ok(self) -> bool:
-        """Whether no damage was found: no region of severity `"corruption"` in any source. Of the reading
-        that began last, as far as it has come.
+        """Whether no damage was found: no region of severity `"corruption"` in any source.
+
+        Of the reading that began last, as far as it has come.
         """
 
     @property

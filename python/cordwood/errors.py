@@ -254,8 +254,10 @@ class _ChangedError(CordwoodError):
 
 
 class LogTruncatedError(_ChangedError):
-    """A log ends before the offset at which reading was to begin: the `start` of a reader, what was sought, or what a
-    follower has read already. The file was cut, or it is another file, for which the offset means nothing.
+    """A log ends before the offset at which reading was to begin.
+
+    That is the `start` of a reader, what was sought, or what a follower has read already. The file was cut, or it is
+    another file, for which the offset means nothing.
 
     Attributes:
         path: The path of the log; `None` for what has none.

@@ -248,8 +248,9 @@ impl Follower {
         Ok(tuple)
     }
 
-    /// Whether no damage was found so far: no region of severity `"corruption"`. Torn tails do not
-    /// count.
+    /// Whether no damage was found so far.
+    ///
+    /// Damage is a region of severity `"corruption"`: torn tails do not count.
     #[getter]
     fn ok(&self, py: Python<'_>) -> PyResult<bool> {
         self.with_skipped(py, |skipped| skipped.is_ok())

@@ -400,9 +400,9 @@ impl Reader {
         Ok(tuple)
     }
 
-    /// Whether no damage was found so far: no region of severity `"corruption"`. Torn tails do not
-    /// count.
+    /// Whether no damage was found so far.
     ///
+    /// Damage is a region of severity `"corruption"`: torn tails do not count.
     /// An `outcome` of `"clean"` does not say that: it is about the end of the file.
     #[getter]
     fn ok(&self, py: Python<'_>) -> PyResult<bool> {

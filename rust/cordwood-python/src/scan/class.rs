@@ -88,8 +88,9 @@ impl Scan {
         PyTuple::new(py, listed?)
     }
 
-    /// Whether no damage was found: no region of severity `"corruption"` in any source. Of the reading
-    /// that began last, as far as it has come.
+    /// Whether no damage was found: no region of severity `"corruption"` in any source.
+    ///
+    /// Of the reading that began last, as far as it has come.
     #[getter]
     fn ok(&self) -> bool {
         let latest = self.plan.latest();
