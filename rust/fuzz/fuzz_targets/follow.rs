@@ -136,7 +136,7 @@ fuzz_target!(|input: Input<'_>| {
     // It may wait for more after damage that looks like a write that goes on: following.md, "What cannot be determined". In a log with a number all damage does.
     let may_wait = match waits {
         Some(WaitReason::Zeros | WaitReason::Incomplete) => true,
-        // What log it is cannot be told yet.
+        // It is not known yet which log it is.
         Some(WaitReason::Damaged) if !is_named => true,
         _ => log.format.dialect.has_log_numbers(),
     };
