@@ -127,8 +127,9 @@ fn a_compressed_log() -> Result<(), Box<dyn std::error::Error>> {
         file.len() as u64
     );
     // A range that begins later cannot see how records are compressed, so the beginning of the file is looked at for it.
-    let options = ReadOptions::default().with_range(40_000..);
-    assert!(records().ends_with(&read(&file, options)));
+    let options = ReadOptions::default().with_range(file.len() as u64 / 2..);
+    let found = read(&file, options);
+    assert!(!found.is_empty() && records().ends_with(&found));
     Ok(())
 }
 
