@@ -94,12 +94,15 @@ fn are_frames(format: LogFormat, head: &[u8], mut begin: usize) -> Option<bool> 
             continue;
         };
         let payload = &block[valid.form.header_len()..valid.end];
-        // An empty record is not a frame, and a FIRST may end within the four bytes.
-        if matches!(valid.role, Role::Fragment(Kind::Full | Kind::First)) && payload.len() >= ZSTD_MAGIC.len() {
-            if !payload.starts_with(ZSTD_MAGIC) {
+        // An empty record is not a frame and says nothing; a FIRST may end within the four bytes.
+        if let Role::Fragment(kind @ (Kind::Full | Kind::First)) = valid.role
+            && !payload.is_empty()
+        {
+            if payload.starts_with(ZSTD_MAGIC) {
+                found = Some(true);
+            } else if kind == Kind::Full || !ZSTD_MAGIC.starts_with(payload) {
                 return Some(false);
             }
-            found = Some(true);
         }
         begin += valid.end;
     }
