@@ -109,7 +109,7 @@ def test_the_timeout_ends_the_iteration_and_a_new_one_goes_on(live):
     follower = cordwood.follow(live, timeout=0.15)
     begin = time.monotonic()
     assert list(follower) == []
-    assert 0.15 <= time.monotonic() - begin < 20
+    assert 0.15 <= time.monotonic() - begin < 2
     assert follower.timeout == 0.15
     write(live, [b"one"])
     assert list(follower) == [b"one"]
@@ -121,7 +121,7 @@ def test_the_timeout_ends_the_iteration_and_a_new_one_goes_on(live):
 
     begin = time.monotonic()
     assert asyncio.run(collect()) == []
-    assert 0.15 <= time.monotonic() - begin < 20
+    assert 0.15 <= time.monotonic() - begin < 2
 
 
 def test_a_wait_in_an_event_loop_is_no_longer_than_what_is_left_of_the_timeout(live):
@@ -180,7 +180,7 @@ def test_damage_at_the_end_is_raised_once_and_within_its_time(live):
     begin = time.monotonic()
     with pytest.raises(cordwood.CorruptionError):
         next(follower)
-    assert 0.1 <= time.monotonic() - begin < 4.5
+    assert 0.1 <= time.monotonic() - begin < 2
     with live.open("ab") as file:
         file.write(bytes(32_768 - 20))
     write(live.with_name("other"), [b"next"])
@@ -419,7 +419,7 @@ def test_ctrl_c_and_other_threads(live):
     thread.start()
     with pytest.raises(KeyboardInterrupt):
         next(follower)
-    assert time.monotonic() - begin < 20
+    assert time.monotonic() - begin < 2
     thread.join()
     # The interpreter was free, and so was the follower.
     assert len(counted) > 100

@@ -341,12 +341,12 @@ fn an_interval_is_waited_for() -> Result<(), Error> {
     Ok(())
 }
 
-/// Threads that wait for the disk share a sync: each record is there once, and a sync serves at least two of them, also
-/// where the threads are seldom scheduled.
+/// Threads that wait for the disk share a sync: each record is there once, and a sync serves at least four of them. It
+/// takes long enough for all threads to be scheduled meanwhile.
 #[test]
-fn eight_threads_share_syncs() -> Result<(), Error> {
-    const THREADS: usize = 8;
-    const EACH: usize = 40;
+fn sixteen_threads_share_syncs() -> Result<(), Error> {
+    const THREADS: usize = 16;
+    const EACH: usize = 25;
     let double = Double::default();
     double.state().sync_time = Duration::from_millis(10);
     let log = plain(&double);
@@ -375,7 +375,7 @@ fn eight_threads_share_syncs() -> Result<(), Error> {
     assert_eq!(found.len(), expected.len());
     assert_eq!(found.into_iter().collect::<BTreeSet<_>>(), expected);
     let syncs = sync_count(&double);
-    assert!(syncs * 2 <= THREADS * EACH, "{syncs} syncs");
+    assert!(syncs * 4 <= THREADS * EACH, "{syncs} syncs");
     Ok(())
 }
 

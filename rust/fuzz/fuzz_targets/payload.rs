@@ -134,7 +134,7 @@ fn wandb(record: &[u8]) {
     }
 }
 
-/// What there is of items in front of an error is in the record in front of it.
+/// The items before an error lie in the record, before the offset of that error.
 fn wandb_items(mut items: WandbItems<'_>, record: &[u8]) {
     let mut len = 0;
     while let Some(item) = items.next() {

@@ -70,7 +70,8 @@ pub(crate) enum Growth {
     /// It is not being written: such bytes are classified.
     Ended,
     /// Such bytes may still become a fragment: [`Step::NeedMore`], even if the whole block is in
-    /// the window. What there is of the file is reported at once, even where it is ambiguous.
+    /// the window. Ambiguous bytes are reported at once, without waiting for
+    /// what follows them.
     WaitAtFaults,
     /// As `WaitAtFaults`, but the bytes at the offset are final: they are classified.
     SkipFaults,
