@@ -141,6 +141,26 @@ fn push_skipped(reported: &mut Vec<Reported>, region: SkippedRegion) {
     }
 }
 
+/// What skips damage, and reports it without trying again.
+fn skipping() -> FollowOptions {
+    FollowOptions::default()
+        .with_retry(0, Duration::ZERO)
+        .with_on_corruption(OnCorruption::Skip)
+}
+
+/// What a follower reports of a file that grows by `step` bytes at a time.
+fn followed_in_steps(file: &[u8], step: usize, options: FollowOptions) -> Vec<Reported> {
+    let (_folder, path) = folder();
+    let mut growing = Growing::new(&path, 0);
+    let mut follower = Follower::open(&path, options).unwrap();
+    let mut reported = Vec::new();
+    for (index, piece) in file.chunks(step).enumerate() {
+        growing.write(index * step, piece);
+        drain(&mut follower, &mut reported);
+    }
+    reported
+}
+
 /// Everything there is to report now; then what it waits for. Damage that is read again is waited for.
 fn drain(follower: &mut Follower, reported: &mut Vec<Reported>) -> NotYet {
     loop {
@@ -1051,18 +1071,8 @@ fn in_a_recycled_file_only_fragments_of_the_same_form_follow_damage() {
         (&unknown, vec![(begin, "own")]),
     ];
     for (index, (file, expected)) in cases.into_iter().enumerate() {
-        let (_folder, path) = folder();
-        let options = FollowOptions::default()
-            .with_retry(0, Duration::ZERO)
-            .with_on_corruption(OnCorruption::Skip)
-            .with_format(LogFormat::new(Dialect::ROCKSDB).with_log_number(6));
-        let mut growing = Growing::new(&path, 0);
-        let mut follower = Follower::open(&path, options).unwrap();
-        let mut reported = Vec::new();
-        for (step, piece) in file.chunks(1_000).enumerate() {
-            growing.write(step * 1_000, piece);
-            drain(&mut follower, &mut reported);
-        }
+        let options = skipping().with_format(LogFormat::new(Dialect::ROCKSDB).with_log_number(6));
+        let reported = followed_in_steps(file, 1_000, options);
         let found: Vec<_> = reported
             .iter()
             .filter_map(|reported| match reported {
@@ -1141,17 +1151,7 @@ fn a_damaged_file_header_does_not_cost_the_first_block() {
         for bit in 0..56 {
             file[..7].copy_from_slice(header);
             file[bit / 8] ^= 1 << (bit % 8);
-            let (_folder, path) = folder();
-            let mut growing = Growing::new(&path, 0);
-            let options = FollowOptions::default()
-                .with_retry(0, Duration::ZERO)
-                .with_on_corruption(OnCorruption::Skip);
-            let mut follower = Follower::open(&path, options).unwrap();
-            let mut reported = Vec::new();
-            for (index, piece) in file.chunks(20_000).enumerate() {
-                growing.write(index * 20_000, piece);
-                drain(&mut follower, &mut reported);
-            }
+            let reported = followed_in_steps(&file, 20_000, skipping());
             let lens: Vec<_> = reported
                 .iter()
                 .map(|reported| match reported {
