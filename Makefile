@@ -101,8 +101,8 @@ test-remote: $(VENV)/remote.stamp install  ## Read from a server of S3, through 
 	$(BIN)/pip --python $(VENV)/remote/bin/python install --quiet --force-reinstall --no-deps --no-index $(WHEELS)/cordwood-*.whl
 	$(VENV)/remote/bin/python -m pytest tests/remote
 
-# Not part of `make test`, which does a tenth or less of it: five minutes.
-survival: $(VENV)/test.stamp install  ## Kill, fork and rotate 2,500 times, and look for what was lost
+# Not part of `make test`, which does a tenth or less of it: a quarter of an hour.
+survival: $(VENV)/test.stamp install  ## Kill, fork and rotate 2,500 times, read in threads 1,600 times, and look for what was lost
 	CORDWOOD_SURVIVAL=full $(BIN)/pytest tests/survival
 
 # The stubs are hand-written: stubtest compares them with the built module, and the type checkers
