@@ -267,11 +267,12 @@ fn strerror(error: &io::Error) -> String {
     without_number(&error.to_string())
 }
 
+/// A message may name several errors.
 fn without_number(text: &str) -> String {
     match text.split_once(" (os error ") {
         Some((before, rest)) => {
             let after = rest.split_once(')').map_or("", |(_, after)| after);
-            format!("{before}{after}")
+            format!("{before}{}", without_number(after))
         }
         None => text.to_owned(),
     }
