@@ -408,6 +408,29 @@ fn threads_share_a_failed_sync() {
     assert_eq!(log.durable_offset(), 0);
 }
 
+/// A record whose bytes are others each time they are asked for is written as one of them.
+#[test]
+fn a_record_that_changes_is_written_as_one_of_its_values() -> Result<(), Error> {
+    const VALUES: [&[u8]; 3] = [b"one", b"another", &[7; 40_000]];
+    struct Changing(AtomicU32);
+    impl AsRef<[u8]> for Changing {
+        fn as_ref(&self) -> &[u8] {
+            VALUES[self.0.fetch_add(1, Relaxed) as usize % VALUES.len()]
+        }
+    }
+    for first in 0..3 {
+        let double = Double::default();
+        let log = plain(&double);
+        log.extend((0..100).map(|_| Changing(AtomicU32::new(first))))?;
+        log.close()?;
+        // Reading fails the test at damage.
+        let found = records(&double.bytes());
+        assert_eq!(found.len(), 100);
+        assert!(found.iter().all(|record| VALUES.contains(&&record[..])));
+    }
+    Ok(())
+}
+
 /// A storage that panics in a sync leaves nobody waiting: neither those who wait for that sync, nor
 /// the one who closes the log.
 #[test]
