@@ -34,7 +34,8 @@ def folder(tmp_path):
 @pytest.mark.parametrize(
     "command",
     ["cat", "info", "stat", "verify", "map", "fragments", "salvage {} new", "follow --timeout 0", "convert", "split",
-     "salvage new {}", "salvage --overwrite new {}", "write", "write --append", "convert new {}.csv", "map --svg {} new"],
+     "salvage new {}", "salvage --overwrite new {}", "write", "write --append",
+     "convert new {}.csv", "map --svg {} new"],
 )  # fmt: skip
 def test_names_in_lines(command, is_there, folder):
     (folder / "new").write_bytes(reference.encode([b"one"]))
