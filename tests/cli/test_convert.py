@@ -2,6 +2,7 @@
 
 import base64
 import csv
+import errno
 import io
 import os
 import random
@@ -218,9 +219,22 @@ def test_nothing_is_left_of_a_table_that_fails(tmp_path):
         command = [sys.executable, "-c", script, "convert", str(path), str(tmp_path / name)]
         done = subprocess.run(command, capture_output=True, check=False, timeout=120)
         assert (done.returncode, done.stdout) == (1, b""), done.stderr.decode()
-        assert done.stderr.decode().startswith("cordwood: ")
-        assert done.stderr.count(b"\n") == 1, done.stderr.decode()
+        assert done.stderr.decode() == f"cordwood: {tmp_path / name}: {os.strerror(errno.EFBIG)}\n"
         assert not (tmp_path / name).exists()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+@pytest.mark.parametrize("form", ["ndjson", "csv", "parquet", "arrow"])
+def test_a_short_table_that_fails_names_its_file(form, tmp_path):
+    """It is written when the file is closed."""
+    path = tmp_path / "log"
+    with cordwood.open(path, "x") as writer:
+        writer.append(b"one")
+    done = subprocess.run(
+        [*COMMAND, "--overwrite", "--to", form, path, "/dev/full"], capture_output=True, check=False, timeout=120
+    )
+    text = f"cordwood: /dev/full: {os.strerror(errno.ENOSPC)}\n"
+    assert (done.returncode, done.stdout, done.stderr.decode()) == (1, b"", text)
 
 
 @pytest.mark.parametrize("form", ["ndjson", "csv", "parquet", "arrow"])

@@ -134,5 +134,8 @@ def print_report(
     for region in report.skipped:
         if region.severity != cordwood.Severity.INFO:
             print(f"  {region_text(region)}")
+    if stale_len := report.len_by_reason.get(cordwood.Reason.STALE):
+        own = "" if report.log_number is None else f"; this one is log {report.log_number}"
+        print(f"  {quantity(stale_len, 'byte')} left over from another log{own}")
     if not report.ok:
         print(f"  {policy_note(policy, more)}")
