@@ -18,7 +18,7 @@ import cordwood
 from cordwood._native import runs
 from cordwood.cli._messages import Status, complain, quantity
 from cordwood.cli._options import add_dialect_argument, add_source_arguments, complete_file_names, log_options
-from cordwood.cli._output import check_destination, new_file
+from cordwood.cli._output import check_destination, has_color, new_file, print_folded
 from cordwood.cli._reopenable import reopenable
 from cordwood.cli._reports import format_of, other_log, policy_note, report_other_log
 from cordwood.cli._sources import display_name, for_each_source, one_source
@@ -89,12 +89,12 @@ def _print_text(name: str, source: Callable[[], Source], log: cordwood.LogFormat
         title=display_name(name),
         dialect=log.dialect,
         columns=columns,
-        color=sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb",
+        color=has_color(),
         unicode=sys.stdout.encoding.lower().replace("-", "") == "utf8",
     )
     print("\n".join(lines))
     if cells.is_damaged:
-        print(policy_note("salvage", 0))
+        print_folded(policy_note("salvage", 0))
     return cells
 
 
