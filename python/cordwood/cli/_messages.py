@@ -67,8 +67,3 @@ def _escape(character: str) -> str:
         return _SHORT[character]
     units = character.encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[at] << 8 | units[at + 1]:04x}" for at in range(0, len(units), 2))
-
-
-def quantity(count: int, noun: str) -> str:
-    """`1 record`, `2 records`."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"

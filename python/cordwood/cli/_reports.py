@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import cordwood
-from cordwood.cli._messages import Status, complain, quantity
+from cordwood._text import quantity
+from cordwood.cli._messages import Status, complain
 from cordwood.cli._options import processor_count
 from cordwood.cli._output import print_folded, print_json, red
 from cordwood.cli._sources import Tally, display_name, for_each_source, is_one_file

@@ -12,7 +12,8 @@ import argparse
 from itertools import chain, islice
 
 import cordwood
-from cordwood.cli._messages import Status, complain, quantity
+from cordwood._text import quantity
+from cordwood.cli._messages import Status, complain
 from cordwood.cli._options import add_dialect_argument, add_source_arguments, log_options
 from cordwood.cli._output import print_json, red
 from cordwood.cli._reopenable import reopenable

@@ -14,7 +14,8 @@ from typing import Any
 
 import cordwood
 from cordwood._native import decode_wandb
-from cordwood.cli._messages import Status, quantity
+from cordwood._text import quantity
+from cordwood.cli._messages import Status
 from cordwood.cli._options import add_source_arguments, processor_count
 from cordwood.cli._output import print_folded, print_json
 from cordwood.cli._payloads import payloads_of

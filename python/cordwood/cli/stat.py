@@ -11,7 +11,8 @@ from __future__ import annotations
 import argparse
 
 import cordwood
-from cordwood.cli._messages import Status, quantity
+from cordwood._text import quantity
+from cordwood.cli._messages import Status
 from cordwood.cli._options import (
     add_dialect_argument,
     add_on_corruption_argument,

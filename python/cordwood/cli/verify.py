@@ -13,7 +13,8 @@ import argparse
 from collections.abc import Mapping
 
 import cordwood
-from cordwood.cli._messages import Status, quantity
+from cordwood._text import quantity
+from cordwood.cli._messages import Status
 from cordwood.cli._options import (
     add_reading_arguments,
     add_source_arguments,

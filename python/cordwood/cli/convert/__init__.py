@@ -43,7 +43,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import cordwood
-from cordwood.cli._messages import Failure, Status, complain, escaped, quantity
+from cordwood._text import quantity
+from cordwood.cli._messages import Failure, Status, complain, escaped
 from cordwood.cli._options import (
     add_reading_arguments,
     add_source_arguments,

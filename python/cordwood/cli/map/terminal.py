@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from cordwood.cli._messages import quantity
+from cordwood._map.cells import SHOWN_FIRST, TITLES, Category, Cells, Region, damage_summary, rows, size, summary
+from cordwood._text import quantity
 from cordwood.cli._output import red
-from cordwood.cli.map.cells import SHOWN_FIRST, TITLES, Category, Cells, Region, damage_summary, rows, size, summary
 
 ROW_COUNT_MAX = 64
 REGIONS_MAX = 20
