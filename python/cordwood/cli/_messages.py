@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from collections.abc import Callable
 from enum import IntEnum
 
 
@@ -28,6 +29,10 @@ class Failure(Exception):  # noqa: N818 - as in `Status.FAILURE`
     """What could not be done, and is no error of the operating system or of a log; the message says all."""
 
 
+before_message: Callable[[], None] | None = None
+"""What is to be done before a message is printed: a progress bar is removed."""
+
+
 def complain(message: object, *, advice: str | None = None) -> None:
     """Reports something on stderr. An error of the operating system comes with its file and what to do about it."""
     if isinstance(message, OSError) and message.strerror:
@@ -35,6 +40,8 @@ def complain(message: object, *, advice: str | None = None) -> None:
     # On a terminal, what was printed before comes first. If that fails, it is reported when it is tried again.
     with contextlib.suppress(OSError):
         sys.stdout.flush()
+    if before_message:
+        before_message()
     print(f"cordwood: {escaped(str(message))}", file=sys.stderr)
 
 
