@@ -9,7 +9,7 @@
 [b'one', b'two']
 
 `open` is the way in; it returns a `Reader` or a `Writer`. `follow` reads a log while it is written.
-`verify`, `salvage`, `stat` and `fragments` are for whole logs; `scan` makes a table of many for
+`verify`, `salvage`, `stat`, `fragments` and `map` are for whole logs; `scan` makes a table of many for
 all that reads Arrow.
 
 Damage is raised as a `CorruptionError` where it is, and the next step continues after it. With the
@@ -18,6 +18,7 @@ salvaged, too: see `Reader`. `Reader.ok` says whether there was any, `Reader.ski
 `help(cordwood.errors)` shows all exceptions.
 """
 
+from cordwood._map import LogMap, map  # noqa: A004 - as the verb of the command
 from cordwood._native import (
     BitFlip,
     Follower,
@@ -70,6 +71,7 @@ __all__ = [
     "FragmentKind",
     "FragmentPart",
     "LogFormat",
+    "LogMap",
     "LogRotatedError",
     "LogTruncatedError",
     "NotYet",
@@ -95,6 +97,7 @@ __all__ = [
     "detect",
     "follow",
     "fragments",
+    "map",
     "mask_crc",
     "open",
     "plan_splits",

@@ -80,6 +80,9 @@ VALUES = {
     "InternalKey": KEY,
     "Key": entity.Key(app="s~app", path=(("Task", None),), namespace="n", database="d"),
     "LogFormat": cordwood.types.LogFormat(dialect="rocksdb", log_number=4, compression="zstd"),
+    "LogMap": cordwood.LogMap(
+        path="some.log", dialect="leveldb", file_len=10, damaged_len=1, torn_len=2, svg="<svg>" + "x" * 10_000
+    ),
     "NewFile": version_edit.NewFile(
         level=1,
         file_number=2,

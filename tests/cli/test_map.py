@@ -3,15 +3,19 @@
 import re
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+import reference
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cordwood.cli.map import svg, terminal
-from cordwood.cli.map.cells import Category, Cells, category_of, size
+from cordwood._map import svg
+from cordwood._map.cells import Category, Cells, category_of, size
+from cordwood.cli import main
+from cordwood.cli.map import terminal
 
 ROOT = Path(__file__).parents[2]
 SVG = "{http://www.w3.org/2000/svg}"
@@ -34,6 +38,11 @@ def runs_of(*parts):
 
 def parsed(document):
     return ElementTree.fromstring(document)  # noqa: S314 - we have written it
+
+
+def document(cells, boxes=(), *, title="log", row_len=None):
+    row_len = row_len or 128 * cells.cell_len
+    return svg.document([svg.draw(cells, boxes, title=title, dialect="leveldb", row_len=row_len)])
 
 
 def text(cells, *, columns=64, color=False, unicode=False):
@@ -81,7 +90,7 @@ def test_one_byte_of_damage_is_seen(at, fragment):
     assert "".join(rows).count(mark) == 2  # In its row, and after it.
     assert cells.regions[0].begin == at
     boxes = list(svg.boxes_of_cells(cells, 64))
-    root = parsed(svg.draw(cells, boxes, title="log", dialect="leveldb", row_len=64 * cells.cell_len))
+    root = parsed(document(cells, boxes, row_len=64 * cells.cell_len))
     name = {DAMAGE: "damage", LOST: "lost", TORN: "torn"}[fragment]
     titled = [rect for rect in root.iter(f"{SVG}rect") if rect.find(f"{SVG}title") is not None]
     [shown] = [rect for rect in titled if rect.get("class") == name]
@@ -121,8 +130,7 @@ def test_a_name_cannot_command_the_terminal_or_break_the_document():
     cells = Cells.of(runs_of((10, WHOLE)), cell_len=16, count_max=64)
     lines = terminal.draw(cells, title=name, dialect="leveldb", columns=64, color=False, unicode=True)
     assert lines[0] == 'a?[2J<b>&"?.log'
-    document = svg.draw(cells, [], title=name, dialect="leveldb", row_len=1024)
-    assert 'a?[2J<b>&"' in "".join(parsed(document).itertext())
+    assert 'a?[2J<b>&"' in "".join(parsed(document(cells, title=name)).itertext())
 
 
 @pytest.mark.parametrize(
@@ -140,10 +148,133 @@ def test_the_picture_in_the_documentation_is_what_the_command_draws():
 
 
 def test_the_picture_in_the_documentation_is_a_document_of_its_own():
-    document = (ROOT / "docs" / "map.svg").read_text(encoding="utf-8")
-    root = parsed(document)
+    drawn = (ROOT / "docs" / "map.svg").read_text(encoding="utf-8")
+    root = parsed(drawn)
     assert not list(root.iter(f"{SVG}script"))
-    assert re.findall(r'(?:href|src|url)\s*[=(]\s*["\']?([^"\')]*)', document) == ["#h"] * document.count("url(#h)")
+    links = re.findall(r'(?:href|src|url)\s*[=(]\s*["\']?([^"\')]*)', drawn)
+    assert links == ["#cordwood-hatch"] * drawn.count("url(#cordwood-hatch)")
     titles = [title.text for title in root.iter(f"{SVG}title")]
     assert sum("corruption: checksum_mismatch" in title for title in titles) >= 3
     assert sum(title.startswith("full, ") for title in titles) > 150
+
+
+# The size of letters in a picture that is as wide as its view box, by the class of the text.
+SIZES = {"h": 19, "n": 13, "m": 13, "q": 15, "bad": 15, "": 15}
+
+
+def places_of_text(root):
+    """Each text, with where it begins and ends: letters are about 0.58 of their size wide, in a column 0.602."""
+    for element in root.iter(f"{SVG}text"):
+        style = element.get("class", "")
+        x, length = (
+            float(element.get("x")),
+            (0.602 if style in ("n", "m") else 0.58) * SIZES[style] * len(element.text or ""),
+        )
+        length = float(element.get("textLength", length))
+        x -= length if element.get("text-anchor") == "end" else 0
+        yield element.text, x, x + length, float(element.get("y"))
+
+
+@pytest.fixture
+def full():
+    """All that a picture can have, of a long log."""
+    fragments = [WHOLE, PART, DAMAGE, LOST, ZEROS, ("full", "stale", "info"), ("trailer", None, None)]
+    parts = [(10_000_000_000, fragment) for fragment in fragments * 6] + [(1_000_000_000, TORN)]
+    return Cells.of(runs_of(*parts), cell_len=1 << 25, count_max=128 * 64)
+
+
+def test_a_picture_is_as_wide_as_there_is_room_and_legible_at_500_pixels(full):
+    drawn = document(full)
+    root = parsed(drawn)
+    left, top, width, _ = map(float, root.get("viewBox").split())
+    assert (left, top, root.get("width"), root.get("height")) == (0, 0, "100%", None)
+    sizes = [float(size) for size in re.findall(r"font(?:-size)?: (\d+)px", drawn)]
+    assert set(SIZES.values()) == set(sizes)
+    assert min(sizes) * 500 / width >= 9
+
+
+def test_no_text_is_cut_off_or_covers_another(full):
+    root = parsed(document(full, title="a" * 300 + ".log"))
+    _, _, width, height = map(float, root.get("viewBox").split())
+    shown = list(places_of_text(root))
+    assert {text for text, *_ in shown} >= {"zeros", "damage", "offset", "reason", "checksum_mismatch"}
+    lines = {}
+    for text, left, right, y in shown:
+        assert (left >= 0, right <= width, y < height) == (True, True, True), text
+        lines.setdefault(y, []).append((left, right, text))
+    for line in map(sorted, lines.values()):
+        for (_, end, text), (begin, *_) in pairwise(line):
+            assert end <= begin, text
+
+
+def test_the_legend_is_in_line_with_the_list_below_it(full):
+    root = parsed(document(full))
+    at = {text: y for text, _, _, y in places_of_text(root)}
+    lines = sorted(y for y in set(at.values()) if y >= at["damage"])
+    assert at["damage"] < at["whole records"] < at["offset"]
+    gaps = [below - above for above, below in pairwise(lines)]
+    assert set(gaps) == {23, 39}
+    assert gaps.count(39) == 1
+    swatches = [rect for rect in root.iter(f"{SVG}rect") if rect.get("width") == "18" and rect.get("class")]
+    assert [float(rect.get("y")) + 13 for rect in swatches] == lines[: len(swatches)]
+
+
+def test_the_names_of_a_picture_are_its_own(full):
+    """It may be part of a page."""
+    [style] = re.findall(r"<style>(.*?)</style>", document(full), re.DOTALL)
+    selectors = re.findall(r"([^{};]+)\{", style)
+    assert len(selectors) > 20
+    for selector in selectors:
+        for part in selector.strip().split(","):
+            assert part.strip().startswith((".cordwood-map", "@media")), part
+
+
+def drawn_by(*arguments, path):
+    status = main(["map", "--svg", str(path), *arguments])
+    return status, parsed(path.read_text(encoding="utf-8"))
+
+
+def test_several_logs_are_one_document(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    logs = {"1.log": [b"one"], "2.log": [b"two"] * 3, "folder/2.log": [b"three"] * 500}
+    (tmp_path / "folder").mkdir()
+    for name, records in logs.items():
+        file = bytearray(reference.encode(records))
+        if name == "2.log":
+            file[17] ^= 0x20
+        (tmp_path / name).write_bytes(file)
+    status, root = drawn_by("1.log", "2.log", "folder", "none.log", path=tmp_path / "all.svg")
+    assert status == 1
+    assert "none.log: No such file" in capsys.readouterr().err
+    groups = root.findall(f"{SVG}g")
+    titles = [group.find(f"{SVG}title").text for group in groups]
+    assert titles == ["1.log: no damage", "2.log: 10 bytes damaged", "folder/2.log: no damage"]
+    assert root.find(f"{SVG}title").text == "3 logs"
+    # Each below the one before, and as it is by itself.
+    y = 0
+    for name, group in zip(logs, groups, strict=True):
+        assert group.get("transform") == f"translate(0 {y})"
+        _, alone = drawn_by(name, path=tmp_path / f"{y}.svg")
+        y += int(alone.get("viewBox").split()[3])
+        # But for the title and its tooltip.
+        alone, ours = (list(found)[2:] for found in (alone.find(f"{SVG}g"), group))
+        assert [ElementTree.tostring(item) for item in alone] == [ElementTree.tostring(item) for item in ours]
+    assert root.get("viewBox") == f"0 0 720 {y}"
+
+
+def test_a_document_of_several_logs_is_bounded(tmp_path):
+    """Fragments are drawn as long as there are few in all; then cells."""
+    for index in range(3):
+        (tmp_path / f"{index}.log").write_bytes(reference.encode([b"x"] * 1500))
+    _, root = drawn_by(str(tmp_path), path=tmp_path / "all.svg")
+    counts = [
+        sum(title.text.startswith("full, ") for title in group.iter(f"{SVG}title")) for group in root.iter(f"{SVG}g")
+    ]
+    assert counts == [1500, 1500, 0]
+
+
+def test_without_a_log_there_is_no_picture(tmp_path, capsys):
+    (tmp_path / "note.txt").write_bytes(b"a text is no log, as can be seen from all of its bytes")
+    assert main(["map", "--svg", str(tmp_path / "all.svg"), str(tmp_path / "note.txt")]) == 1
+    assert not (tmp_path / "all.svg").exists()
+    assert "no log" in capsys.readouterr().err

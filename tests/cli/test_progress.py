@@ -1,8 +1,11 @@
 """The progress bar: on a terminal, for what takes longer than a second, and nowhere else."""
 
+import contextlib
 import fcntl
 import os
 import pty
+import re
+import resource
 import struct
 import subprocess
 import sys
@@ -14,10 +17,21 @@ import pytest
 from support import PAYLOAD, written
 
 LOG = written([PAYLOAD] * 4)
+# A table is written 4 MiB at a time.
+LONG_LOG = written([PAYLOAD] * 9)
 
 
-def stderr_of(seconds, *arguments, is_terminal, stdout=subprocess.PIPE):
-    """What a verb writes to stderr while a log comes through a pipe in so many seconds."""
+def stderr_of(
+    seconds, *arguments, is_terminal, stdout=subprocess.PIPE, log=LOG, interrupted=False, file_len_max=None, status=0
+):
+    """What a verb writes to stderr while a log comes through a pipe in so many seconds; or Ctrl-C in the middle."""
+
+    def prepare():
+        if is_terminal:
+            fcntl.ioctl(2, termios.TIOCSCTTY, 0)
+        if file_len_max:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (file_len_max, file_len_max))
+
     outer, inner = pty.openpty() if is_terminal else os.pipe()
     if is_terminal:
         fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
@@ -26,6 +40,9 @@ def stderr_of(seconds, *arguments, is_terminal, stdout=subprocess.PIPE):
         stdin=subprocess.PIPE,
         stdout=inner if stdout is None else stdout,
         stderr=inner,
+        # Ctrl-C is for the programs whose terminal it is.
+        start_new_session=True,
+        preexec_fn=prepare,  # noqa: PLW1509 - it uses none
     )
     os.close(inner)
     shown = b""
@@ -41,16 +58,48 @@ def stderr_of(seconds, *arguments, is_terminal, stdout=subprocess.PIPE):
     watcher = threading.Thread(target=watch)
     watcher.start()
     for part in range(40):
-        process.stdin.write(LOG[part * len(LOG) // 40 : (part + 1) * len(LOG) // 40])
-        process.stdin.flush()
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.write(log[part * len(log) // 40 : (part + 1) * len(log) // 40])
+            process.stdin.flush()
         time.sleep(seconds / 40)
+        if interrupted and b"B/s" in shown:
+            os.write(outer, b"\x03")
+            # stdin stays open: that is not why it ends.
+            process.wait(timeout=60)
+            break
     out, _ = process.communicate(timeout=60)
     watcher.join()
     os.close(outer)
-    if not arguments and stdout is not None:
+    if not arguments and stdout is not None and not interrupted:
         assert out == b"<stdin>: ok, 4 records, 4,194,304 bytes\n"
-    assert process.returncode == 0
+    assert process.returncode == (130 if interrupted else status), shown
     return shown.decode()
+
+
+def screen(shown, width=80):
+    """The lines that a terminal shows in the end."""
+    lines, column = [""], 0
+    for part in re.findall(r"\x1b\[K|\x1b\[A|.", shown, re.DOTALL):
+        if part == "\r":
+            column = 0
+        elif part == "\n":
+            lines.append("")
+        elif part == "\x1b[K":
+            lines[-1] = lines[-1][:column]
+        else:
+            assert part.isprintable(), part
+            if column == width:
+                lines.append("")
+                column = 0
+            lines[-1] = lines[-1][:column].ljust(column) + part + lines[-1][column + 1 :]
+            column += 1
+    return [line.rstrip() for line in lines]
+
+
+def test_the_screen_of_the_tests():
+    assert screen("abc\rx\x1b[K\r\n") == ["x", ""]
+    assert screen("abc\rx\n") == ["xbc", ""]
+    assert screen("abcd", width=3) == ["abc", "d"]
 
 
 def test_a_slow_one_on_a_terminal():
@@ -80,3 +129,49 @@ def test_records_on_the_terminal_are_the_progress(arguments):
     shown = stderr_of(2.5, *arguments, is_terminal=True, stdout=None)
     assert shown.startswith('{"')
     assert "B/s]" not in shown
+
+
+def test_nothing_is_left_of_it():
+    pytest.importorskip("tqdm")
+    shown = stderr_of(2.5, is_terminal=True)
+    assert "B/s" in shown
+    assert screen(shown) == [""]
+
+
+@pytest.mark.parametrize(
+    "arguments", [("verify", "-"), ("stat", "-"), ("convert", "-", "a.csv"), ("salvage", "-", "a.log")]
+)
+def test_nothing_is_left_of_it_after_ctrl_c(arguments, tmp_path, monkeypatch):
+    """Not even of what the terminal shows of that."""
+    pytest.importorskip("tqdm")
+    monkeypatch.chdir(tmp_path)
+    shown = stderr_of(5, *arguments, is_terminal=True, log=LONG_LOG, interrupted=True)
+    assert "B/s" in shown
+    assert "^C" in shown
+    assert screen(shown) == [""]
+
+
+def test_messages_have_a_line_of_their_own(tmp_path, monkeypatch):
+    """Records that cannot be decoded are reported while the bar is shown."""
+    pytest.importorskip("tqdm")
+    monkeypatch.chdir(tmp_path)
+    batch = bytes(8) + b"\1\0\0\0" + b"\1\1k" + b"\x80\x80\x40" + PAYLOAD
+    log = written([batch] * 8 + [b"short", PAYLOAD])
+    shown = stderr_of(3, "convert", "--as", "write-batch", "-", "a.csv", is_terminal=True, log=log, status=3)
+    assert "B/s" in shown.partition("cordwood: ")[0]
+    lines = screen(shown)
+    assert lines.pop() == ""
+    assert sum(line.startswith("cordwood: <stdin>: the record at offset ") for line in lines) == 2
+    # A message may be wider than the terminal.
+    assert "".join(lines).count("cordwood: ") == 2
+    assert "B/s" not in "".join(lines)
+
+
+def test_an_error_has_a_line_of_its_own(tmp_path, monkeypatch):
+    """There is no more room while the bar is shown."""
+    pytest.importorskip("tqdm")
+    monkeypatch.chdir(tmp_path)
+    arguments = ("convert", "-", "a.csv")
+    shown = stderr_of(3, *arguments, is_terminal=True, log=LONG_LOG, file_len_max=8 << 20, status=1)
+    assert "B/s" in shown
+    assert screen(shown) == ["cordwood: a.csv: File too large", ""]

@@ -16,7 +16,7 @@ import importlib
 import io
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import cordwood
@@ -48,7 +48,8 @@ exit status:
   1  it could not be done: a file is missing or is no log, a disk is full;
      also if that is so of one file of many, whatever is wrong with the others
   2  the command line is wrong
-  3  it was done, and damage was found or data was lost: stderr or the report says what
+  3  it was done, and damage was found or data was lost: stderr or the report
+     says what
   130 after Ctrl-C; 141 if nobody reads the output any more
 
 examples:
@@ -80,12 +81,53 @@ def make_parser(verbs: Iterable[str] = VERBS) -> argparse.ArgumentParser:
             help=description.partition("\n")[0],
             description=description,
             epilog=f"examples:\n{module.EXAMPLES}",
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            formatter_class=_Formatter,
             allow_abbrev=False,
         )
         module.add_arguments(subparser)
         subparser.set_defaults(run=module.run)
     return parser
+
+
+class _Formatter(argparse.RawDescriptionHelpFormatter):
+    """Help that fits in a terminal.
+
+    The paragraphs of a description are folded, but what is indented stays as it is: examples. Where an option has many
+    choices, they are in its text, which is folded, and not in front of it.
+    """
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        import textwrap
+
+        return textwrap.wrap(" ".join(text.split()), width, break_on_hyphens=False)
+
+    def _metavar_formatter(self, action: argparse.Action, default_metavar: str) -> Callable[[int], tuple[str, ...]]:
+        if action.metavar is None and _has_many_choices(action):
+            return lambda count: ("NAME",) * count
+        return super()._metavar_formatter(action, default_metavar)
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        return f"{action.help}; one of %(choices)s" if _has_many_choices(action) else action.help
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        import textwrap
+
+        def fill(paragraph: str) -> str:
+            return textwrap.fill(
+                paragraph, width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
+            )
+
+        return "\n\n".join(
+            paragraph if "\n  " in paragraph else fill(paragraph) for paragraph in text.strip().split("\n\n")
+        )
+
+
+def _has_many_choices(action: argparse.Action) -> bool:
+    is_option = bool(action.option_strings)
+    return is_option and len(",".join(action.choices or ())) > _CHOICES_LEN_MAX
+
+
+_CHOICES_LEN_MAX = 40
 
 
 class _Parser(argparse.ArgumentParser):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from collections.abc import Callable
 from enum import IntEnum
 
 
@@ -28,6 +29,10 @@ class Failure(Exception):  # noqa: N818 - as in `Status.FAILURE`
     """What could not be done, and is no error of the operating system or of a log; the message says all."""
 
 
+before_message: Callable[[], None] | None = None
+"""What is to be done before a message is printed: a progress bar is removed."""
+
+
 def complain(message: object, *, advice: str | None = None) -> None:
     """Reports something on stderr. An error of the operating system comes with its file and what to do about it."""
     if isinstance(message, OSError) and message.strerror:
@@ -35,6 +40,8 @@ def complain(message: object, *, advice: str | None = None) -> None:
     # On a terminal, what was printed before comes first. If that fails, it is reported when it is tried again.
     with contextlib.suppress(OSError):
         sys.stdout.flush()
+    if before_message:
+        before_message()
     print(f"cordwood: {escaped(str(message))}", file=sys.stderr)
 
 
@@ -67,8 +74,3 @@ def _escape(character: str) -> str:
         return _SHORT[character]
     units = character.encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[at] << 8 | units[at + 1]:04x}" for at in range(0, len(units), 2))
-
-
-def quantity(count: int, noun: str) -> str:
-    """`1 record`, `2 records`."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"

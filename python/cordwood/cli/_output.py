@@ -68,6 +68,33 @@ def check_destination(source: str, destination: str, *, overwrite: bool) -> None
             raise ValueError(f"{destination} is the log itself: it would be lost")
 
 
+WIDTH = 80
+"""No line of a report is wider, except for names, and for commands that are to be copied."""
+
+
+def has_color() -> bool:
+    """Whether stdout is a terminal that has colours, and its user wants them."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def red(text: str, *, color: bool | None = None) -> str:
+    """Damage, as it is printed on stdout: red, if there are colours. `color` says so; `None`: as `has_color` does."""
+    return f"\x1b[1;31m{text}\x1b[0m" if (has_color() if color is None else color) else text
+
+
+def print_folded(text: str, *, indent: int = 4, is_damage: bool = False) -> None:
+    """Prints a line of a report on stdout, folded where it is too wide. The lines that follow are indented."""
+    lines = [text]
+    if len(text) > WIDTH:
+        import textwrap
+
+        lines = textwrap.wrap(
+            text, WIDTH, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False
+        )
+    for line in lines:
+        print(red(line) if is_damage else line)
+
+
 @contextlib.contextmanager
 def new_file(name: str, *, overwrite: bool = False) -> Generator[Output]:
     """The file to be written; removed, if it does not become whole. Of `-`, stdout.

@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import cordwood
-from cordwood.cli._messages import Status, complain, quantity
+from cordwood._text import quantity
+from cordwood.cli._messages import Status, complain
 from cordwood.cli._options import processor_count
-from cordwood.cli._output import print_json
+from cordwood.cli._output import print_folded, print_json, red
 from cordwood.cli._sources import Tally, display_name, for_each_source, is_one_file
 
 if TYPE_CHECKING:
@@ -44,9 +45,9 @@ def outcome_fields(end: cordwood.Outcome) -> dict[str, Any]:
 
 
 def state_of_log(end: cordwood.Outcome, *, ok: bool) -> str:
-    """Whether a log is damaged, in a word or two."""
+    """Whether a log is damaged, in a word or two, for stdout."""
     if not ok:
-        return "DAMAGED"
+        return red("DAMAGED")
     return "ok, with a torn tail" if end.kind == cordwood.OutcomeKind.TORN_TAIL else "ok"
 
 
@@ -55,7 +56,9 @@ def region_text(region: cordwood.SkippedRegion) -> str:
     # The text of the region ends in its place.
     reason = re.sub(r" \(\d+ bytes? at offset \d+\)$", "", str(region))
     flip = region.bit_flip
-    cause = f"; bit {flip.bit} of the byte at {flip.offset:,} was flipped" if flip else ""
+    # The bit says more than the two checksums.
+    reason = re.sub(r": the header states .*", "", reason) if flip else reason
+    cause = f": bit {flip.bit} of byte {flip.offset:,} was flipped" if flip else ""
     return f"at {region.offset:,}: {quantity(len(region), 'byte')} left out, {reason}{cause}"
 
 
@@ -184,11 +187,15 @@ class Totals:
             counts = {name: getattr(tally, name) for name in ("log_count", "damaged_count", "failed_count")}
             print_json({"totals": {**counts, "other_file_count_by_format": tally.others, **self._sums}})
             return
-        logs = f"{quantity(tally.log_count, 'log')}, {tally.damaged_count:,} damaged, {tally.failed_count:,} failed"
+        damaged = f"{tally.damaged_count:,} damaged"
+        damaged = red(damaged) if tally.damaged_count else damaged
         records = quantity(self._sums["record_count"] or 0, "record")
-        print(f"total: {logs}; {records}, {quantity(self._sums['payload_len'] or 0, 'byte')}")
+        payload = quantity(self._sums["payload_len"] or 0, "byte")
+        print(
+            f"total: {quantity(tally.log_count, 'log')}, {damaged}, {tally.failed_count:,} failed; {records}, {payload}"
+        )
         if tally.others:
-            print(f"  {tally.others_text()}")
+            print_folded(f"  {tally.others_text()}")
 
 
 def for_each_source_with_totals(options: argparse.Namespace, work: Callable[[str], Status], totals: Totals) -> Status:

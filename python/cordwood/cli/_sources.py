@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import cordwood
 from cordwood._remote import is_url
-from cordwood.cli._messages import Status, complain, escaped, quantity
+from cordwood._text import quantity
+from cordwood.cli._messages import Status, complain, escaped
 from cordwood.cli._output import print_json
 
 if TYPE_CHECKING:
@@ -260,23 +261,3 @@ def _attempt(file: Named, work: Callable[[str], Status], tally: Tally, *, dialec
     tally.failed_count += 1
     if as_json:
         print_json({"source": source_name(name), "error": text})
-
-
-def one_source(names: Sequence[str], command: str) -> str:
-    """The one file that is named.
-
-    Args:
-        names: Files, patterns and folders.
-        command: What to do for each file, as it would be typed.
-
-    Raises:
-        ValueError: There are several, or none.
-    """
-    files = [file.name for file in named_files(names)]
-    if len(files) != 1:
-        text = " ".join(os.path.join(name, "*") if os.path.isdir(name) else name for name in names)  # noqa: PTH112, PTH118
-        raise ValueError(
-            f"{' '.join(names)} is {quantity(len(files), 'file')}, and only one can be taken; for each of them: "
-            f"for f in {text}; do cordwood {command}; done"
-        )
-    return files[0]

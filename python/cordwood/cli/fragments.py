@@ -1,8 +1,9 @@
 """List the fragments of logs, with what is wrong with them.
 
 One line for each fragment, and for each part of a block that is not one; together they are the whole file. What the
-reader skips has its reason at the end of the line; with damage, the policy is "salvage". Checksums are shown without
-their mask. Exit status 3 if there is damage.
+reader skips has its reason at the end of the line; with damage, the policy is "salvage". The payload is as long as the
+header states, right or wrong, and the checksum is that of the header, without its mask: --json has the other one, and
+more. Exit status 3 if there is damage.
 """
 
 from __future__ import annotations
@@ -11,25 +12,28 @@ import argparse
 from itertools import chain, islice
 
 import cordwood
-from cordwood.cli._messages import Status, complain, quantity
+from cordwood._text import quantity
+from cordwood.cli._messages import Status, complain
 from cordwood.cli._options import add_dialect_argument, add_source_arguments, log_options
-from cordwood.cli._output import print_json
+from cordwood.cli._output import print_json, red
 from cordwood.cli._reopenable import reopenable
 from cordwood.cli._reports import policy_note, report_other_log
 from cordwood.cli._sources import display_name, for_each_source, source_name
 
 EXAMPLES = """\
   cordwood fragments 000003.log | less
+  cordwood fragments --damaged database/
   cordwood fragments --json *.log | jq -c 'select(.severity == "corruption")'
 """
 
-HEADING = "      offset  block  bytes type kind              payload stored   computed reason"
+HEADING = "       offset  bytes kind              payload checksum reason"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What `fragments` takes."""
     add_source_arguments(parser)
     add_dialect_argument(parser, "how the log is laid out; detected from its content if not given")
+    parser.add_argument("--damaged", action="store_true", help="only what is damaged")
     parser.add_argument("--json", action="store_true", help="one JSON object for each fragment")
 
 
@@ -43,17 +47,25 @@ def run(options: argparse.Namespace) -> Status:
             has_records = False
             # What cannot be read has no heading.
             first = list(islice(fragments, 1))
-            if not options.json:
-                print(f"{display_name(name)}:")
-                print(HEADING)
+            has_heading = options.json
+            if not (options.damaged or has_heading):
+                _print_heading(name)
+                has_heading = True
             for fragment in chain(first, fragments):
                 has_records = has_records or fragment.record_offset is not None
+                is_damage = fragment.severity == cordwood.Severity.CORRUPTION
+                if is_damage:
+                    damaged_len += len(fragment)
+                elif options.damaged:
+                    continue
+                if not has_heading:
+                    _print_heading(name)
+                    has_heading = True
                 if options.json:
                     _print_fields(name, fragment)
                 else:
-                    print(_line(fragment))
-                if fragment.severity == cordwood.Severity.CORRUPTION:
-                    damaged_len += len(fragment)
+                    line = _line(fragment)
+                    print(red(line) if is_damage else line)
             if not has_records and first and first[0].reason == cordwood.Reason.STALE:
                 own = cordwood.Reader(source.open(), **log_options(options)).log_number
                 report_other_log(name, own, first[0].log_number, options)
@@ -65,18 +77,18 @@ def run(options: argparse.Namespace) -> Status:
     return for_each_source(options.sources, list_fragments, dialect=options.dialect).status
 
 
+def _print_heading(name: str) -> None:
+    print(f"{display_name(name)}:")
+    print(HEADING)
+
+
 def _line(fragment: cordwood.Fragment) -> str:
-    kind = "-" if fragment.type_byte is None else fragment.type_byte
-    payload = "-" if fragment.payload_len is None else fragment.payload_len
-    line = (
-        f"{fragment.offset:>12} {fragment.block:>6} {len(fragment):>6} {kind:>4} {fragment.kind:17} {payload:>7} "
-        f"{_crc(fragment.stored_crc)} {_crc(fragment.computed_crc)} {fragment.reason or ''}"
-    )
+    is_unknown = fragment.kind == cordwood.FragmentKind.UNKNOWN
+    kind = f"{fragment.kind} {fragment.type_byte}" if is_unknown else fragment.kind
+    payload = "-" if fragment.payload_len is None else f"{fragment.payload_len:,}"
+    checksum = "-" if fragment.stored_crc is None else f"{fragment.stored_crc:08x}"
+    line = f"{fragment.offset:>13,} {len(fragment):>6,} {kind:17} {payload:>7} {checksum:8} {fragment.reason or ''}"
     return line.rstrip()
-
-
-def _crc(crc: int | None) -> str:
-    return f"{'-':8}" if crc is None else f"{crc:08x}"
 
 
 def _print_fields(name: str, fragment: cordwood.Fragment) -> None:

@@ -14,9 +14,10 @@ from typing import Any
 
 import cordwood
 from cordwood._native import decode_wandb
-from cordwood.cli._messages import Status, quantity
+from cordwood._text import quantity
+from cordwood.cli._messages import Status
 from cordwood.cli._options import add_source_arguments, processor_count
-from cordwood.cli._output import print_json
+from cordwood.cli._output import print_folded, print_json
 from cordwood.cli._payloads import payloads_of
 from cordwood.cli._progress import Progress
 from cordwood.cli._sources import display_name, for_each_source, is_one_file, source_name
@@ -115,21 +116,24 @@ def _describe(name: str, *, as_json: bool) -> Status:
         print_json(fields)
         return tally.status
     print(f"{display_name(name)}: {what}")
-    print(f"  logs     {tally.log_count:,}: {_listed(dialects)}; {quantity(counts['file_len'], 'byte')}")
+    _print("logs", f"{tally.log_count:,}: {_listed(dialects)}; {quantity(counts['file_len'], 'byte')}")
     held = {HOLDS[payload]: count for payload, count in payloads.items()}
-    print(
-        f"  records  {counts['record_count']:,}, {quantity(counts['payload_len'], 'byte')}"
-        + (f": {_listed(held)}" if held else "")
-    )
+    records = f"{counts['record_count']:,}, {quantity(counts['payload_len'], 'byte')}"
+    _print("records", f"{records}: {_listed(held)}" if held else records)
     if times:
-        print(f"  time     {_time(min(times))} to {_time(max(times))}")
-    print(f"  damage   {_damage(tally.damaged_count, counts)}")
+        _print("time", f"{_time(min(times))} to {_time(max(times))}")
+    _print("damage", _damage(tally.damaged_count, counts), is_damage=tally.damaged_count > 0)
     if numbers:
-        print(f"  number   {_numbers(numbers)}")
+        _print("number", _numbers(numbers))
     if tally.others:
-        print(f"  others   {tally.others_text()}")
+        _print("others", tally.others_text())
+    # It is to be copied, and not folded.
     print(f"  more     {_command(name, tally.damaged_count, payloads, numbers)}")
     return tally.status
+
+
+def _print(label: str, text: str, *, is_damage: bool = False) -> None:
+    print_folded(f"  {label:9}{text}", indent=11, is_damage=is_damage)
 
 
 def _listed(counts: dict[str, int]) -> str:

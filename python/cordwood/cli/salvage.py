@@ -20,7 +20,8 @@ import os
 from collections.abc import Callable, Sequence
 
 import cordwood
-from cordwood.cli._messages import Status, complain, escaped, quantity
+from cordwood._text import quantity
+from cordwood.cli._messages import Status, complain, escaped
 from cordwood.cli._options import (
     add_dialect_argument,
     add_record_len_max_argument,

@@ -23,7 +23,8 @@ from cordwood.cli._sources import for_each_source
 EXAMPLES = """\
   cordwood split --len 64MiB big.log
   cordwood split --len 1GiB --json *.log
-  cordwood split big.log | cut -f 2,3 | xargs -P 8 -n 2 sh -c 'cordwood cat --start "$0" --end "$1" big.log > part-"$0"'
+  cordwood split big.log | cut -f 2,3 | xargs -P 8 -n 2 \\
+    sh -c 'cordwood cat --start "$0" --end "$1" big.log > part-"$0"'
 """
 
 

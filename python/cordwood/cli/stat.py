@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 
 import cordwood
+from cordwood._text import quantity
 from cordwood.cli._messages import Status
 from cordwood.cli._options import (
     add_dialect_argument,
@@ -20,7 +21,7 @@ from cordwood.cli._options import (
     add_threads_argument,
     reading_options,
 )
-from cordwood.cli._output import print_json
+from cordwood.cli._output import print_folded, print_json, red
 from cordwood.cli._progress import Progress
 from cordwood.cli._reports import (
     Totals,
@@ -102,12 +103,32 @@ def run(options: argparse.Namespace) -> Status:
             policy = {"on_corruption": options.on_corruption, "more_with_salvage": more}
             print_json({"source": source_name(name), **fields, **policy})
             return status
-        print(f"{display_name(name)}: {state_of_log(stat.outcome, ok=not stat.damaged_len)}, {stat.dialect}")
-        for field, value in counts.items():
-            number = "-" if value is None else f"{value:,.1f}" if isinstance(value, float) else f"{value:,}"
-            print(f"  {field:16}{number:>20}")
+        _print_text(name, stat)
         if stat.damaged_len:
-            print(f"  {policy_note(options.on_corruption, more)}")
+            print_folded(f"  {policy_note(options.on_corruption, more)}")
         return status
 
     return for_each_source_with_totals(options, count, totals)
+
+
+def _print_text(name: str, stat: cordwood.Stat) -> None:
+    """The counts in four lines."""
+    file_len = "not read to its end" if stat.file_len is None else quantity(stat.file_len, "byte")
+    blocks = "" if stat.block_count is None else f" in {quantity(stat.block_count, 'block')}"
+    print(
+        f"{display_name(name)}: {state_of_log(stat.outcome, ok=not stat.damaged_len)}, {stat.dialect}, "
+        f"{file_len}{blocks}"
+    )
+    lengths = ""
+    if stat.record_len_mean is not None:
+        lengths = f": from {stat.record_len_min:,} to {stat.record_len_max:,}, {stat.record_len_mean:,.1f} on average"
+    print(f"  records    {stat.record_count:,}, {quantity(stat.payload_len, 'byte')}{lengths}")
+    print(
+        f"  fragments  {stat.full_count:,} full, {stat.first_count:,} first, {stat.middle_count:,} middle, "
+        f"{stat.last_count:,} last"
+    )
+    damaged = f"{stat.damaged_len:,} damaged"
+    print(
+        f"  others     {quantity(stat.skipped_len, 'byte')} skipped, {red(damaged) if stat.damaged_len else damaged}; "
+        f"{quantity(stat.trailer_len, 'byte')} of trailers"
+    )

@@ -13,7 +13,8 @@ import argparse
 from collections.abc import Mapping
 
 import cordwood
-from cordwood.cli._messages import Status, quantity
+from cordwood._text import quantity
+from cordwood.cli._messages import Status
 from cordwood.cli._options import (
     add_reading_arguments,
     add_source_arguments,
@@ -21,7 +22,7 @@ from cordwood.cli._options import (
     check_range,
     reading_options,
 )
-from cordwood.cli._output import print_json
+from cordwood.cli._output import print_folded, print_json
 from cordwood.cli._progress import Progress
 from cordwood.cli._reports import (
     Totals,
@@ -41,7 +42,8 @@ from cordwood.cli._sources import display_name, source_name, stdin_or_path
 EXAMPLES = """\
   cordwood verify 000003.log
   cordwood verify database/ exports/
-  cordwood verify --json database/ | jq -r 'select(.ok != true and has("source")).source'
+  cordwood verify --json database/ |
+    jq -r 'select(.ok != true and has("source")).source'
 """
 
 
@@ -133,9 +135,10 @@ def print_report(
     print(f"{display_name(name)}: {state_of_log(report.outcome, ok=report.ok)}, {records}, {payload}")
     for region in report.skipped:
         if region.severity != cordwood.Severity.INFO:
-            print(f"  {region_text(region)}")
+            is_damage = region.severity == cordwood.Severity.CORRUPTION
+            print_folded(f"  {region_text(region)}", is_damage=is_damage)
     if stale_len := report.len_by_reason.get(cordwood.Reason.STALE):
         own = "" if report.log_number is None else f"; this one is log {report.log_number}"
-        print(f"  {quantity(stale_len, 'byte')} left over from another log{own}")
+        print_folded(f"  {quantity(stale_len, 'byte')} left over from another log{own}")
     if not report.ok:
-        print(f"  {policy_note(policy, more)}")
+        print_folded(f"  {policy_note(policy, more)}")

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 EXAMPLES = """\
   journalctl --output json --follow | cordwood write --append journal.log
   find . -print0 | cordwood write --format nul names.log
-  cordwood cat --format len old.log | cordwood write --format len - | ssh host 'cat > new.log'
+  cordwood cat --format len old.log | cordwood write --format len - |
+    ssh host 'cat > new.log'
 """
 
 

@@ -5,15 +5,19 @@ destination the table goes to stdout, as NDJSON or what --to says.
 
 What is a row, by --as:
   raw            a record: offset, end_offset, data
-  write-batch    an operation of a LevelDB, RocksDB or Pebble log: offset of its record, sequence, kind, key, value, ...
+  write-batch    an operation of a LevelDB, RocksDB or Pebble log: offset of its
+                 record, sequence, kind, key, value, ...
   version-edit   a record of a MANIFEST: offset, fields
-  entity         an entity of a Datastore or Firestore export: __key__ and its properties
+  entity         an entity of a Datastore or Firestore export: __key__ and its
+                 properties
   wandb-history  a step of a run in a .wandb file: _step and what was logged
   wandb-summary  a run: what its summary was in the end
   wandb-config   a run: what its configuration was in the end
-  wandb-metrics  a measurement of the system while a run went on: _timestamp, _runtime, system.cpu, ...
+  wandb-metrics  a measurement of the system while a run went on: _timestamp,
+                 _runtime, system.cpu, ...
   wandb-output   a line that a run printed: _timestamp, stream, line
-  wandb          a record of a .wandb file: offset and its fields; needs the extra wandb
+  wandb          a record of a .wandb file: offset and its fields; needs the
+                 extra wandb
 
 In NDJSON, bytes that are UTF-8 are text, others {"base64": "..."}, as are all bytes of entities. In CSV, all bytes
 of a column are in the form that --encoding names. Where columns are not known beforehand, as those of entities and of
@@ -39,7 +43,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import cordwood
-from cordwood.cli._messages import Failure, Status, complain, escaped, quantity
+from cordwood._text import quantity
+from cordwood.cli._messages import Failure, Status, complain, escaped
 from cordwood.cli._options import (
     add_reading_arguments,
     add_source_arguments,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from cordwood.cli._messages import quantity
-from cordwood.cli.map.cells import SHOWN_FIRST, TITLES, Category, Cells, Region, damage_summary, rows, size, summary
+from cordwood._map.cells import SHOWN_FIRST, TITLES, Category, Cells, Region, damage_summary, rows, size, summary
+from cordwood._text import quantity
+from cordwood.cli._output import red
 
 ROW_COUNT_MAX = 64
 REGIONS_MAX = 20
@@ -72,8 +73,8 @@ def draw(cells: Cells, *, title: str, dialect: str, columns: int, color: bool, u
     if categories:
         lines += ["", *_legend(cells, marks, color=color), ""]
     if cells.regions:
-        lines += [*_regions(cells), ""]
-    return [*lines, damage_summary(cells)]
+        lines += [*_regions(cells, color=color), ""]
+    return [*lines, red(damage_summary(cells), color=color and cells.is_damaged)]
 
 
 def _colored(row: list[Category], drawn: list[str], *, color: bool) -> str:
@@ -99,17 +100,18 @@ def _legend(cells: Cells, marks: dict[Category, str], *, color: bool) -> list[st
     return lines
 
 
-def _regions(cells: Cells) -> list[str]:
+def _regions(cells: Cells, *, color: bool) -> list[str]:
     lines = [f"{'offset':>15}  {'bytes':>13}  reason"]
-    lines += [_region(region) for region in cells.regions[:REGIONS_MAX]]
+    lines += [_region(region, color=color) for region in cells.regions[:REGIONS_MAX]]
     more = cells.region_count - REGIONS_MAX
     if more > 0:
         lines.append(f"{'':>15}  and {quantity(more, 'region')} more; `cordwood fragments` lists them")
     return lines
 
 
-def _region(region: Region) -> str:
-    return f"{region.begin:>15,}  {region.end - region.begin:>13,}  {region.reason}"
+def _region(region: Region, *, color: bool) -> str:
+    line = f"{region.begin:>15,}  {region.end - region.begin:>13,}  {region.reason}"
+    return red(line, color=color and region.category is not Category.TORN)
 
 
 def _fit(title: str, *, unicode: bool) -> str:

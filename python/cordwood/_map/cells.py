@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from cordwood.cli._messages import quantity
+from cordwood._text import quantity
 from cordwood.types import BLOCK_LEN
 
 Run = tuple[int, int, str, str | None, str | None, int]

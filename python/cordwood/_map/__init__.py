@@ -1,0 +1,103 @@
+"""`cordwood.map`: the picture of a log. What draws it is imported when the first one is drawn."""
+
+from __future__ import annotations
+
+from os import PathLike
+from os.path import basename
+from typing import Literal, NamedTuple
+
+from cordwood._native import Reader
+from cordwood.types import LogFormat
+from cordwood.typing import CompressionName, DialectName, FsspecFile, ObjectStore, RangeReadable, ReadableBuffer
+
+
+class LogMap(NamedTuple):
+    """The picture of a log, which a notebook shows: what `cordwood.map` returns.
+
+    Attributes:
+        path: The path; `None` if the source has none.
+        dialect: How the bytes of the log are laid out.
+        file_len: Bytes of the log.
+        damaged_len: Bytes that are damage, or lost with it: of severity `"corruption"`.
+        torn_len: Bytes of the torn tail.
+        svg: The picture: an SVG document in one `<svg>` element, to be written to a file or put into a page.
+
+    >>> with cordwood.open("example.log", "w") as writer:
+    ...     _ = writer.append(b"one")
+    >>> cordwood.map("example.log").svg[:36]
+    '<svg xmlns="http://www.w3.org/2000/s'
+    """
+
+    path: str | None
+    dialect: DialectName
+    file_len: int
+    damaged_len: int
+    torn_len: int
+    svg: str
+
+    def __repr__(self) -> str:
+        return (
+            f"LogMap(path={self.path!r}, dialect={self.dialect!r}, file_len={self.file_len}, "
+            f"damaged_len={self.damaged_len}, torn_len={self.torn_len}, svg=<{len(self.svg):,} characters>)"
+        )
+
+    def _repr_html_(self) -> str:
+        return self.svg
+
+
+def map(  # noqa: A001 - as the verb of the command
+    source: str | PathLike[str] | ReadableBuffer | RangeReadable | FsspecFile | tuple[ObjectStore, str],
+    *,
+    dialect: DialectName | Literal["auto"] | None = None,
+    log_number: int | None = None,
+    compression: CompressionName | None = None,
+) -> LogMap:
+    """Draws a log: where its records are, and where the damage is.
+
+    It reads the log several times with the policy `"salvage"`, which takes about a second for each GiB, and no more
+    memory for a long log. The picture is the one of `cordwood map --svg`: it needs no script and no other file, and is
+    as wide as there is room.
+
+    Args:
+        source: A path or a URL; the content of a file in memory; a file in a store. Not an open file.
+        dialect: As for `Reader`. Default: `None`: it is detected.
+        log_number: As for `Reader`. Default: `None`.
+        compression: As for `Reader`. Default: `None`.
+
+    Returns:
+        The picture.
+
+    Raises:
+        DialectError: The file is not a log.
+        OSError: The file is missing, or cannot be read.
+        TypeError: `source` can be read only once, such as an open file.
+        ValueError: An option has no such value, or makes no sense in the dialect.
+
+    >>> with cordwood.open("example.log", "w") as writer:
+    ...     _ = writer.append(b"one")
+    >>> cordwood.map("example.log").damaged_len
+    0
+    """
+    if hasattr(source, "read") and not _is_buffer(source):
+        raise TypeError("map reads a log several times: pass its path, or its content, not an open file")
+    from cordwood._map.cells import Category
+    from cordwood._map.drawing import picture_of
+    from cordwood._map.svg import FRAGMENTS_MAX, document
+
+    with Reader(source, dialect=dialect, log_number=log_number, compression=compression) as reader:
+        path = reader.path
+        log = LogFormat(reader.dialect, reader.log_number, reader.compression)
+    picture = picture_of(lambda: source, log, basename(path or "log"), FRAGMENTS_MAX)  # noqa: PTH119
+    totals = picture.cells.totals
+    damaged_len = totals[Category.DAMAGE] + totals[Category.LOST]
+    return LogMap(
+        path, log.dialect, picture.cells.file_len, damaged_len, totals[Category.TORN], document([picture.drawing])
+    )
+
+
+def _is_buffer(source: object) -> bool:
+    try:
+        memoryview(source)  # type: ignore[arg-type]
+    except TypeError:
+        return False
+    return True

@@ -1,0 +1,88 @@
+"""From a log to its cells, and to its picture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
+
+from cordwood._map import svg
+from cordwood._map.cells import Cells, category_of
+from cordwood._native import Fragment, fragments, runs
+from cordwood._text import quantity
+from cordwood.types import BLOCK_LEN, LogFormat
+
+if TYPE_CHECKING:
+    from cordwood.typing import Source
+
+
+class Picture(NamedTuple):
+    """The picture of a log, as a part of a document."""
+
+    cells: Cells
+    drawing: svg.Drawing
+    fragment_count: int
+    """Fragments that are drawn each by itself; 0 if there are too many."""
+
+
+def picture_of(source: Callable[[], Source], log: LogFormat, title: str, fragments_max: int) -> Picture:
+    """The picture of a log. Of more fragments than this, cells are drawn in their place.
+
+    Args:
+        source: Opens the log, as often as it is called.
+        log: Which log it is.
+        title: What is above it.
+        fragments_max: How many fragments are drawn each by itself.
+    """
+    cells, row_len = cells_of(source, log, svg.COLUMNS, svg.ROW_COUNT_MAX)
+    boxes = _fragment_boxes(source, log, fragments_max)
+    count = len(boxes or [])
+    if boxes is None:
+        boxes = list(svg.boxes_of_cells(cells, svg.COLUMNS))
+    return Picture(cells, svg.draw(cells, boxes, title=title, dialect=log.dialect, row_len=row_len), count)
+
+
+def cells_of(source: Callable[[], Source], log: LogFormat, columns: int, row_count_max: int) -> tuple[Cells, int]:
+    """The cells of a log, and how many bytes a row of them is: a block; more of a long log, less of a short one."""
+
+    def of(cell_len: int) -> Cells:
+        return Cells.of(runs(source(), **log._asdict()), cell_len=cell_len, count_max=columns * row_count_max)
+
+    cells = of(BLOCK_LEN // columns)
+    if cells.file_len <= BLOCK_LEN // 2:
+        short = max(-(-cells.file_len // columns), 1)
+        cells = of(1 << (short - 1).bit_length())
+    return cells, cells.cell_len * columns
+
+
+def _fragment_boxes(source: Callable[[], Source], log: LogFormat, fragments_max: int) -> list[svg.Box] | None:
+    """Each fragment by itself; `None` if there are too many."""
+    boxes = [
+        svg.Box(
+            fragment.offset,
+            fragment.end_offset,
+            category_of(fragment.kind, fragment.reason, fragment.severity),
+            _title(fragment),
+        )
+        for fragment in islice(fragments(source(), **log._asdict()), fragments_max + 1)
+    ]
+    return boxes if len(boxes) <= fragments_max else None
+
+
+def _title(fragment: Fragment) -> str:
+    """The text that is shown while the pointer rests on a fragment."""
+    lines = [f"{fragment.kind}, {quantity(len(fragment), 'byte')}, {fragment.offset:,} to {fragment.end_offset:,}"]
+    if fragment.payload_len is not None:
+        lines.append(f"type {fragment.type_byte}, payload {quantity(fragment.payload_len, 'byte')}")
+    if fragment.stored_crc is not None:
+        computed = "unknown" if fragment.computed_crc is None else f"{fragment.computed_crc:08x}"
+        is_right = fragment.stored_crc == fragment.computed_crc
+        lines.append(f"checksum {fragment.stored_crc:08x}" + ("" if is_right else f", computed {computed}"))
+    if fragment.log_number is not None:
+        lines.append(f"log number {fragment.log_number}")
+    if fragment.record_offset is not None:
+        salvaged = ", after damage in the same block" if fragment.salvaged else ""
+        lines.append(f"part of the record at {fragment.record_offset:,}{salvaged}")
+    if fragment.reason is not None:
+        lines.append(f"{fragment.severity}: {fragment.reason}")
+    return "\n".join(lines)

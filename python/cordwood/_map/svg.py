@@ -1,0 +1,231 @@
+"""A picture of a log as SVG: cells or fragments in, one document out. Pure.
+
+It needs no script and no other file: the browser shows each `<title>` when the pointer rests on it, and `<style>` has
+the colours for light and for dark backgrounds. They are those of Okabe and Ito, which all kinds of colour vision tell
+apart; damage is hatched and has a mark in the margin besides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import NamedTuple
+
+from cordwood._map.cells import SHOWN_FIRST, TITLES, Category, Cells, damage_summary, rows, summary
+from cordwood._text import quantity
+
+ROW_COUNT_MAX = 64
+COLUMNS = 128
+FRAGMENTS_MAX = 4000
+"""With more in a document, cells are drawn in place of fragments."""
+REGIONS_MAX = 16
+
+# In units that the browser scales: a document is as wide as there is room. At 500 pixels, letters still have 9.
+_WIDTH = 720
+_LEFT, _BARS = 126, 560
+_TOP, _ROW, _BAR, _LINE = 106, 20, 15, 23
+_TITLE_LEN_MAX = 56
+_LINE_LEN_MAX = 78
+
+_CLASSES = {
+    Category.WHOLE: "whole",
+    Category.PART: "part",
+    Category.OTHER: "other",
+    Category.ZEROS: "zeros",
+    Category.STALE: "stale",
+    Category.TORN: "torn",
+    Category.LOST: "lost",
+    Category.DAMAGE: "damage",
+}
+
+# A document may be part of a page: nothing else in that has these names.
+_STYLE = """
+.cordwood-map { max-width: 900px; height: auto; display: block; background: #fff; color-scheme: light dark; }
+.cordwood-map text { fill: #1c2430; font: 15px ui-sans-serif, system-ui, "Segoe UI", Helvetica, Arial, sans-serif; }
+.cordwood-map .h { font-size: 19px; font-weight: 600; }
+.cordwood-map .q { fill: #5a6572; }
+.cordwood-map .n { fill: #5a6572; }
+.cordwood-map .n, .cordwood-map .m { font: 13px ui-monospace, Menlo, Consolas, "DejaVu Sans Mono", monospace; }
+.cordwood-map .bar { fill: #eef1f4; }
+.cordwood-map .whole { fill: #0072b2; } .cordwood-map .part { fill: #56b4e9; }
+.cordwood-map .other { fill: #6b7580; } .cordwood-map .zeros { fill: #d3d9df; }
+.cordwood-map .stale { fill: #cc79a7; } .cordwood-map .torn { fill: #f0e442; }
+.cordwood-map .lost { fill: #f3b27a; } .cordwood-map .damage { fill: #d55e00; }
+.cordwood-map .mark { fill: #d55e00; } .cordwood-map .mark2 { fill: #e69f00; }
+.cordwood-map .bad { fill: #b84a00; font-weight: 600; }
+.cordwood-map .hatch { stroke: #fff; stroke-width: 2; }
+.cordwood-map rect:hover { stroke: #1c2430; stroke-width: 1.5; }
+@media (prefers-color-scheme: dark) {
+  .cordwood-map { background: #14181d; }
+  .cordwood-map text { fill: #e8edf2; }
+  .cordwood-map .q, .cordwood-map .n { fill: #9aa7b4; }
+  .cordwood-map .bar { fill: #20262d; }
+  .cordwood-map .whole { fill: #2b8ccb; } .cordwood-map .part { fill: #7cc7f2; }
+  .cordwood-map .other { fill: #8a95a1; } .cordwood-map .zeros { fill: #4a5561; }
+  .cordwood-map .stale { fill: #d48fb6; } .cordwood-map .torn { fill: #f0e442; }
+  .cordwood-map .lost { fill: #b5764a; } .cordwood-map .damage { fill: #ff6a13; }
+  .cordwood-map .mark, .cordwood-map .bad { fill: #f58549; } .cordwood-map .mark2 { fill: #f0b429; }
+  .cordwood-map .hatch { stroke: #14181d; }
+  .cordwood-map rect:hover { stroke: #e8edf2; }
+}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """Bytes `[begin, end)` that are drawn as one, and what is said of them."""
+
+    begin: int
+    end: int
+    category: Category
+    title: str
+
+
+def boxes_of_cells(cells: Cells, columns: int) -> Iterator[Box]:
+    """Cells as boxes: those of a row that touch and have the same category are one."""
+    categories = cells.categories()
+    begin = 0
+    for index in range(1, len(categories) + 1):
+        if index < len(categories) and index % columns and categories[index] is categories[begin]:
+            continue
+        sums = [sum(column) for column in zip(*cells.sums[begin:index], strict=True)]
+        first, end = begin * cells.cell_len, min(index * cells.cell_len, cells.file_len)
+        held = "\n".join(
+            f"{TITLES[category]}: {quantity(sums[category], 'byte')}"
+            for category in reversed(Category)
+            if sums[category]
+        )
+        yield Box(first, end, categories[begin], f"{first:,} to {end:,}\n{held}")
+        begin = index
+
+
+class Drawing(NamedTuple):
+    """The picture of a log, of a document that may have several."""
+
+    title: str
+    height: int
+    elements: list[str]
+
+
+def document(drawings: Sequence[Drawing]) -> str:
+    """The pictures in one document, each below the one before."""
+    height = sum(drawing.height for drawing in drawings)
+    # The hatching is the same in each document of a page.
+    out = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="cordwood-map" viewBox="0 0 {_WIDTH} {height}" width="100%">',
+        f"<title>{drawings[0].title if len(drawings) == 1 else quantity(len(drawings), 'log')}</title>",
+        f"<style>{_STYLE}</style>",
+        '<defs><pattern id="cordwood-hatch" width="6" height="6" patternUnits="userSpaceOnUse"',
+        ' patternTransform="rotate(45)"><path class="hatch" d="M0 0V6" opacity=".55"/></pattern></defs>',
+    ]
+    y = 0
+    for drawing in drawings:
+        out += [f'<g transform="translate(0 {y})">', f"<title>{drawing.title}</title>", *drawing.elements, "</g>"]
+        y += drawing.height
+    return "\n".join([*out, "</svg>", ""])
+
+
+def draw(cells: Cells, boxes: Iterable[Box], *, title: str, dialect: str, row_len: int) -> Drawing:
+    """The picture of a log. A row shows `row_len` bytes."""
+    row_count = max(-(-cells.file_len // row_len), 1)
+    marks = {Category.DAMAGE: "mark", Category.LOST: "mark", Category.TORN: "mark2"}
+    state = "bad" if cells.is_damaged else "q"
+    out = [
+        f'<text x="16" y="30" class="h">{_text(_shortened(title))}</text>',
+        _headline(53, "q", summary(cells, dialect)),
+        f'<text x="16" y="73" class="q">a row is {rows(row_len)}</text>',
+        _headline(93, state, damage_summary(cells)),
+    ]
+    for row in range(row_count):
+        y = _TOP + row * _ROW
+        out.append(f'<text x="{_LEFT - 8}" y="{y + 12}" class="n" text-anchor="end">{row * row_len:,}</text>')
+        length = min(cells.file_len - row * row_len, row_len)
+        out.append(
+            f'<rect class="bar" x="{_LEFT}" y="{y}" width="{_number(length * _BARS / row_len)}" height="{_BAR}"/>'
+        )
+    marked: dict[int, Category] = {}
+    for box in boxes:
+        out += _box(box, row_len)
+        if box.category in marks:
+            for row in range(box.begin // row_len, (box.end - 1) // row_len + 1):
+                marked[row] = max(box.category, marked.get(row, box.category))
+    for row, category in marked.items():
+        x, middle = _LEFT + _BARS + 6, _number(_TOP + row * _ROW + _BAR / 2)
+        out.append(f'<path class="{marks[category]}" d="M{x} {middle}l11 -6v12z"/>')
+    y = _TOP + row_count * _ROW + 20
+    for category in reversed(Category):
+        if length := cells.totals[category]:
+            out += _legend(category, length, y)
+            y += _LINE
+    if shown := cells.regions[:REGIONS_MAX]:
+        y += 16
+        out.append(_listed(y, "offset", "bytes", "reason", "q"))
+    for region in shown:
+        y += _LINE
+        out.append(_listed(y, f"{region.begin:,}", f"{region.end - region.begin:,}", region.reason, "m"))
+    if cells.region_count > len(shown):
+        y += _LINE
+        out.append(_listed(y, "", "", f"and {quantity(cells.region_count - len(shown), 'region')} more", "q"))
+    return Drawing(f"{_text(title)}: {damage_summary(cells)}", y + _LINE + 12, out)
+
+
+def _headline(y: int, style: str, text: str) -> str:
+    """A line about the log: drawn narrower, if it is too long."""
+    narrower = f' textLength="{_WIDTH - 32}" lengthAdjust="spacingAndGlyphs"' if len(text) > _LINE_LEN_MAX else ""
+    return f'<text x="16" y="{y}" class="{style}"{narrower}>{text}</text>'
+
+
+def _shortened(title: str) -> str:
+    half = _TITLE_LEN_MAX // 2
+    return title if len(title) <= _TITLE_LEN_MAX else f"{title[:half]}\N{HORIZONTAL ELLIPSIS}{title[1 - half :]}"
+
+
+def _box(box: Box, row_len: int) -> Iterator[str]:
+    """The box, cut where rows end. Never so thin that it cannot be seen."""
+    begin = box.begin
+    while begin < box.end:
+        row = begin // row_len
+        end = min(box.end, (row + 1) * row_len)
+        x = _LEFT + (begin % row_len) * _BARS / row_len
+        width = (end - begin) * _BARS / row_len
+        # A gap tells one fragment from the next, where there is room for it.
+        width = width - 0.8 if width > 2.4 else width
+        if box.category in SHOWN_FIRST:
+            width = max(width, 2.5)
+        place = f'x="{_number(x)}" y="{_TOP + row * _ROW}" width="{_number(width)}" height="{_BAR}"'
+        title = f"<title>{_text(box.title)}</title>"
+        yield f'<rect class="{_CLASSES[box.category]}" {place}>{title}</rect>'
+        if box.category is Category.DAMAGE and width > 4:
+            yield f'<rect fill="url(#cordwood-hatch)" pointer-events="none" {place}/>'
+        begin = end
+
+
+def _legend(category: Category, length: int, y: int) -> Iterator[str]:
+    """One line of the legend: how a category is drawn, and how many bytes are of it."""
+    place = f'x="{_LEFT}" y="{y}" width="18" height="{_BAR}"'
+    yield f'<rect class="{_CLASSES[category]}" {place}/>'
+    if category is Category.DAMAGE:
+        yield f'<rect fill="url(#cordwood-hatch)" {place}/>'
+    yield f'<text x="{_LEFT + 28}" y="{y + 13}">{TITLES[category]}</text>'
+    total = quantity(length, "byte")
+    yield f'<text x="{_LEFT + _BARS}" y="{y + 13}" class="m" text-anchor="end">{total}</text>'
+
+
+def _listed(y: int, offset: str, length: str, reason: str, style: str) -> str:
+    """One line of the list of regions."""
+    return (
+        f'<text x="{_LEFT + 140}" y="{y + 13}" class="{style}" text-anchor="end">{offset}</text>'
+        f'<text x="{_LEFT + 290}" y="{y + 13}" class="{style}" text-anchor="end">{length}</text>'
+        f'<text x="{_LEFT + 316}" y="{y + 13}" class="{style}">{reason}</text>'
+    )
+
+
+def _number(value: float) -> str:
+    return f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def _text(text: str) -> str:
+    """Text for XML, which has no way to write most control characters."""
+    printable = "".join(character if character.isprintable() or character == "\n" else "?" for character in text)
+    return escape(printable, quote=False)

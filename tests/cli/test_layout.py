@@ -1,0 +1,135 @@
+"""How reports and help texts look: their width, and the colour of damage."""
+
+import os
+import pty
+import re
+import subprocess
+import sys
+
+import pytest
+import reference
+from real_files import VECTORS
+from support import PAYLOAD, written
+
+from cordwood.cli import VERBS, main
+
+WIDTH = 80
+RED = "\x1b[1;31m"
+
+
+def damaged():
+    """Two thousand records in twenty blocks, of which one in fifty has a flipped bit, and a torn tail."""
+    file = bytearray(reference.encode([b"%04d" % index + PAYLOAD[:300] for index in range(2000)]))
+    for at in range(1000, len(file) - 1000, 311 * 50):
+        file[at] ^= 0x20
+    return bytes(file[:-5])
+
+
+@pytest.mark.parametrize("verb", ["", *VERBS])
+def test_no_help_is_wider_than_a_terminal(verb, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(WIDTH))
+    with pytest.raises(SystemExit):
+        main([*verb.split(), "--help"])
+    assert [line for line in capsys.readouterr().out.splitlines() if len(line) > WIDTH] == []
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["info", "stat", "verify", "verify --on-corruption salvage", "map", "fragments", "fragments --damaged"],
+)
+def test_no_report_is_wider_than_a_terminal(command, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", str(WIDTH))
+    files = [damaged(), *(path.read_bytes() for path in sorted(VECTORS.rglob("*.log")))]
+    for index, file in enumerate(files):
+        with open(f"{index}.log", "wb") as log:  # noqa: PTH123
+            log.write(file)
+    main([*command.split(), *sorted(os.listdir())])  # noqa: PTH208
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) > len(files)
+    assert [line for line in lines if len(line) > WIDTH] == []
+
+
+def test_the_place_of_damage_comes_first(tmp_path, capsys):
+    """However long a line is, it is folded after the place."""
+    path = tmp_path / "log"
+    path.write_bytes(damaged())
+    main(["verify", str(path)])
+    lines = capsys.readouterr().out.splitlines()[1:-2]
+    places = [re.match(r"  at [\d,]+: [\d,]+ bytes? left out, ", line) for line in lines]
+    # The rest of a line that is folded is indented further.
+    assert all(place or line.startswith("    ") for place, line in zip(places, lines, strict=True))
+    assert 20 < sum(map(bool, places)) < len(lines)
+    main(["fragments", "--damaged", str(path)])
+    shown = capsys.readouterr().out.splitlines()[2:]
+    assert all(re.match(r" +[\d,]+ +[\d,]+ \w", line) for line in shown)
+    assert len(shown) > 20
+
+
+def test_flipped_bits_are_shown_in_place_of_checksums(tmp_path, capsys):
+    file = bytearray(written([b"one", b"two"]))
+    file[17] ^= 0x20
+    path = tmp_path / "log"
+    path.write_bytes(file)
+    main(["verify", str(path)])
+    assert capsys.readouterr().out.splitlines()[1] == (
+        "  at 10: 10 bytes left out, checksum mismatch: bit 5 of byte 17 was flipped"
+    )
+    file[18] ^= 0xFF
+    path.write_bytes(file)
+    main(["verify", str(path)])
+    assert "the header states a79ef1a6" in capsys.readouterr().out
+
+
+def on_a_terminal(*arguments, **settings):
+    """What a verb prints on a terminal, line by line."""
+    outer, inner = pty.openpty()
+    env = {name: value for name, value in os.environ.items() if name != "NO_COLOR"} | {"TERM": "xterm"} | settings
+    subprocess.run(
+        [sys.executable, "-m", "cordwood", *arguments], stdout=inner, stderr=subprocess.DEVNULL, env=env, check=False
+    )
+    os.close(inner)
+    shown = b""
+    try:
+        while piece := os.read(outer, 65_536):
+            shown += piece
+    except OSError:
+        pass  # A terminal that nobody writes to any more.
+    os.close(outer)
+    return shown.decode().replace("\r\n", "\n").splitlines()
+
+
+@pytest.fixture
+def logs(tmp_path):
+    """One that is damaged and torn, and one that is not."""
+    file = bytearray(written([b"one", b"two", b"three", b"four"])[:-1])
+    file[17] ^= 0x20
+    (tmp_path / "damaged").write_bytes(file)
+    (tmp_path / "whole").write_bytes(written([b"one"]))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("command", "red"),
+    [
+        ("info", ["  damage   10 bytes in 1 log"]),
+        ("stat --on-corruption salvage", ["DAMAGED", "10 damaged"]),
+        (
+            "verify --on-corruption salvage",
+            ["DAMAGED", "  at 10: 10 bytes left out, checksum mismatch: bit 5 of byte 17 was flipped"],
+        ),
+        ("map", ["             10             10  checksum_mismatch", "10 bytes damaged, 10 bytes of a torn tail"]),
+        ("fragments", ["           10     10 full                    3 a79ef1a6 checksum_mismatch"]),
+    ],
+)
+def test_damage_is_red_on_a_terminal(command, red, logs):
+    shown = on_a_terminal(*command.split(), str(logs / "damaged"))
+    found = re.findall(re.escape(RED) + "(.*?)\x1b\\[0m", "\n".join(shown))
+    assert [text.partition(";")[0] for text in found] == red
+    assert RED not in "".join(on_a_terminal(*command.split(), str(logs / "whole")))
+    for settings in {"NO_COLOR": "1"}, {"TERM": "dumb"}:
+        assert "\x1b" not in "".join(on_a_terminal(*command.split(), str(logs / "damaged"), **settings))
+
+
+def test_totals_are_red_if_a_log_is_damaged(logs):
+    assert f"total: 2 logs, {RED}1 damaged\x1b[0m, 0 failed; " in "".join(on_a_terminal("verify", str(logs)))
