@@ -35,10 +35,11 @@ import contextlib
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import cordwood
+from cordwood.cli._json import Streamed
 from cordwood.cli._messages import Failure, Status, complain, escaped, quantity
 from cordwood.cli._options import (
     add_reading_arguments,
@@ -52,6 +53,7 @@ from cordwood.cli._payloads import other_payload
 from cordwood.cli._progress import Progress
 from cordwood.cli._reopenable import Reopenable, changed_meanwhile, reopenable
 from cordwood.cli._reports import REPORTED_MAX, format_of, policy_note, report_skipped, salvageable_count
+from cordwood.cli._selection import Selection, add_selection_arguments
 from cordwood.cli._sources import display_name, for_each_source, is_one_file, named_files, stdin_or_path
 from cordwood.cli.convert.rows import FIRST_COLUMNS, KNOWN_COLUMNS, ROW_KINDS, Row, json_of, rows_as
 from cordwood.cli.convert.schema import Columns
@@ -64,6 +66,7 @@ EXAMPLES = """\
   cordwood convert --as wandb-history run-59kl0f4q.wandb history.csv
   cordwood convert --as wandb-history wandb/ histories.parquet
   cordwood convert --as wandb-summary wandb/ summaries.csv
+  cordwood convert --as wandb-history --columns run_id,_step,loss --where 'loss<0.5' wandb/ low.csv
   cordwood convert --as write-batch 000003.log | jq .key
 """
 
@@ -99,6 +102,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "or a carriage return",
     )
     parser.add_argument("--overwrite", action="store_true", help="replace the destination, once the table is complete")
+    add_selection_arguments(parser, "row", "columns")
     add_reading_arguments(parser)
 
 
@@ -122,8 +126,9 @@ def run(options: argparse.Namespace) -> Status:
         return _convert_many(options, form, known)
     [options.source] = options.sources
     if known is not None:
+        selection = _selection(options)
         with _reader(options, stdin_or_path(options.source), options.end) as reader:
-            batches = _Batches(options, reader, reports=True)
+            batches = _Batches(options, reader, selection)
             _write_table(options, form, known, batches)
             return max(batches.status, _report_damage(options, batches, reader.skipped))
     with reopenable(options.source) as source:
@@ -145,36 +150,48 @@ def _form_of(destination: str) -> str:
 def _convert_twice(options: argparse.Namespace, form: str, source: Reopenable) -> Status:
     """Finds the columns, and writes the table of what was read for that: what a log has grown by stays out."""
     found = Columns()
+    selection = _selection(options)
     with _reader(options, source.open(), options.end) as reader:
-        first = _Batches(options, reader, reports=False)
-        for rows in first:
-            for row in rows:
-                found.add(row)
+        first = _Batches(options, reader, selection, found)
+        for _ in first:
+            pass
         # What was torn here is reported as such.
         end, skipped = reader.tell(), reader.skipped
+    selection.check_names()
     _report_conflicts(found)
     columns = found.types() | FIRST_COLUMNS.get(options.payload, {})
     with _reader(options, source.open(), end) as reader:
         source.check_same(end)
-        batches = _Batches(options, reader, reports=True)
+        batches = _Batches(options, reader, _selection(options))
         _write_table(options, form, columns, batches, first.read)
         return max(batches.status, _report_damage(options, batches, skipped))
 
 
-def _convert_many(options: argparse.Namespace, form: str, known: dict[str, str] | None) -> Status:
+def _convert_many(  # noqa: PLR0915 - two passes
+    options: argparse.Namespace, form: str, known: dict[str, str] | None
+) -> Status:
     """Writes one table of several logs. A first column says which log a row is from."""
     origin = _origin(options.payload)
     found = Columns()
     # Of each log, how far it was read to find the columns, what was read, and what was skipped.
     firsts: dict[str, tuple[int | None, Read | None, Sequence[cordwood.SkippedRegion]]] = {}
+    selection = _selection(options, origin)
+
+    unread: str | None = None
+
+    def batches_of(one: argparse.Namespace, reader: cordwood.Reader, found: Columns | None = None) -> _Batches:
+        return _Batches(one, reader, selection, found, first={origin: _whence(one.source, origin)})
 
     def find(name: str) -> Status:
+        nonlocal unread
+        if selection.is_full:
+            unread = unread or name
+            return Status.CLEAN
         one = _of_one(options, name)
         with _reader(one, stdin_or_path(name), one.end) as reader:
-            batches = _Batches(one, reader, reports=False)
-            for rows in batches:
-                for row in rows:
-                    found.add(row)
+            batches = batches_of(one, reader, found)
+            for _ in batches:
+                pass
             firsts[name] = (reader.tell(), batches.read, reader.skipped)
         return Status.CLEAN
 
@@ -185,16 +202,16 @@ def _convert_many(options: argparse.Namespace, form: str, known: dict[str, str] 
         status = for_each_source(options.sources, find, dialect=options.dialect).status
         if not firsts:
             return status
+        selection.check_names()
         _report_conflicts(found)
         known = found.types() | FIRST_COLUMNS.get(options.payload, {})
-        if origin in known:
-            raise _has_column(origin)
+        selection = _selection(options, origin)
     is_stream = options.destination == "-"
     with new_file(options.destination, overwrite=options.overwrite) as file:
         table = open_table(
             form,
             file,
-            {origin: "text", **known},
+            selection.of_columns({origin: "text", **known}, "text"),
             json_of(options.payload),
             is_stream=is_stream,
             encoding=options.encoding or "base64",
@@ -202,18 +219,17 @@ def _convert_many(options: argparse.Namespace, form: str, known: dict[str, str] 
         )
 
         def write(name: str) -> Status:
+            nonlocal unread
+            if selection.is_full:
+                unread = unread or name
+                return Status.CLEAN
             one = _of_one(options, name)
             end, first, skipped = firsts.get(name, (one.end, None, ()))
-            whence = _run_id(name) if origin == "run_id" else "<stdin>" if name == "-" else name
-            # A name need not be text.
-            whence = whence.encode("utf-8", "backslashreplace").decode()
             with _reader(one, stdin_or_path(name), end) as reader, Progress(name, prints_records=is_stream) as progress:
-                batches = _Batches(one, reader, reports=True)
+                batches = batches_of(one, reader)
                 position = one.start
                 for rows in batches:
-                    if any(origin in row for row in rows):
-                        raise _has_column(origin)
-                    table.write([{origin: whence, **row} for row in rows])
+                    table.write(rows)
                     progress(reader.tell() - position)
                     position = reader.tell()
                 if first is not None and batches.read != first:
@@ -228,9 +244,27 @@ def _convert_many(options: argparse.Namespace, form: str, known: dict[str, str] 
             tally = for_each_source(options.sources, write, dialect=options.dialect)
             if not tally.log_count:
                 raise Failure("nothing was converted: there is no table")
+            selection.check_names()
             status = tally.status
+        if unread is not None:
+            selection.report_stop(unread, None, "row")
         table.close()
     return status
+
+
+def _whence(name: str, origin: str) -> str:
+    """What is in the column that says which log a row is from."""
+    whence = _run_id(name) if origin == "run_id" else "<stdin>" if name == "-" else name
+    # A name need not be text.
+    return whence.encode("utf-8", "backslashreplace").decode()
+
+
+def _selection(options: argparse.Namespace, origin: str | None = None) -> Selection:
+    """What is wanted of the rows: to be made again for each pass."""
+    known = KNOWN_COLUMNS.get(options.payload)
+    if known is not None:
+        known = {**({origin: "text"} if origin else {}), **known}
+    return Selection(options, json_of(options.payload), known)
 
 
 def _origin(payload: str) -> str:
@@ -270,7 +304,7 @@ def _write_table(
         table = open_table(
             form,
             file,
-            columns,
+            batches.selection.of_columns(columns, "text"),
             json_of(options.payload),
             is_stream=is_stream,
             encoding=options.encoding or "base64",
@@ -281,6 +315,7 @@ def _write_table(
             table.write(rows)
             progress(batches.reader.tell() - position)
             position = batches.reader.tell()
+        batches.selection.check_names()
         table.close()
         if first is not None and batches.read != first:
             raise changed_meanwhile(options.source, "rewritten")
@@ -297,10 +332,15 @@ def _report_damage(options: argparse.Namespace, batches: _Batches, skipped: Sequ
             log=format_of(reader),
             record_len_max=options.record_len_max,
             start=options.start,
-            end=options.end,
+            end=options.end if batches.end is None else batches.end,
         )
         complain(f"{display_name(options.source)}: {policy_note(policy, more)}")
     return status
+
+
+def _all_of(value: object) -> object:
+    """A value at once, also if it would be made while it is written: to look into it, or to put it anywhere."""
+    return list(value.items) if type(value) is Streamed else value
 
 
 def _reader(options: argparse.Namespace, source: Any, end: int | None) -> cordwood.Reader:
@@ -319,20 +359,36 @@ class Read(NamedTuple):
 
 
 class _Batches:
-    """The rows of a log, many at a time. Records that are not of the form are left out, and reported.
+    """The rows of a log that are wanted, many at a time. Records that are not of the form are left out, and reported.
 
     Attributes:
         reader: Where the records come from.
+        selection: Which rows are wanted.
         read: What was read, after the last of them.
+        end: Where reading stopped because there were enough rows; `None` if it did not.
     """
 
-    def __init__(self, options: argparse.Namespace, reader: cordwood.Reader, *, reports: bool) -> None:
+    def __init__(
+        self,
+        options: argparse.Namespace,
+        reader: cordwood.Reader,
+        selection: Selection,
+        found: Columns | None = None,
+        *,
+        first: Row | None = None,
+    ) -> None:
+        """In a first pass, `found` learns the columns of all rows. `first` is what each row begins with."""
+        self._source = options.source
         self._name = display_name(options.source)
         self._payload: str = options.payload
+        self._first = first or {}
         self.reader = reader
+        self.selection = selection
         self.read = Read(0, 0)
+        self.end: int | None = None
         self._rows = rows_as(options.payload, options.source, reader.dialect, self._leave_out_value)
-        self._is_reporting = reports
+        self._found = found
+        self._is_reporting = found is None
         self._left_out = {"record": 0, "value": 0}
         self._reported_max = {"record": REPORTED_MAX, "value": REPORTED_MAX}
 
@@ -353,22 +409,57 @@ class _Batches:
                 continue
             if count == 1:
                 self._report_other_kind(record)
-            for row in rows_of_record:
+            for row in self._wanted(rows_of_record):
                 rows.append(row)
                 if len(rows) >= BATCH_COUNT:
                     yield rows
                     rows, rows_len = [], 0
+            if self.selection.is_full:
+                self.end = record.end_offset
+                break
             rows_len += len(record.data)
             if rows_len >= BATCH_LEN:
-                yield rows
+                if rows:
+                    yield rows
                 rows, rows_len = [], 0
-        rows.extend(self._rows.at_end())
+        if self.end is None:
+            rows.extend(self._wanted(self._rows.at_end()))
         if rows:
             yield rows
         self.read = Read(count, crc)
+        if self._is_reporting:
+            self._report_end()
+
+    def _report_end(self) -> None:
+        if self.end is not None:
+            self.selection.report_stop(self._source, self.end, "row")
         for noun, count in self._left_out.items():
-            if self._is_reporting and count > self._reported_max[noun]:
+            if count > self._reported_max[noun]:
                 complain(f"{self._name}: {quantity(count, noun)} left out in all")
+
+    def _wanted(self, rows: Iterable[Row]) -> Iterable[Row]:
+        """Those rows that are wanted, and no more than that."""
+        if not (self._first or self._found is not None or self.selection.is_active):
+            return rows
+        return self._selected(rows)
+
+    def _selected(self, rows: Iterable[Row]) -> Iterator[Row]:
+        selection, first = self.selection, self._first
+        for row in rows:
+            for name in first:
+                if name in row:
+                    raise _has_column(name)
+            row = {**first, **row}  # noqa: PLW2901 - the same, with what it begins with
+            if selection.has_names:
+                row = {name: _all_of(value) for name, value in row.items()}  # noqa: PLW2901
+            if self._found is not None:
+                # Which rows are wanted has no influence on the columns.
+                self._found.add(selection.in_columns(row))
+            wanted = selection.take(row)
+            if wanted is not None:
+                yield wanted
+            if selection.is_full:
+                return
 
     def _report_other_kind(self, first: cordwood.Record) -> None:
         """Reports a log that is no run: its records may decode as those of a run of which nothing is in the table."""
