@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import operator
+import os
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -26,8 +28,12 @@ PAYLOADS = {
     "wandb-config": "cordwood.payload.wandb",
     "wandb-metrics": "cordwood.payload.wandb",
     "wandb-output": "cordwood.payload.wandb",
+    "json": "cordwood.payload._json_text",
 }
-"""The choices of `--as`, and the modules that decode a record."""
+"""What `--as` can name, and the modules that decode a record."""
+
+AUTO = "auto"
+"""The choice of `--as` that leaves it to the first record of a log."""
 
 
 def write_batches(name: str, dialect: str | None) -> Callable[[bytes], WriteBatch]:
@@ -112,6 +118,30 @@ def other_payload(record: bytes, payload: str, dialect: str | None) -> str | Non
         return None
     form = "wandb-history" if fits[0] == "wandb" else fits[0]
     return f"{DESCRIPTIONS[fits[0]]}: --as {form}"
+
+
+def payload_by_content(name: str, first: bytes | None, dialect: str | None) -> str | None:
+    """What `--as auto` takes the records of a log for; `None` for bytes.
+
+    It is what the first record can be. Where that is several, the name of the file decides, if a database gave it.
+    """
+    fits = payloads_of(first or b"", dialect)
+    base = os.path.basename(name)  # noqa: PTH119 - pathlib is slow to import
+    named = [payload for payload in fits if payload in _NAMES and re.fullmatch(_NAMES[payload], base)]
+    if len(fits) != 1 and not named:
+        return None
+    [payload, *_] = named or fits
+    return "wandb-history" if payload == "wandb" else payload
+
+
+def report_payload(name: str, payload: str | None) -> None:
+    """Reports what the records of a log are taken for."""
+    text = f"read with --as {payload}" if payload else "read as bytes: its first record is not of just one known form"
+    complain(f"{display_name(name)}: {text}")
+
+
+_NAMES = {"write-batch": r"[0-9]+\.log", "version-edit": r"MANIFEST-[0-9]+"}
+"""How databases name their files."""
 
 
 def payloads_of(record: bytes, dialect: str | None) -> list[str]:

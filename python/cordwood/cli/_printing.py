@@ -13,7 +13,15 @@ import cordwood
 from cordwood.cli._framing import framed
 from cordwood.cli._messages import Status, complain
 from cordwood.cli._output import stdout
-from cordwood.cli._payloads import PAYLOADS, other_payload, wandb_values, write_batches
+from cordwood.cli._payloads import (
+    AUTO,
+    PAYLOADS,
+    other_payload,
+    payload_by_content,
+    report_payload,
+    wandb_values,
+    write_batches,
+)
 from cordwood.cli._reports import REPORTED_MAX
 from cordwood.cli._selection import Selection, add_selection_arguments
 from cordwood.cli._sources import display_name, source_name
@@ -25,6 +33,8 @@ if TYPE_CHECKING:
 
     # The data of a record as JSON has it; the last array of that, and what is to be in it, if it is not there yet.
     _Encoded: TypeAlias = tuple[dict[str, Any], list[object], Streamed | None]
+    # The same of what is in the data.
+    _Value: TypeAlias = tuple[object, list[object], Streamed | None]
 
 
 def add_output_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,9 +56,9 @@ def add_output_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--as",
         dest="payload",
-        choices=PAYLOADS,
+        choices=(*PAYLOADS, AUTO),
         help='decode each record, and print it as "value" in place of the data; of a run, wandb-history and its like '
-        "print only the records that they are about",
+        "print only the records that they are about; auto: what the dialect and the first record show, said on stderr",
     )
     add_selection_arguments(parser, "record", "fields of the JSON, such as offset or value.loss")
 
@@ -136,7 +146,8 @@ class JsonPrinter:
         self._needs_value = selection.names("value")
         self._payload: str | None = options.payload
         self._dialect = dialect
-        self._encode = _decoder(options.payload, name, dialect) if options.payload else _encoder(options.encoding)
+        self._encoding = options.encoding
+        self._encode: Callable[[bytes], _Encoded | None] | None = None
         self._is_first = True
         self._error_count = 0
         self._reported_max = REPORTED_MAX
@@ -144,6 +155,12 @@ class JsonPrinter:
 
     def __call__(self, record: cordwood.Record) -> None:
         """Prints a record, if it is of the kind that `--as` names and is wanted."""
+        if self._encode is None:
+            if self._payload == AUTO:
+                self._payload = payload_by_content(self._name, record.data, self._dialect)
+                report_payload(self._name, self._payload)
+            payload, name = self._payload, self._name
+            self._encode = _decoder(payload, name, self._dialect) if payload else _encoder(self._encoding)
         encoded = self._encode(record.data)
         if self._is_first and not (encoded and "error" in encoded[0]):
             self._report_other_kind(record)
@@ -212,7 +229,7 @@ def _decoder(payload: str, name: str, dialect: str | None) -> Callable[[bytes], 
 
     as_text = _encoder(None)
 
-    def decoder(value_of: Callable[[bytes], _Encoded | None]) -> Callable[[bytes], _Encoded | None]:
+    def decoder(value_of: Callable[[bytes], _Value | None]) -> Callable[[bytes], _Encoded | None]:
         def decode(data: bytes) -> _Encoded | None:
             try:
                 encoded = value_of(data)
@@ -253,6 +270,10 @@ def _decoder(payload: str, name: str, dialect: str | None) -> Callable[[bytes], 
             return None if value is None else ({name: jsonable(item) for name, item in value.items()}, [], None)
 
         return decoder(of_run)
+    if payload == "json":
+        from cordwood.payload._json import jsonable
+
+        return decoder(lambda data: (jsonable(module.document(data)), [], None))
     return decoder(lambda data: (module.to_dict(data), [], None))
 
 

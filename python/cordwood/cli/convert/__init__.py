@@ -8,12 +8,14 @@ What is a row, by --as:
   write-batch    an operation of a LevelDB, RocksDB or Pebble log: offset of its record, sequence, kind, key, value, ...
   version-edit   a record of a MANIFEST: offset, fields
   entity         an entity of a Datastore or Firestore export: __key__ and its properties
+  json           a record that is a text of JSON: the values of an object by their names; any other value as __value__
   wandb-history  a step of a run in a .wandb file: _step and what was logged
   wandb-summary  a run: what its summary was in the end
   wandb-config   a run: what its configuration was in the end
   wandb-metrics  a measurement of the system while a run went on: _timestamp, _runtime, system.cpu, ...
   wandb-output   a line that a run printed: _timestamp, stream, line
   wandb          a record of a .wandb file: offset and its fields; needs the extra wandb
+  auto           one of these, by the dialect and the first record: which one is said on stderr
 
 In NDJSON, bytes that are UTF-8 are text, others {"base64": "..."}, as are all bytes of entities. In CSV, all bytes
 of a column are in the form that --encoding names. Where columns are not known beforehand, as those of entities and of
@@ -22,7 +24,7 @@ type, any other one holds JSON. It needs a few tens of MiB of memory, more for v
 columns.
 
 Several logs, or all logs in a folder, make one table. Its first column says which log a row is from: path; for entities
-__path__; and for wandb run_id, from the name of the file. It has the columns of all of them.
+and JSON __file__; and for wandb run_id, from the name of the file. It has the columns of all of them.
 
 What is damaged, or is not of that form, is reported on stderr and left out: of a run, only the value. The exit status
 is then 3.
@@ -49,7 +51,7 @@ from cordwood.cli._options import (
     reading_options,
 )
 from cordwood.cli._output import check_destination, new_file
-from cordwood.cli._payloads import other_payload
+from cordwood.cli._payloads import AUTO, other_payload, payload_by_content, report_payload
 from cordwood.cli._progress import Progress
 from cordwood.cli._reopenable import Reopenable, changed_meanwhile, reopenable
 from cordwood.cli._reports import REPORTED_MAX, format_of, policy_note, report_skipped, salvageable_count
@@ -88,7 +90,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--to", choices=TABLE_FORMATS, help="the form of the table")
     parser.add_argument(
-        "--as", dest="payload", choices=ROW_KINDS, default="raw", help="what a record is (default: %(default)s)"
+        "--as",
+        dest="payload",
+        choices=(*ROW_KINDS, AUTO),
+        default="raw",
+        help="what a record is (default: %(default)s)",
     )
     parser.add_argument(
         "--encoding",
@@ -116,23 +122,81 @@ def run(options: argparse.Namespace) -> Status:
         raise ValueError(f"--encoding and --escape-formulas are for CSV, not for {form}")
     if form in BINARY_FORMATS and options.destination == "-" and sys.stdout.isatty():
         raise ValueError(f"{form} is nothing for a terminal; name a destination")
-    known = {} if form == "ndjson" else KNOWN_COLUMNS.get(options.payload)
     check_installed(form)
     for file in named_files(options.sources):
         # A file that is missing is reported when it is opened.
         with contextlib.suppress(FileNotFoundError):
             check_destination(file.name, options.destination, overwrite=options.overwrite)
     if not is_one_file(options.sources):
-        return _convert_many(options, form, known)
+        if options.payload == AUTO:
+            options.payload = _payload_of_all(options)
+        return _convert_many(options, form, _known_columns(options, form))
     [options.source] = options.sources
+    if options.payload == AUTO:
+        with reopenable(options.source) as source:
+            with _reader(options, source.open(), options.end) as reader:
+                payload = _payload_of(options.source, reader)
+                report_payload(options.source, payload)
+                options.payload = payload or "raw"
+            known = _known_columns(options, form)
+            return (
+                _convert_twice(options, form, source)
+                if known is None
+                else _convert_once(options, form, known, source.open())
+            )
+    known = _known_columns(options, form)
     if known is not None:
-        selection = _selection(options)
-        with _reader(options, stdin_or_path(options.source), options.end) as reader:
-            batches = _Batches(options, reader, selection)
-            _write_table(options, form, known, batches)
-            return max(batches.status, _report_damage(options, batches, reader.skipped))
+        return _convert_once(options, form, known, stdin_or_path(options.source))
     with reopenable(options.source) as source:
         return _convert_twice(options, form, source)
+
+
+def _known_columns(options: argparse.Namespace, form: str) -> dict[str, str] | None:
+    """The columns that are known before a log is read; `None` if it has to be read for them."""
+    return {} if form == "ndjson" else KNOWN_COLUMNS.get(options.payload)
+
+
+def _payload_of(name: str, reader: cordwood.Reader) -> str | None:
+    first = next(reader.records(), None)
+    return payload_by_content(name, first.data if first else None, reader.dialect)
+
+
+def _payload_of_all(options: argparse.Namespace) -> str:
+    """What the records of all logs are.
+
+    Raises:
+        Failure: It is not the same in all of them.
+    """
+    if "-" in options.sources:
+        raise ValueError("--as auto reads the beginning of each log first, and stdin with others cannot be read twice")
+    # The first log of each kind.
+    firsts: dict[str | None, str] = {}
+    for file in named_files(options.sources):
+        # What cannot be read is reported later.
+        with contextlib.suppress(OSError, cordwood.CordwoodError):
+            if file.what or file.error:
+                continue
+            with _reader(options, file.name, options.end) as reader:
+                payload = _payload_of(file.name, reader)
+                # A log without records may be anything.
+                if payload or reader.tell() > options.start:
+                    firsts.setdefault(payload, file.name)
+    if len(firsts) > 1:
+        several = ", ".join(f"{payload or 'raw'} ({display_name(name)})" for payload, name in firsts.items())
+        raise Failure(
+            f"the logs hold records of several kinds: {several}; name one with --as, and the logs that have it"
+        )
+    for payload, name in firsts.items():
+        report_payload(name, payload)
+    return next(iter(firsts), None) or "raw"
+
+
+def _convert_once(options: argparse.Namespace, form: str, known: dict[str, str], source: Any) -> Status:
+    selection = _selection(options)
+    with _reader(options, source, options.end) as reader:
+        batches = _Batches(options, reader, selection)
+        _write_table(options, form, known, batches)
+        return max(batches.status, _report_damage(options, batches, reader.skipped))
 
 
 def _form_of(destination: str) -> str:
@@ -269,7 +333,7 @@ def _selection(options: argparse.Namespace, origin: str | None = None) -> Select
 
 def _origin(payload: str) -> str:
     """The column that says which log a row is from."""
-    return "run_id" if payload.startswith("wandb") else "__path__" if payload == "entity" else "path"
+    return "run_id" if payload.startswith("wandb") else "__file__" if payload in ("entity", "json") else "path"
 
 
 def _of_one(options: argparse.Namespace, name: str) -> argparse.Namespace:

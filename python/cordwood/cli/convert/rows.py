@@ -44,7 +44,9 @@ ROW_KINDS = (
     "wandb-metrics",
     "wandb-output",
     "entity",
+    "json",
 )
+"""What `--as` can name."""
 
 
 KNOWN_COLUMNS = {
@@ -87,6 +89,7 @@ def rows_as(form: str, name: str, dialect: str, leave_out: LeaveOut) -> Rows:
         "wandb-metrics": lambda: Rows(_wandb_metrics(leave_out)),
         "wandb-output": _wandb_lines,
         "entity": lambda: Rows(_entity()),
+        "json": lambda: Rows(_json()),
     }
     return makers[form]()
 
@@ -194,6 +197,16 @@ def _entity() -> RowsOf:
         others = other_fields(entity)
         # No property has one of the two names.
         return [{"__key__": entity.key, **entity.properties, **({"__other_fields__": others} if others else {})}]
+
+    return rows
+
+
+def _json() -> RowsOf:
+    from cordwood.payload._json_text import document
+
+    def rows(record: cordwood.Record) -> Iterable[Row]:
+        value = document(record.data)
+        return [value if isinstance(value, dict) else {"__value__": value}]
 
     return rows
 
