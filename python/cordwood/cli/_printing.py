@@ -18,9 +18,9 @@ from cordwood.cli._payloads import (
     PAYLOADS,
     other_payload,
     payload_by_content,
+    report_engine,
     report_payload,
     wandb_values,
-    write_batches,
 )
 from cordwood.cli._reports import REPORTED_MAX
 from cordwood.cli._selection import Selection, add_selection_arguments
@@ -29,7 +29,7 @@ from cordwood.cli._sources import display_name, source_name
 if TYPE_CHECKING:
     from typing import TypeAlias
 
-    from cordwood.cli._json import Streamed
+    from cordwood._tables.json_text import Streamed
 
     # The data of a record as JSON has it; the last array of that, and what is to be in it, if it is not there yet.
     _Encoded: TypeAlias = tuple[dict[str, Any], list[object], Streamed | None]
@@ -136,7 +136,7 @@ class JsonPrinter:
     """
 
     def __init__(self, options: argparse.Namespace, name: str, dialect: str | None, selection: Selection) -> None:
-        from cordwood.cli._json import json_pieces, json_text
+        from cordwood._tables.json_text import json_pieces, json_text
 
         self._json_pieces, self._json_text = json_pieces, json_text
         self._out = stdout()
@@ -225,7 +225,7 @@ def printer(
 
 def _decoder(payload: str, name: str, dialect: str | None) -> Callable[[bytes], _Encoded | None]:
     """What decodes a record. `None` stands for one that is not printed: of a run, it is not what `--as` is about."""
-    from cordwood.cli._json import Streamed
+    from cordwood._tables.json_text import Streamed
 
     as_text = _encoder(None)
 
@@ -244,7 +244,9 @@ def _decoder(payload: str, name: str, dialect: str | None) -> Callable[[bytes], 
 
     module = importlib.import_module(PAYLOADS[payload])
     if payload == "write-batch":
-        batch_of = write_batches(name, dialect)
+        from cordwood._tables.rows import write_batches
+
+        batch_of = write_batches(dialect, lambda text: report_engine(name, text))
 
         def batch(data: bytes) -> _Encoded:
             batch = batch_of(data)

@@ -103,7 +103,7 @@ class Condition(NamedTuple):
 
 def text_of(value: object) -> str:
     """A value that JSON has as text: a text itself, of anything else its JSON."""
-    from cordwood.cli._json import json_text
+    from cordwood._tables.json_text import json_text
 
     return value if isinstance(value, str) else json_text(value)
 
@@ -157,6 +157,7 @@ class Selection:
         to_json: Callable[[Any], object],
         known: Collection[str] | None = None,
         nested: Collection[str] = (),
+        always: Collection[str] = (),
     ) -> None:
         """Begins with no row.
 
@@ -165,6 +166,7 @@ class Selection:
             to_json: What makes JSON of a value.
             known: The names of all columns, if they are known before the first row.
             nested: Those of them whose values have names in them, which are not known.
+            always: If they are not known, the names of those that are there even if no row has a value.
 
         Raises:
             ValueError: A name is none of them.
@@ -178,8 +180,10 @@ class Selection:
         self._is_reported = self._has_rows = False
         # The names that are asked for and were in no row yet, and those that there were.
         self._wanted = dict.fromkeys([*(self.columns or ()), *(condition.column for condition in self._conditions)])
-        self._seen: dict[str, None] = {}
-        self.has_names = bool(self._wanted)
+        self._seen: dict[str, None] = dict.fromkeys(always)
+        for name in always:
+            self._wanted.pop(name, None)
+        self.has_names = bool(self.columns or self._conditions)
         self.is_active = self.has_names or self._limit is not None
         if known is not None:
             self._seen = dict.fromkeys(known)

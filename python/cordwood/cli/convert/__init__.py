@@ -7,7 +7,7 @@ What is a row, by --as:
   raw            a record: offset, end_offset, data
   write-batch    an operation of a LevelDB, RocksDB or Pebble log: offset of its record, sequence, kind, key, value, ...
   version-edit   a record of a MANIFEST: offset, fields
-  entity         an entity of a Datastore or Firestore export: __key__ and its properties
+  entity         an entity of a Datastore or Firestore export: __kind__, __id__, __name__, __path__, __key__, properties
   json           a record that is a text of JSON: the values of an object by their names; any other value as __value__
   wandb-history  a step of a run in a .wandb file: _step and what was logged
   wandb-summary  a run: what its summary was in the end
@@ -20,8 +20,8 @@ What is a row, by --as:
 In NDJSON, bytes that are UTF-8 are text, others {"base64": "..."}, as are all bytes of entities. In CSV, all bytes
 of a column are in the form that --encoding names. Where columns are not known beforehand, as those of entities and of
 wandb, the log is read twice, except for NDJSON: first to find them. A column whose values are all of one type has that
-type, any other one holds JSON. It needs a few tens of MiB of memory, more for very long records or thousands of
-columns.
+type; arrays and objects are lists and structures in Parquet and Arrow; anything else is JSON. It needs a few tens of
+MiB of memory, more for very long records or thousands of columns.
 
 Several logs, or all logs in a folder, make one table. Its first column says which log a row is from: path; for entities
 and JSON __file__; and for wandb run_id, from the name of the file. It has the columns of all of them.
@@ -41,7 +41,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import cordwood
-from cordwood.cli._json import Streamed
+from cordwood._tables.json_text import Streamed
+from cordwood._tables.rows import KNOWN_COLUMNS, ROW_KINDS, Row, all_columns, json_of, rows_as, shapes_of
+from cordwood._tables.schema import Columns, ColumnType, TooManyColumnsError
 from cordwood.cli._messages import Failure, Status, complain, escaped, quantity
 from cordwood.cli._options import (
     add_reading_arguments,
@@ -51,14 +53,12 @@ from cordwood.cli._options import (
     reading_options,
 )
 from cordwood.cli._output import check_destination, new_file
-from cordwood.cli._payloads import AUTO, other_payload, payload_by_content, report_payload
+from cordwood.cli._payloads import AUTO, other_payload, payload_by_content, report_engine, report_payload
 from cordwood.cli._progress import Progress
 from cordwood.cli._reopenable import Reopenable, changed_meanwhile, reopenable
 from cordwood.cli._reports import REPORTED_MAX, format_of, policy_note, report_skipped, salvageable_count
 from cordwood.cli._selection import Selection, add_selection_arguments
 from cordwood.cli._sources import display_name, for_each_source, is_one_file, named_files, stdin_or_path
-from cordwood.cli.convert.rows import FIRST_COLUMNS, KNOWN_COLUMNS, ROW_KINDS, Row, json_of, rows_as
-from cordwood.cli.convert.schema import Columns
 from cordwood.cli.convert.writers import BINARY_FORMATS, ENCODINGS, SUFFIXES, TABLE_FORMATS, check_installed, open_table
 from cordwood.errors import PayloadError
 
@@ -151,7 +151,7 @@ def run(options: argparse.Namespace) -> Status:
         return _convert_twice(options, form, source)
 
 
-def _known_columns(options: argparse.Namespace, form: str) -> dict[str, str] | None:
+def _known_columns(options: argparse.Namespace, form: str) -> dict[str, ColumnType] | None:
     """The columns that are known before a log is read; `None` if it has to be read for them."""
     return {} if form == "ndjson" else KNOWN_COLUMNS.get(options.payload)
 
@@ -191,7 +191,7 @@ def _payload_of_all(options: argparse.Namespace) -> str:
     return next(iter(firsts), None) or "raw"
 
 
-def _convert_once(options: argparse.Namespace, form: str, known: dict[str, str], source: Any) -> Status:
+def _convert_once(options: argparse.Namespace, form: str, known: dict[str, ColumnType], source: Any) -> Status:
     selection = _selection(options)
     with _reader(options, source, options.end) as reader:
         batches = _Batches(options, reader, selection)
@@ -213,7 +213,7 @@ def _form_of(destination: str) -> str:
 
 def _convert_twice(options: argparse.Namespace, form: str, source: Reopenable) -> Status:
     """Finds the columns, and writes the table of what was read for that: what a log has grown by stays out."""
-    found = Columns()
+    found = Columns(shapes_of(options.payload))
     selection = _selection(options)
     with _reader(options, source.open(), options.end) as reader:
         first = _Batches(options, reader, selection, found)
@@ -222,8 +222,8 @@ def _convert_twice(options: argparse.Namespace, form: str, source: Reopenable) -
         # What was torn here is reported as such.
         end, skipped = reader.tell(), reader.skipped
     selection.check_names()
-    _report_conflicts(found)
-    columns = found.types() | FIRST_COLUMNS.get(options.payload, {})
+    _report_conflicts(found, form)
+    columns = all_columns(options.payload, found.types())
     with _reader(options, source.open(), end) as reader:
         source.check_same(end)
         batches = _Batches(options, reader, _selection(options))
@@ -232,11 +232,11 @@ def _convert_twice(options: argparse.Namespace, form: str, source: Reopenable) -
 
 
 def _convert_many(  # noqa: PLR0915 - two passes
-    options: argparse.Namespace, form: str, known: dict[str, str] | None
+    options: argparse.Namespace, form: str, known: dict[str, ColumnType] | None
 ) -> Status:
     """Writes one table of several logs. A first column says which log a row is from."""
     origin = _origin(options.payload)
-    found = Columns()
+    found = Columns(shapes_of(options.payload))
     # Of each log, how far it was read to find the columns, what was read, and what was skipped.
     firsts: dict[str, tuple[int | None, Read | None, Sequence[cordwood.SkippedRegion]]] = {}
     selection = _selection(options, origin)
@@ -267,8 +267,8 @@ def _convert_many(  # noqa: PLR0915 - two passes
         if not firsts:
             return status
         selection.check_names()
-        _report_conflicts(found)
-        known = found.types() | FIRST_COLUMNS.get(options.payload, {})
+        _report_conflicts(found, form)
+        known = all_columns(options.payload, found.types())
         selection = _selection(options, origin)
     is_stream = options.destination == "-"
     with new_file(options.destination, overwrite=options.overwrite) as file:
@@ -277,6 +277,7 @@ def _convert_many(  # noqa: PLR0915 - two passes
             file,
             selection.of_columns({origin: "text", **known}, "text"),
             json_of(options.payload),
+            shapes_of(options.payload),
             is_stream=is_stream,
             encoding=options.encoding or "base64",
             escapes_formulas=options.escape_formulas,
@@ -325,10 +326,11 @@ def _whence(name: str, origin: str) -> str:
 
 def _selection(options: argparse.Namespace, origin: str | None = None) -> Selection:
     """What is wanted of the rows: to be made again for each pass."""
+    first = [origin] if origin else []
     known = KNOWN_COLUMNS.get(options.payload)
     if known is not None:
-        known = {**({origin: "text"} if origin else {}), **known}
-    return Selection(options, json_of(options.payload), known)
+        return Selection(options, json_of(options.payload), [*first, *known])
+    return Selection(options, json_of(options.payload), always=[*first, *all_columns(options.payload, {})])
 
 
 def _origin(payload: str) -> str:
@@ -350,14 +352,22 @@ def _has_column(name: str) -> Failure:
     return Failure(f"the logs have a column {name} of their own: convert each by itself")
 
 
-def _report_conflicts(found: Columns) -> None:
-    """Reports columns that are JSON because their values are of several types."""
+def _report_conflicts(found: Columns, form: str) -> None:
+    """Reports columns that are JSON because their values are of several types, or have too many fields."""
+    # In CSV, all that is within a value is JSON.
+    is_nested = form in BINARY_FORMATS
+    names = found.types()
     for name, types in found.conflicts().items():
-        complain(f"the column {escaped(name)} has values of several types, and is JSON in a text: {', '.join(types)}")
+        if is_nested or name in names:
+            complain(
+                f"the column {escaped(name)} has values of several types, and is JSON in a text: {', '.join(types)}"
+            )
+    for name in found.overfull if is_nested else ():
+        complain(f"the column {escaped(name)} has too many fields, and is JSON in a text")
 
 
 def _write_table(
-    options: argparse.Namespace, form: str, columns: dict[str, str], batches: _Batches, first: Read | None = None
+    options: argparse.Namespace, form: str, columns: dict[str, ColumnType], batches: _Batches, first: Read | None = None
 ) -> None:
     """Writes the rows. Not the same records as in a `first` pass: the file was rewritten, and there is no table."""
     is_stream = options.destination == "-"
@@ -370,6 +380,7 @@ def _write_table(
             file,
             batches.selection.of_columns(columns, "text"),
             json_of(options.payload),
+            shapes_of(options.payload),
             is_stream=is_stream,
             encoding=options.encoding or "base64",
             escapes_formulas=options.escape_formulas,
@@ -450,7 +461,9 @@ class _Batches:
         self.selection = selection
         self.read = Read(0, 0)
         self.end: int | None = None
-        self._rows = rows_as(options.payload, options.source, reader.dialect, self._leave_out_value)
+        self._rows = rows_as(
+            options.payload, reader.dialect, self._leave_out_value, lambda text: report_engine(options.source, text)
+        )
         self._found = found
         self._is_reporting = found is None
         self._left_out = {"record": 0, "value": 0}
@@ -518,7 +531,10 @@ class _Batches:
                 row = {name: _all_of(value) for name, value in row.items()}  # noqa: PLW2901
             if self._found is not None:
                 # Which rows are wanted has no influence on the columns.
-                self._found.add(selection.in_columns(row))
+                try:
+                    self._found.add(selection.in_columns(row))
+                except TooManyColumnsError as error:
+                    raise Failure(f"{error}; --to ndjson has no columns") from error
             wanted = selection.take(row)
             if wanted is not None:
                 yield wanted
