@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
 from importlib import import_module
 from typing import Any, TypeAlias
 
@@ -31,16 +32,22 @@ class Batches:
         schema: The `pyarrow.Schema` of the batches.
     """
 
-    def __init__(self, columns: Mapping[str, ColumnType], to_json: ToJson, shapes: Shapes | None = None) -> None:
+    def __init__(self, columns: Mapping[str, ColumnType] | Any, to_json: ToJson, shapes: Shapes | None = None) -> None:
+        """`columns` are those of `Columns`, or a `pyarrow.Schema`. What rows have besides is left out."""
         pa: Any = import_module("pyarrow")
         self._pa = pa
         self._fields_of = (shapes or Shapes()).fields_of
         self._to_json = to_json
-        self._names = list(columns)
-        self._types = {name: self._arrow_type(kind) for name, kind in columns.items()}
-        self._cells = {name: self._cell(kind) for name, kind in columns.items()}
-        self._leaf_counts = {name: leaf_count(kind) for name, kind in columns.items()}
-        self.schema: Any = pa.schema([(utf8(name), self._types[name]) for name in columns])
+        if isinstance(columns, pa.Schema):
+            self.schema: Any = columns
+            self._types = {field.name: field.type for field in self.schema}
+            self._cells = {name: self._given_cell(kind) for name, kind in self._types.items()}
+            self._leaf_counts = dict.fromkeys(self._types, 1)
+        else:
+            self._types = {name: self._arrow_type(kind) for name, kind in columns.items()}
+            self._cells = {name: self._cell(kind) for name, kind in columns.items()}
+            self._leaf_counts = {name: leaf_count(kind) for name, kind in columns.items()}
+            self.schema = pa.schema([(utf8(name), kind) for name, kind in self._types.items()])
 
     def of(self, rows: list[dict[str, Any]]) -> Iterator[Any]:
         """The rows in batches, none of which has very many cells: a column takes room in each row, if it is in any."""
@@ -48,11 +55,11 @@ class Batches:
         names: set[str] = set()
         for index, row in enumerate(rows):
             new = row.keys() - names
-            wider = width + sum(self._leaf_counts[name] for name in new)
+            wider = width + sum(self._leaf_counts.get(name, 0) for name in new)
             if (index + 1 - begin) * wider > _CELL_COUNT_MAX and index > begin:
                 yield self._batch(rows[begin:index], names)
                 begin, names = index, set(row)
-                width = sum(self._leaf_counts[name] for name in names)
+                width = sum(self._leaf_counts.get(name, 0) for name in names)
             elif new:
                 names |= new
                 width = wider
@@ -64,14 +71,16 @@ class Batches:
         nulls: dict[Any, Any] = {}
         arrays: list[Any] = []
         # One column after another: as objects of Python, cells are larger than in Arrow.
-        for name in self._names:
-            kind = self._types[name]
+        for name, kind in self._types.items():
             if name in names:
                 cell = self._cells[name]
                 values = [row.get(name) for row in rows]
-                if cell is not None:
-                    values = [None if value is None else cell(value) for value in values]
-                arrays.append(self._pa.array(values, kind))
+                try:
+                    if cell is not None:
+                        values = [None if value is None else cell(value) for value in values]
+                    arrays.append(self._pa.array(values, kind))
+                except (self._pa.ArrowException, OverflowError, TypeError, ValueError) as error:
+                    raise ValueError(f"the column {name} is {kind}, and cannot have this: {error}") from error
             else:
                 if kind not in nulls:
                     nulls[kind] = self._pa.nulls(len(rows), kind)
@@ -103,6 +112,27 @@ class Batches:
             return self._struct_cell([(name, utf8(name), self._cell(inside)) for name, inside in kind.fields])
         return None if kind in _SAME else self._json_cell if kind == "json" else _text_cell
 
+    def _given_cell(self, kind: Any) -> _Cell | None:  # noqa: PLR0911 - one for each type
+        """The same for a type of Arrow."""
+        types = self._pa.types
+        if types.is_struct(kind):
+            return self._struct_cell([(field.name, field.name, self._given_cell(field.type)) for field in kind])
+        if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+            return self._list_cell(self._given_cell(kind.value_type))
+        if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
+            return lambda value: utf8(value) if isinstance(value, str) else self._json_cell(value)
+        # Of these, pyarrow would make other values.
+        if types.is_integer(kind):
+            return lambda value: _exactly(value, not isinstance(value, float) or value.is_integer())
+        if types.is_floating(kind):
+            return lambda value: _exactly(value, not isinstance(value, bool))
+        if types.is_timestamp(kind):
+            divisor = {"s": 1_000_000, "ms": 1_000}.get(kind.unit, 1)
+            return lambda value: _exactly(value, isinstance(value, datetime) and value.microsecond % divisor == 0)
+        if types.is_temporal(kind):
+            return lambda value: _exactly(value, False)  # noqa: FBT003 - there are no other times
+        return None
+
     def _list_cell(self, cell: _Cell | None) -> _Cell | None:
         if cell is None:
             return None
@@ -127,6 +157,12 @@ class Batches:
             array: list[object] = []
             return utf8("".join(json_pieces(array, array, value)))
         return utf8(json_text(self._to_json(value)))
+
+
+def _exactly(value: object, is_exact: bool) -> object:  # noqa: FBT001 - the only thing to say of it
+    if not is_exact:
+        raise ValueError(f"{value!r} would become another one")
+    return value
 
 
 def _text_cell(value: Any) -> object:

@@ -7,8 +7,10 @@ import functools
 import importlib
 import io
 import operator
+import os
+import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 
 import cordwood
 from cordwood._tables.json_text import Streamed
@@ -271,7 +273,7 @@ def _json() -> RowsOf:
 
     def rows(record: cordwood.Record) -> Iterable[Row]:
         value = document(record.data)
-        return [value if isinstance(value, dict) else {"__value__": value}]
+        return [cast("Row", value) if isinstance(value, dict) else {"__value__": value}]
 
     return rows
 
@@ -294,3 +296,16 @@ def shapes_of(form: str) -> Shapes:
 
         return SHAPES
     return Shapes()
+
+
+def origin_column(form: str) -> str:
+    """The column that says which of several logs a row is from."""
+    return "run_id" if form.startswith("wandb") else "__file__" if form in ("entity", "json") else "path"
+
+
+def origin_of(path: str, column: str) -> str:
+    """What is in that column: the path, or the id of a run, from the name that wandb gives its file."""
+    if column == "run_id" and (match := re.fullmatch(r"run-(.+)\.wandb", os.path.basename(path))):  # noqa: PTH119
+        path = match[1]
+    # A name need not be text.
+    return path.encode("utf-8", "backslashreplace").decode()

@@ -35,14 +35,23 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
-import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import cordwood
 from cordwood._tables.json_text import Streamed
-from cordwood._tables.rows import KNOWN_COLUMNS, ROW_KINDS, Row, all_columns, json_of, rows_as, shapes_of
+from cordwood._tables.rows import (
+    KNOWN_COLUMNS,
+    ROW_KINDS,
+    Row,
+    all_columns,
+    json_of,
+    origin_column,
+    origin_of,
+    rows_as,
+    shapes_of,
+)
 from cordwood._tables.schema import Columns, ColumnType, TooManyColumnsError
 from cordwood.cli._messages import Failure, Status, complain, escaped, quantity
 from cordwood.cli._options import (
@@ -235,7 +244,7 @@ def _convert_many(  # noqa: PLR0915 - two passes
     options: argparse.Namespace, form: str, known: dict[str, ColumnType] | None
 ) -> Status:
     """Writes one table of several logs. A first column says which log a row is from."""
-    origin = _origin(options.payload)
+    origin = origin_column(options.payload)
     found = Columns(shapes_of(options.payload))
     # Of each log, how far it was read to find the columns, what was read, and what was skipped.
     firsts: dict[str, tuple[int | None, Read | None, Sequence[cordwood.SkippedRegion]]] = {}
@@ -319,9 +328,7 @@ def _convert_many(  # noqa: PLR0915 - two passes
 
 def _whence(name: str, origin: str) -> str:
     """What is in the column that says which log a row is from."""
-    whence = _run_id(name) if origin == "run_id" else "<stdin>" if name == "-" else name
-    # A name need not be text.
-    return whence.encode("utf-8", "backslashreplace").decode()
+    return "<stdin>" if name == "-" else origin_of(name, origin)
 
 
 def _selection(options: argparse.Namespace, origin: str | None = None) -> Selection:
@@ -333,19 +340,8 @@ def _selection(options: argparse.Namespace, origin: str | None = None) -> Select
     return Selection(options, json_of(options.payload), always=[*first, *all_columns(options.payload, {})])
 
 
-def _origin(payload: str) -> str:
-    """The column that says which log a row is from."""
-    return "run_id" if payload.startswith("wandb") else "__file__" if payload in ("entity", "json") else "path"
-
-
 def _of_one(options: argparse.Namespace, name: str) -> argparse.Namespace:
     return argparse.Namespace(**{**vars(options), "source": name})
-
-
-def _run_id(name: str) -> str:
-    """The id of a run, from the name of its file; all of the name, if wandb did not give it."""
-    match = re.fullmatch(r"run-(.+)\.wandb", os.path.basename(name))  # noqa: PTH119
-    return match[1] if match else name
 
 
 def _has_column(name: str) -> Failure:
