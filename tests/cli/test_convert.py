@@ -16,8 +16,8 @@ import reference
 from support import HELPERS
 
 import cordwood
+from cordwood._tables.schema import Columns, ListOf, StructOf, TooManyColumnsError
 from cordwood.cli import main
-from cordwood.cli.convert.schema import Columns, TooManyColumnsError
 from cordwood.cli.convert.writers import open_table
 
 pa = pytest.importorskip("pyarrow")
@@ -124,7 +124,7 @@ def test_a_log_without_records(tmp_path):
     for payload, header in [
         ("raw", "offset,end_offset,data\n"),
         ("write-batch", operation),
-        ("entity", "__key__\n"),
+        ("entity", "__kind__,__id__,__name__,__path__,__key__\n"),
         ("wandb", "offset\n"),
         ("wandb-history", ""),
         ("wandb-summary", ""),
@@ -195,7 +195,11 @@ def test_columns_have_the_type_of_their_values():
         "mixed": (["a", 1], "json"),
         "bytes": ([b"a"], "bytes"),
         "either": ([b"a", "a"], "json"),
-        "list": ([[1]], "json"),
+        "list": ([[1], []], ListOf("int")),
+        "lists": ([[1], [[1]], ["a"]], ListOf("json")),
+        "empty": ([[]], ListOf("text")),
+        "object": ([{"a": 1}, {"b": True, "a": None}], StructOf((("a", "int"), ("b", "bool")))),
+        "listed": ([1, [1]], "json"),
     }
     columns = Columns()
     for name, (values, _) in cases.items():
@@ -444,7 +448,7 @@ def test_a_log_that_grows_meanwhile(tmp_path, monkeypatch, capfdbinary):
     between_passes(monkeypatch, lambda: path.write_bytes(whole))
     assert main(["convert", "--as", "entity", str(path), str(tmp_path / "a.csv")]) == 0
     header, row = (tmp_path / "a.csv").read_text().splitlines()
-    assert (header, row[-2:]) == ("__key__,a", ",5")
+    assert (header, row[-2:]) == ("__kind__,__id__,__name__,__path__,__key__,a", ",5")
     assert b"at 35: 34 bytes left out, an incomplete record at the end of the file" in capfdbinary.readouterr().err
 
 

@@ -42,7 +42,7 @@ class _Terminal:
 
 def print_json(value: object) -> None:
     """One line of JSON, in UTF-8, on stdout. A path that is no text is escaped."""
-    from cordwood.cli._json import json_text
+    from cordwood._tables.json_text import json_text
 
     stdout().write((json_text(value) + "\n").encode("utf-8", "backslashreplace"))
 
