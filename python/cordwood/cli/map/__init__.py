@@ -17,7 +17,7 @@ import cordwood
 from cordwood._map.cells import Cells, cells_of, damage_summary
 from cordwood.cli._messages import Status, complain
 from cordwood.cli._options import add_dialect_argument, add_source_arguments, complete_file_names, log_options
-from cordwood.cli._output import check_destination, has_color, new_file, print_folded, terminal_width
+from cordwood.cli._output import check_destination, has_color, new_file, terminal_width
 from cordwood.cli._reopenable import reopenable
 from cordwood.cli._reports import format_of, other_log, policy_note, report_other_log
 from cordwood.cli._sources import display_name, for_each_source, is_one_file, named_files
@@ -126,5 +126,5 @@ def _print_text(name: str, source: Callable[[], Source], log: cordwood.LogFormat
     )
     print("\n".join(lines))
     if cells.is_damaged:
-        print_folded(policy_note("salvage", 0))
+        print(policy_note("salvage", 0))
     return cells
