@@ -46,6 +46,7 @@ from cordwood._native import (
 )
 from cordwood._open import follow, open  # noqa: A004 - as in gzip, bz2 and lzma
 from cordwood._splits import Split, plan_splits
+from cordwood._tables.scan import DecodedScan
 from cordwood.errors import (
     ClosedError,
     CordwoodError,
@@ -65,6 +66,7 @@ __all__ = [
     "ClosedError",
     "CordwoodError",
     "CorruptionError",
+    "DecodedScan",
     "DialectError",
     "Follower",
     "Fragment",

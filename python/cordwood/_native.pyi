@@ -5,11 +5,12 @@ from typing import Any, Final, Literal, Self, final, overload
 
 from _typeshed import ReadableBuffer
 
+from cordwood._tables.scan import DecodedScan
 from cordwood.payload.entity import Entity
 from cordwood.payload.version_edit import Field
 from cordwood.payload.write_batch import OperationKind
 from cordwood.types import FragmentKind, FragmentPart, LogFormat, OutcomeKind, Reason, Severity, WaitReason
-from cordwood.typing import ColumnName, CompressionName, DialectName, Sink, Source
+from cordwood.typing import ColumnName, CompressionName, DecoderName, DialectName, Sink, Source
 
 __all__ = [
     "NUMBERED_DIALECTS",
@@ -1690,10 +1691,13 @@ class Scan:
         end. Empty if none has begun.
         """
 
+@overload
 def scan(
     sources: Source | Iterable[Source],
     *,
     columns: Sequence[ColumnName] | None = None,
+    decode: None = None,
+    schema: None = None,
     dialect: DialectName | Literal["auto"] | None = None,
     log_number: int | None = None,
     compression: CompressionName | None = None,
@@ -1701,7 +1705,37 @@ def scan(
     threads: int = 1,
     start: int = 0,
     end: int | None = None,
-) -> Scan:
+) -> Scan: ...
+@overload
+def scan(
+    sources: Source | Iterable[Source],
+    *,
+    columns: Sequence[str] | None = None,
+    decode: DecoderName,
+    schema: object | None = None,
+    dialect: DialectName | Literal["auto"] | None = None,
+    log_number: int | None = None,
+    compression: CompressionName | None = None,
+    on_corruption: Literal["raise", "skip", "stop", "salvage"] = "raise",
+    threads: int = 1,
+    start: int = 0,
+    end: int | None = None,
+) -> DecodedScan: ...
+@overload
+def scan(
+    sources: Source | Iterable[Source],
+    *,
+    columns: Sequence[str] | None = None,
+    decode: DecoderName | None = None,
+    schema: object | None = None,
+    dialect: DialectName | Literal["auto"] | None = None,
+    log_number: int | None = None,
+    compression: CompressionName | None = None,
+    on_corruption: Literal["raise", "skip", "stop", "salvage"] = "raise",
+    threads: int = 1,
+    start: int = 0,
+    end: int | None = None,
+) -> Scan | DecodedScan:
     """The records of one log or many as a table, for everything that reads Arrow.
 
     Pass it to `pyarrow.table`, `polars.DataFrame`, `pandas.DataFrame.from_arrow`, DuckDB, DataFusion
@@ -1720,6 +1754,14 @@ def scan(
             null without one; `"salvaged"`: whether it begins after damage in its block. Without
             `"record"`, records are checked and not copied. Default: `None`: offset and record, and
             path if `sources` is an iterable.
+        decode: What the records are: `"write-batch"`, `"version-edit"`, `"entity"`, `"wandb-history"`
+            or `"json"`. Rows and columns are then those of `cordwood convert --as`, and `columns`
+            are some of these. It needs pyarrow, and reads in one thread. The columns of the last
+            three are found by a first pass over all sources, once. A record that is something else
+            raises `PayloadError`; under the other policies it is left out, and
+            `DecodedScan.left_out` lists it. Default: `None`: bytes.
+        schema: With `decode`: a `pyarrow.Schema`, in place of the first pass. Columns that it does
+            not name are left out. Default: `None`.
         dialect: As for `Reader`.
         log_number: As for `Reader`.
         compression: As for `Reader`.
@@ -1732,9 +1774,11 @@ def scan(
         end: As for `Reader`, in each source.
 
     Returns:
-        A `Scan`: an object with `__arrow_c_stream__` and `__arrow_c_schema__`.
+        A `Scan`: an object with `__arrow_c_stream__` and `__arrow_c_schema__`. With `decode`, a
+        `DecodedScan`, which has them, too.
 
     Raises:
+        ModuleNotFoundError: With `decode`: pyarrow is not installed.
         OverflowError: `log_number` is not a number of 32 bits.
         TypeError: A source is none of the above, or is a text file.
         ValueError: An option has no such value, or a column is unknown or named twice.

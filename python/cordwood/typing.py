@@ -12,6 +12,7 @@ else:
 __all__ = [
     "ColumnName",
     "CompressionName",
+    "DecoderName",
     "DialectName",
     "FsspecFile",
     "ObjectStore",
@@ -31,6 +32,9 @@ CompressionName: TypeAlias = Literal["zstd"]
 
 ColumnName: TypeAlias = Literal["offset", "record", "end_offset", "length", "path", "salvaged"]
 """A column of a table of records: `cordwood.scan` says what each has."""
+
+DecoderName: TypeAlias = Literal["write-batch", "version-edit", "entity", "wandb-history", "json"]
+"""What `cordwood.scan` decodes records as."""
 
 
 class Readable(Protocol):

@@ -3,6 +3,7 @@
 What is expected comes from the reference, and from iteration for files of other engines.
 """
 
+import collections
 import ctypes
 import gc
 import io
@@ -13,6 +14,7 @@ import sys
 import threading
 from pathlib import Path
 
+import datafusion
 import duckdb
 import pandas
 import polars
@@ -222,6 +224,22 @@ def test_pandas(scan):
         assert rows(found["offset"], found["record"]) == EXPECTED
 
 
+def test_datafusion(scan):
+    context = datafusion.SessionContext()
+    for name in "ab":
+        batches = context.from_arrow(scan, name).sort("offset").collect()
+        found = pyarrow.Table.from_batches(batches)
+        assert rows(found["offset"].to_pylist(), found["record"].to_pylist()) == EXPECTED
+    joined = context.sql("select count(*), sum(a.offset) from a join b on a.record = b.record where a.offset > 0")
+    others = EXPECTED[1:]
+    copies = collections.Counter(RECORDS)
+    (batch,) = joined.collect()
+    assert batch.to_pydict() == {
+        "count(*)": [sum(copies[record] for _, record in others)],
+        "sum(a.offset)": [sum(offset * copies[record] for offset, record in others)],
+    }
+
+
 # Damage ----------------------------------------------------------------------------------------
 
 
@@ -230,6 +248,8 @@ CONSUMERS = {
     "polars": (polars.DataFrame, polars.exceptions.ComputeError),
     "duckdb": (lambda scan: duckdb.sql("select * from scan").fetchall(), duckdb.InvalidInputException),
     "pandas": (pandas.DataFrame.from_arrow, OSError),
+    # It has no class of its own for errors.
+    "datafusion": (lambda scan: datafusion.SessionContext().from_arrow(scan).collect(), Exception),
 }
 
 
@@ -580,6 +600,7 @@ def test_a_capsule_does_not_release_what_was_released():
     {
         "pyarrow": lambda capsule: pyarrow.RecordBatchReader._import_from_c_capsule(capsule).read_all(),  # noqa: SLF001
         "polars": lambda capsule: polars.DataFrame(Taken(capsule)),
+        "datafusion": lambda capsule: datafusion.SessionContext().from_arrow(Taken(capsule)).collect(),
         "nothing": lambda capsule: None,
     }.items(),
 )

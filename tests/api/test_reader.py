@@ -175,6 +175,35 @@ def test_seek_into_the_middle_of_a_record_is_damage():
         assert [region.reason for region in reader.skipped] == ["missing_start"]
 
 
+@pytest.mark.parametrize(
+    "step",
+    [
+        pytest.param(next, id="next"),
+        pytest.param(lambda reader: next(reader.batches()), id="batches"),
+        pytest.param(lambda reader: next(reader.record_batches()), id="record_batches"),
+    ],
+)
+def test_damage_where_a_seek_went_may_be_no_damage(step, tmp_path):
+    path = tmp_path / "example.log"
+    path.write_bytes(FILE)
+    text = "if no record begins at this offset, that is no damage"
+    with cordwood.open(path) as reader:
+        reader.seek(BLOCK_LEN)
+        with pytest.raises(cordwood.CorruptionError, match=text) as caught:
+            step(reader)
+        assert (caught.value.offset, caught.value.reason, caught.value.path) == (BLOCK_LEN, "missing_start", str(path))
+        assert str(path) in str(caught.value)
+    # Damage after that is damage.
+    damaged = bytearray(FILE)
+    damaged[17] ^= 1
+    with cordwood.open(bytes(damaged)) as reader:
+        reader.seek(0)
+        assert next(reader) == RECORDS[0]
+        with pytest.raises(cordwood.CorruptionError) as caught:
+            list(reader)
+        assert text not in str(caught.value)
+
+
 def test_a_log_that_grows_is_read_on(tmp_path):
     path = tmp_path / "example.log"
     path.write_bytes(FILE[:50_000])

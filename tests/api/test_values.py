@@ -178,6 +178,7 @@ HANDLES = {
     "Follower": (cordwood.follow, "pass the path and tell()"),
     "RecordBatch": (lambda path: next(cordwood.open(path).record_batches()), "pass list(batch)"),
     "Scan": (cordwood.scan, "pass the arguments of scan"),
+    "DecodedScan": (lambda path: cordwood.scan(path, decode="entity"), "pass the arguments of scan"),
 }
 
 

@@ -2,6 +2,7 @@
 
 import base64
 import csv
+import errno
 import io
 import os
 import random
@@ -15,8 +16,8 @@ import reference
 from support import HELPERS
 
 import cordwood
+from cordwood._tables.schema import Columns, ListOf, StructOf, TooManyColumnsError
 from cordwood.cli import main
-from cordwood.cli.convert.schema import Columns, TooManyColumnsError
 from cordwood.cli.convert.writers import open_table
 
 pa = pytest.importorskip("pyarrow")
@@ -123,7 +124,7 @@ def test_a_log_without_records(tmp_path):
     for payload, header in [
         ("raw", "offset,end_offset,data\n"),
         ("write-batch", operation),
-        ("entity", "__key__\n"),
+        ("entity", "__kind__,__id__,__name__,__path__,__key__\n"),
         ("wandb", "offset\n"),
         ("wandb-history", ""),
         ("wandb-summary", ""),
@@ -194,7 +195,11 @@ def test_columns_have_the_type_of_their_values():
         "mixed": (["a", 1], "json"),
         "bytes": ([b"a"], "bytes"),
         "either": ([b"a", "a"], "json"),
-        "list": ([[1]], "json"),
+        "list": ([[1], []], ListOf("int")),
+        "lists": ([[1], [[1]], ["a"]], ListOf("json")),
+        "empty": ([[]], ListOf("text")),
+        "object": ([{"a": 1}, {"b": True, "a": None}], StructOf((("a", "int"), ("b", "bool")))),
+        "listed": ([1, [1]], "json"),
     }
     columns = Columns()
     for name, (values, _) in cases.items():
@@ -218,9 +223,22 @@ def test_nothing_is_left_of_a_table_that_fails(tmp_path):
         command = [sys.executable, "-c", script, "convert", str(path), str(tmp_path / name)]
         done = subprocess.run(command, capture_output=True, check=False, timeout=120)
         assert (done.returncode, done.stdout) == (1, b""), done.stderr.decode()
-        assert done.stderr.decode().startswith("cordwood: ")
-        assert done.stderr.count(b"\n") == 1, done.stderr.decode()
+        assert done.stderr.decode() == f"cordwood: {tmp_path / name}: {os.strerror(errno.EFBIG)}\n"
         assert not (tmp_path / name).exists()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+@pytest.mark.parametrize("form", ["ndjson", "csv", "parquet", "arrow"])
+def test_a_short_table_that_fails_names_its_file(form, tmp_path):
+    """It is written when the file is closed."""
+    path = tmp_path / "log"
+    with cordwood.open(path, "x") as writer:
+        writer.append(b"one")
+    done = subprocess.run(
+        [*COMMAND, "--overwrite", "--to", form, path, "/dev/full"], capture_output=True, check=False, timeout=120
+    )
+    text = f"cordwood: /dev/full: {os.strerror(errno.ENOSPC)}\n"
+    assert (done.returncode, done.stdout, done.stderr.decode()) == (1, b"", text)
 
 
 @pytest.mark.parametrize("form", ["ndjson", "csv", "parquet", "arrow"])
@@ -430,7 +448,7 @@ def test_a_log_that_grows_meanwhile(tmp_path, monkeypatch, capfdbinary):
     between_passes(monkeypatch, lambda: path.write_bytes(whole))
     assert main(["convert", "--as", "entity", str(path), str(tmp_path / "a.csv")]) == 0
     header, row = (tmp_path / "a.csv").read_text().splitlines()
-    assert (header, row[-2:]) == ("__key__,a", ",5")
+    assert (header, row[-2:]) == ("__kind__,__id__,__name__,__path__,__key__,a", ",5")
     assert b"at 35: 34 bytes left out, an incomplete record at the end of the file" in capfdbinary.readouterr().err
 
 

@@ -26,8 +26,8 @@ JSON = {"json"}
 COMMANDS = {
     "info a.log": {"shlex"},
     "info --json a.log": JSON,
-    "cat a.log": set(),
-    "cat --json a.log": JSON,
+    "cat a.log": {"datetime"},
+    "cat --json a.log": {"datetime", "json"},
     "stat a.log": set(),
     "stat --json a.log": JSON,
     "verify a.log": set(),
@@ -37,7 +37,7 @@ COMMANDS = {
     "fragments a.log": set(),
     "fragments --json a.log": JSON,
     "salvage a.log new.log": set(),
-    "follow --timeout 0 a.log": set(),
+    "follow --timeout 0 a.log": {"datetime"},
     "write new.log": set(),
     "convert a.log": {"datetime", "json"},
     "split a.log": set(),
@@ -87,4 +87,4 @@ def test_the_package_imports_no_more(tmp_path):
     modules = imported("import cordwood", tmp_path)
     assert "cordwood.types" in modules
     assert {name.partition(".")[0] for name in modules} & SLOW == set()
-    assert {name for name in modules if re.match(r"cordwood\.(cli|payload|compat|_html|_remote|_map\.)", name)} == set()
+    assert {name for name in modules if re.match(r"cordwood\.(cli|payload|compat|_html|_map\.)", name)} == set()

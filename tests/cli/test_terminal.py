@@ -33,8 +33,9 @@ def folder(tmp_path):
 @pytest.mark.parametrize("is_there", [True, False])
 @pytest.mark.parametrize(
     "command",
-    ["cat", "stat", "verify", "map", "fragments", "salvage {} new", "follow --timeout 0", "convert", "split",
-     "salvage new {}", "write", "write --append", "convert new {}.csv", "map --svg {} new"],
+    ["cat", "info", "stat", "verify", "map", "fragments", "salvage {} new", "follow --timeout 0", "convert", "split",
+     "salvage new {}", "salvage --overwrite new {}", "write", "write --append",
+     "convert new {}.csv", "map --svg {} new"],
 )  # fmt: skip
 def test_names_in_lines(command, is_there, folder):
     (folder / "new").write_bytes(reference.encode([b"one"]))

@@ -126,6 +126,22 @@ def test_salvage_of_another_log_writes_nothing(renamed: Path, tmp_path: Path) ->
         cordwood.salvage(destination, tmp_path / "000007.log")
 
 
+def test_what_is_replaced_keeps_its_number(renamed: Path, tmp_path: Path) -> None:
+    """Also with --overwrite, records do not get the name of another log."""
+    saved = tmp_path / "saved"
+    saved.mkdir()
+    for name in "000006.log", "000007.log":
+        (saved / name).write_bytes(b"as it was")
+    done = console("salvage", "--overwrite", "--log-number", 6, renamed, saved / "000007.log")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"cordwood: {saved / '000007.log'}: the records are those of log 6")
+    assert (saved / "000007.log").read_bytes() == b"as it was"
+    done = console("salvage", "--overwrite", "--log-number", 6, renamed, saved / "000006.log")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert list(cordwood.Reader(saved / "000006.log")) == [b"one", b"two"]
+    assert sorted(path.name for path in saved.iterdir()) == ["000006.log", "000007.log"]
+
+
 def test_the_command_line_says_both_numbers(renamed: Path, tmp_path: Path) -> None:
     text = "all of it belongs to log 6; the name says 9; to read it: --log-number 6\n"
     for verb in "verify", "stat", "cat", "fragments", "map":

@@ -68,7 +68,8 @@ def public_names():
             yield f"{module.__name__}.{name}", item
             for base in reversed(item.__mro__) if isinstance(item, type) else []:
                 if base.__module__.startswith("cordwood"):
-                    for member_name, member in vars(base).items():
+                    # In the order of the names: that of properties differs from process to process.
+                    for member_name, member in sorted(vars(base).items(), key=lambda item: item[0]):
                         if not member_name.startswith("_") and is_documented(member):
                             yield f"{module.__name__}.{name}.{member_name}", getattr(item, member_name)
 

@@ -25,6 +25,8 @@ needs_judge = pytest.mark.skipif(
     not JUDGE.exists(), reason=f"no App Engine SDK in {JUDGE}; `make test-python` installs it"
 )
 
+KEY_COLUMNS = {"__kind__", "__id__", "__name__", "__path__", "__key__"}
+
 # The key [Task 7] of the app "a", and the begin of a property "p".
 KEY = bytes.fromhex("6a0f 6a0161 720a0b 12045461736b 1807 0c")
 
@@ -67,7 +69,8 @@ def test_exports_as_the_sdk_reads_them(path):
     assert len(expected) > 10
     with cordwood.open(path) as reader:
         assert [entity.to_dict(record) for record in reader] == expected
-    assert converted(path) == [{"__key__": item["key"], **item["properties"]} for item in expected]
+    rows = [{name: row[name] for name in row if name not in KEY_COLUMNS - {"__key__"}} for row in converted(path)]
+    assert rows == [{"__key__": item["key"], **item["properties"]} for item in expected]
 
 
 def as_leveldb_export(value, *, is_nested=False):
@@ -87,11 +90,12 @@ def test_convert_gives_the_rows_of_leveldb_export(path):
     rows = []
     for row in converted(path):
         key = row.pop("__key__")
-        *_, last = key["path"]
-        names = {"id": None, "name": last} if isinstance(last, str) else {"id": last, "name": None}
+        assert row.pop("__kind__") == key["path"][-2]
+        names = {"id": row.pop("__id__", None), "name": row.pop("__name__", None)}
+        path_text = row.pop("__path__")
         rows.append(
             {name: as_leveldb_export(value) for name, value in row.items()}
-            | {"_key": names | {"namespace": "", "app": key["app"], "path": "/".join(map(str, key["path"]))}}
+            | {"_key": names | {"namespace": "", "app": key["app"], "path": path_text}}
         )
     assert rows == expected
 
@@ -104,14 +108,17 @@ def test_exports_in_a_table(path):
     with cordwood.open(path) as reader:
         entities = [entity.decode(record) for record in reader]
     assert table.num_rows == len(entities) == 16
-    assert set(table.column_names) == {"__key__", *(name for item in entities for name in item.properties)}
+    assert set(table.column_names) == {*KEY_COLUMNS, *(name for item in entities for name in item.properties)}
+    assert table["__path__"].to_pylist() == [
+        "/".join(map(str, (p for e in item.key.path for p in e))) for item in entities
+    ]
     # Only times there; texts and numbers in one column; maps.
     assert str(table.schema.field("year").type) == "timestamp[us, tz=UTC]"
     assert table["year"].to_pylist() == [item.properties.get("year") for item in entities]
     pages = [json.loads(text) for text in table["numberOfPages"].to_pylist() if text is not None]
     assert pages == [item.properties["numberOfPages"] for item in entities if "numberOfPages" in item.properties]
     assert {type(value) for value in pages} == {int, str}
-    locations = [json.loads(text) for text in table["location"].to_pylist() if text is not None]
+    locations = [place for place in table["location"].to_pylist() if place is not None]
     assert locations[0] == {"latitude": 40.7414688, "longitude": -74.0033873}
 
 
@@ -178,7 +185,8 @@ def test_bytes_have_one_form(tmp_path):
     path.write_bytes(written([record, entity_of(text)]))
     tagged = {"base64": "YWJj"}
     rows = converted(path)
-    assert rows[0] == {"__key__": rows[0]["__key__"], "p": tagged, "l": [tagged], "m": {"x": tagged}, "b": tagged}
+    values = {name: value for name, value in rows[0].items() if name not in KEY_COLUMNS}
+    assert values == {"p": tagged, "l": [tagged], "m": {"x": tagged}, "b": tagged}
     assert rows[0].items() >= entity.to_dict(record)["properties"].items()
     command = [sys.executable, "-m", "cordwood", "convert", "--as", "entity", "--to", "csv", str(path)]
     first, second = csv.DictReader(

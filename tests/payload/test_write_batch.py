@@ -4,6 +4,7 @@ import json
 import pickle
 import random
 import shutil
+import sys
 
 import plyvel
 import pytest
@@ -413,3 +414,22 @@ def test_a_dictionary_for_json():
     assert write_batch.to_dict(pebble, engine="pebble")["operations"] == [
         {"kind": "ingest_sst", "sequence": 7, "key": "\x05"}
     ]
+
+
+def test_an_iterator_is_free_while_an_error_is_made():
+    """Making an exception runs Python code, in which another thread may take a step."""
+    steps = []
+
+    def profile(frame, event, argument):
+        if event == "call" and frame.f_code.co_filename.endswith("errors.py") and not steps:
+            steps.append(None)
+            steps[0] = next(operations, "over")
+
+    operations = iter(WriteBatch(bytes(8) + b"\1\0\0\0" + b"\xff"))
+    sys.setprofile(profile)
+    try:
+        with pytest.raises(PayloadError, match="tag 255"):
+            next(operations)
+    finally:
+        sys.setprofile(None)
+    assert steps == ["over"]

@@ -1,4 +1,4 @@
-"""What `append` returned is there, once, whatever is killed, forked or rotated.
+"""What `append` returned is there, once, whatever is killed, forked or rotated, and threads read it as one does.
 
 Each test is a program in the folder `survival`, since it forks. It judges with `reference.py`, not with cordwood.
 `make survival` does each many more times.
@@ -19,6 +19,7 @@ FULL = os.environ.get("CORDWOOD_SURVIVAL") == "full"
 KILLS = [200] * 10 if FULL else [60]
 FORKS = [100] * 3 if FULL else [30]
 ROTATIONS = [100] * 2 if FULL else [20]
+READINGS = [200] * 8 if FULL else [16]
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="it needs fork and pidfd_open: Linux")
 
@@ -53,3 +54,9 @@ def test_forks(tmp_path, capsys, part):
 def test_rotations(tmp_path, capsys, part):
     result = survive("rotations.py", tmp_path, ROTATIONS[part], 20261121 + part, capsys)
     assert result["records"] > ROTATIONS[part]
+
+
+@pytest.mark.parametrize("part", range(len(READINGS)))
+def test_threads(tmp_path, capsys, part):
+    result = survive("threads.py", tmp_path, READINGS[part], 20261122 + part, capsys)
+    assert result["records"] > 1_000 * READINGS[part]

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import cordwood
-from cordwood.cli._messages import Failure, Status, complain, escaped
+from cordwood.cli._messages import Failure, Status, complain, escaped, guess
 from cordwood.cli._output import terminal_width
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ class _Parser(argparse.ArgumentParser):
         options, unknown = super().parse_known_args(args, namespace)
         if unknown and self.is_verb:
             known = [option for option in self._option_string_actions if option.startswith("--")]
-            guesses = [_guess(argument.partition("=")[0], known) for argument in unknown if argument.startswith("--")]
+            guesses = [guess(argument.partition("=")[0], known) for argument in unknown if argument.startswith("--")]
             self.error(f"unrecognized arguments: {escaped(' '.join(unknown))}{''.join(guesses[:1])}")
         return options, unknown
 
@@ -155,14 +155,6 @@ class _Parser(argparse.ArgumentParser):
             print(message, end="", flush=True)
         else:
             super()._print_message(message, file)
-
-
-def _guess(word: str, known: Iterable[str]) -> str:
-    """What may have been meant."""
-    from difflib import get_close_matches
-
-    matches = get_close_matches(word, known, n=1)
-    return f"; did you mean {matches[0]}?" if matches else ""
 
 
 def _drop_output() -> None:
@@ -207,7 +199,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return Status.USAGE
         if verbs is VERBS and not arguments[0].startswith("-"):
             verb = escaped(arguments[0])
-            parser.error(f"there is no verb {verb!r}{_guess(verb, VERBS) or ': cordwood --help lists them'}")
+            parser.error(f"there is no verb {verb!r}{guess(verb, VERBS) or ': cordwood --help lists them'}")
         options = parser.parse_args(arguments)
         status: int = options.run(options)
         sys.stdout.flush()

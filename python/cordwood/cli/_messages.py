@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import IntEnum
 
 
@@ -74,3 +74,11 @@ def _escape(character: str) -> str:
         return _SHORT[character]
     units = character.encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[at] << 8 | units[at + 1]:04x}" for at in range(0, len(units), 2))
+
+
+def guess(word: str, known: Iterable[str]) -> str:
+    """What may have been meant, as the end of a message; nothing if none of the known words is close."""
+    from difflib import get_close_matches
+
+    matches = get_close_matches(word, known, n=1)
+    return f"; did you mean {matches[0]}?" if matches else ""

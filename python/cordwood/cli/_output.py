@@ -42,7 +42,7 @@ class _Terminal:
 
 def print_json(value: object) -> None:
     """One line of JSON, in UTF-8, on stdout. A path that is no text is escaped."""
-    from cordwood.cli._json import json_text
+    from cordwood._tables.json_text import json_text
 
     stdout().write((json_text(value) + "\n").encode("utf-8", "backslashreplace"))
 
@@ -117,18 +117,18 @@ def new_file(name: str, *, overwrite: bool = False) -> Generator[Output]:
         with replacement(name) as partial, new_file(partial) as file:
             yield file
     else:
-        with open(name, "wb" if overwrite else "xb") as file:  # noqa: PTH123
-            try:
+        file = open(name, "wb" if overwrite else "xb")  # noqa: PTH123, SIM115 - closing it may fail, too
+        try:
+            with file:
                 yield file
-                file.flush()
-            except BaseException as error:
-                # What is no file of ours stays: a link, a device.
-                if stat.S_ISREG(os.lstat(name).st_mode):
-                    os.unlink(name)  # noqa: PTH108
-                # A failed write has no name of a file. These come from no read.
-                if isinstance(error, OSError) and error.errno in _NO_ROOM and error.filename is None:
-                    error.filename = name
-                raise
+        except BaseException as error:
+            # What is no file of ours stays: a link, a device.
+            if stat.S_ISREG(os.lstat(name).st_mode):
+                os.unlink(name)  # noqa: PTH108
+            # A failed write has no name of a file. These come from no read.
+            if isinstance(error, OSError) and error.errno in _NO_ROOM and error.filename is None:
+                error.filename = name
+            raise
 
 
 _NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
@@ -136,17 +136,25 @@ _NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 
 @contextlib.contextmanager
 def replacement(name: str) -> Generator[str]:
-    """The name of a file that is to be written, and then takes the place of the file `name`, if any, in one step."""
+    """The name of a file that is to be written, and then takes the place of the file `name`, if any, in one step.
+
+    It is in a folder of its own, and has the same last part, which may state the number of a log.
+    """
     target = os.path.realpath(name)
-    partial = os.path.join(os.path.dirname(target), f".cordwood-{os.urandom(8).hex()}.partial")  # noqa: PTH118, PTH120
+    folder = os.path.join(os.path.dirname(target), f".cordwood-{os.urandom(8).hex()}.partial")  # noqa: PTH118, PTH120
+    partial = os.path.join(folder, os.path.basename(os.path.normpath(name)))  # noqa: PTH118, PTH119
     try:
+        os.mkdir(folder)  # noqa: PTH102 - pathlib is slow to import
         yield partial
         with contextlib.suppress(FileNotFoundError):
             os.chmod(partial, stat.S_IMODE(os.stat(target).st_mode))  # noqa: PTH101, PTH116
         os.replace(partial, target)  # noqa: PTH105
-    except BaseException as error:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(partial)  # noqa: PTH108
-        if isinstance(error, OSError) and error.filename == partial:
+    except OSError as error:
+        if error.filename in {folder, partial}:
             error.filename = name
         raise
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(partial)  # noqa: PTH108
+        with contextlib.suppress(FileNotFoundError):
+            os.rmdir(folder)  # noqa: PTH106

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import functools
-import operator
+import os
+import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
 from cordwood.cli._messages import complain
 from cordwood.cli._sources import display_name
 from cordwood.errors import PayloadError
-
-if TYPE_CHECKING:
-    from cordwood.payload import WriteBatch
-
 
 PAYLOADS = {
     "write-batch": "cordwood.payload.write_batch",
@@ -26,55 +22,17 @@ PAYLOADS = {
     "wandb-config": "cordwood.payload.wandb",
     "wandb-metrics": "cordwood.payload.wandb",
     "wandb-output": "cordwood.payload.wandb",
+    "json": "cordwood.payload._json_text",
 }
-"""The choices of `--as`, and the modules that decode a record."""
+"""What `--as` can name, and the modules that decode a record."""
+
+AUTO = "auto"
+"""The choice of `--as` that leaves it to the first record of a log."""
 
 
-def write_batches(name: str, dialect: str | None) -> Callable[[bytes], WriteBatch]:
-    """What reads the write batches of a log in this dialect, each to its end. It raises `PayloadError`.
-
-    A few tags mean one thing to RocksDB and another to Pebble. A log of Pebble that was not closed is laid out like
-    one of RocksDB, an old one like one of LevelDB. Then the batches themselves say whose they are: those that only one
-    of the two can read. Where none has said so yet, RocksDB is assumed, and that is reported if it makes a difference.
-    """
-    from cordwood.payload.write_batch import WriteBatch
-
-    engine: Literal["rocksdb", "pebble"] = "pebble" if dialect == "pebble" else "rocksdb"
-    other: Literal["rocksdb", "pebble"] = "rocksdb" if dialect == "pebble" else "pebble"
-    is_named = dialect in ("pebble", "rocksdb")
-    is_sure = is_reported = False
-
-    def read(record: bytes, engine: Literal["rocksdb", "pebble"]) -> WriteBatch:
-        batch = WriteBatch(record, engine=engine)
-        len(batch)
-        return batch
-
-    def read_undecided(record: bytes) -> WriteBatch:
-        nonlocal engine, other, is_sure, is_reported
-        try:
-            batch = read(record, engine)
-        except PayloadError:
-            with contextlib.suppress(PayloadError):
-                batch = read(record, other)
-                engine, other, is_sure = other, engine, True
-                return batch
-            raise
-        if is_sure:
-            return batch
-        try:
-            rival = read(record, other)
-        except PayloadError:
-            is_sure = True
-            return batch
-        if not is_reported and (len(batch) != len(rival) or any(map(operator.ne, batch, rival))):
-            complain(
-                f"{display_name(name)}: RocksDB and Pebble read this log differently, and it may be of either; "
-                "taken for one of RocksDB: --dialect rocksdb or --dialect pebble decides"
-            )
-            is_reported = True
-        return batch
-
-    return functools.partial(read, engine=engine) if is_named else read_undecided
+def report_engine(name: str, text: str) -> None:
+    """Reports that a log may be of several engines, and how to decide."""
+    complain(f"{display_name(name)}: {text}: --dialect rocksdb or --dialect pebble decides")
 
 
 def wandb_values(payload: str) -> Callable[[bytes], dict[str, Any] | None]:
@@ -112,6 +70,30 @@ def other_payload(record: bytes, payload: str, dialect: str | None) -> str | Non
         return None
     form = "wandb-history" if fits[0] == "wandb" else fits[0]
     return f"{DESCRIPTIONS[fits[0]]}: --as {form}"
+
+
+def payload_by_content(name: str, first: bytes | None, dialect: str | None) -> str | None:
+    """What `--as auto` takes the records of a log for; `None` for bytes.
+
+    It is what the first record can be. Where that is several, the name of the file decides, if a database gave it.
+    """
+    fits = payloads_of(first or b"", dialect)
+    base = os.path.basename(name)  # noqa: PTH119 - pathlib is slow to import
+    named = [payload for payload in fits if payload in _NAMES and re.fullmatch(_NAMES[payload], base)]
+    if len(fits) != 1 and not named:
+        return None
+    [payload, *_] = named or fits
+    return "wandb-history" if payload == "wandb" else payload
+
+
+def report_payload(name: str, payload: str | None) -> None:
+    """Reports what the records of a log are taken for."""
+    text = f"read with --as {payload}" if payload else "read as bytes: its first record is not of just one known form"
+    complain(f"{display_name(name)}: {text}")
+
+
+_NAMES = {"write-batch": r"[0-9]+\.log", "version-edit": r"MANIFEST-[0-9]+"}
+"""How databases name their files."""
 
 
 def payloads_of(record: bytes, dialect: str | None) -> list[str]:

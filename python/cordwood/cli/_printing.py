@@ -5,23 +5,36 @@ from __future__ import annotations
 import argparse
 import base64
 import importlib
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import cordwood
+from cordwood.cli._framing import framed
 from cordwood.cli._messages import Status, complain
 from cordwood.cli._output import stdout
-from cordwood.cli._payloads import PAYLOADS, other_payload, wandb_values, write_batches
+from cordwood.cli._payloads import (
+    AUTO,
+    PAYLOADS,
+    other_payload,
+    payload_by_content,
+    report_engine,
+    report_payload,
+    wandb_values,
+)
 from cordwood.cli._reports import REPORTED_MAX
+from cordwood.cli._selection import Selection, add_selection_arguments
 from cordwood.cli._sources import display_name, source_name
 
 if TYPE_CHECKING:
     from typing import TypeAlias
 
-    from cordwood.cli._json import Streamed
+    from cordwood._tables.json_text import Streamed
 
     # The data of a record as JSON has it; the last array of that, and what is to be in it, if it is not there yet.
     _Encoded: TypeAlias = tuple[dict[str, Any], list[object], Streamed | None]
+    # The same of what is in the data.
+    _Value: TypeAlias = tuple[object, list[object], Streamed | None]
 
 
 def add_output_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,10 +56,22 @@ def add_output_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--as",
         dest="payload",
-        choices=PAYLOADS,
+        choices=(*PAYLOADS, AUTO),
         help='decode each record, and print it as "value" in place of the data; of a run, wandb-history and its like '
-        "print only the records that they are about",
+        "print only the records that they are about; auto: what the dialect and the first record show, said on stderr",
     )
+    add_selection_arguments(parser, "record", "fields of the JSON, such as offset or value.loss")
+
+
+_FIELDS = ("source", "offset", "end_offset", "len", "salvaged")
+
+
+def selection_of(options: argparse.Namespace) -> Selection:
+    """What is wanted of the records, which are rows here: the columns are the fields of `--json`."""
+    data = [options.encoding] if options.encoding else ["text", "base64"]
+    if options.payload:
+        data = ["value", "error", *data]
+    return Selection(options, lambda value: value, known=(*_FIELDS, *data), nested=("value",))
 
 
 def check_output(options: argparse.Namespace) -> None:
@@ -61,6 +86,46 @@ def check_output(options: argparse.Namespace) -> None:
         )
     if options.encoding and (options.payload or not options.json):
         raise ValueError("--encoding is for the data of records in --json, without --as")
+    if options.columns and not (options.json or options.payload):
+        raise ValueError("--columns is for fields of JSON: with --json or --as")
+
+
+class DataPrinter:
+    """Prints the data of those records of a source that are wanted, as `--format` says.
+
+    Attributes:
+        status: Of the records so far.
+    """
+
+    def __init__(self, options: argparse.Namespace, name: str, selection: Selection) -> None:
+        self._out = sys.stdout.buffer if options.format == "raw" else stdout()
+        self._format = options.format
+        self._name = name
+        self._selection = selection
+        self._encode = _encoder(None)
+        self.status = Status.CLEAN
+
+    def __call__(self, record: cordwood.Record) -> None:
+        """Prints a record, if it is wanted."""
+        if not self._selection.is_active or self._is_wanted(record):
+            self._out.write(framed([record.data], self._format))
+
+    def _is_wanted(self, record: cordwood.Record) -> bool:
+        data = self._encode(record.data)[0] if self._selection.has_names else {}
+        return self._selection.take({**_place(self._name, record), **data}) is not None
+
+    def close(self) -> None:
+        """There is nothing left to report."""
+
+
+def _place(name: str, record: cordwood.Record) -> dict[str, Any]:
+    return {
+        "source": source_name(name),
+        "offset": record.offset,
+        "end_offset": record.end_offset,
+        "len": len(record.data),
+        "salvaged": record.salvaged,
+    }
 
 
 class JsonPrinter:
@@ -70,22 +135,32 @@ class JsonPrinter:
         status: Of the records so far.
     """
 
-    def __init__(self, options: argparse.Namespace, name: str, dialect: str | None) -> None:
-        from cordwood.cli._json import json_pieces, json_text
+    def __init__(self, options: argparse.Namespace, name: str, dialect: str | None, selection: Selection) -> None:
+        from cordwood._tables.json_text import json_pieces, json_text
 
         self._json_pieces, self._json_text = json_pieces, json_text
         self._out = stdout()
         self._name = name
+        self._selection = selection
+        # Then all of a value that may be streamed is needed.
+        self._needs_value = selection.names("value")
         self._payload: str | None = options.payload
         self._dialect = dialect
-        self._encode = _decoder(options.payload, name, dialect) if options.payload else _encoder(options.encoding)
+        self._encoding = options.encoding
+        self._encode: Callable[[bytes], _Encoded | None] | None = None
         self._is_first = True
         self._error_count = 0
         self._reported_max = REPORTED_MAX
         self.status = Status.CLEAN
 
     def __call__(self, record: cordwood.Record) -> None:
-        """Prints a record, if it is of the kind that `--as` names."""
+        """Prints a record, if it is of the kind that `--as` names and is wanted."""
+        if self._encode is None:
+            if self._payload == AUTO:
+                self._payload = payload_by_content(self._name, record.data, self._dialect)
+                report_payload(self._name, self._payload)
+            payload, name = self._payload, self._name
+            self._encode = _decoder(payload, name, self._dialect) if payload else _encoder(self._encoding)
         encoded = self._encode(record.data)
         if self._is_first and not (encoded and "error" in encoded[0]):
             self._report_other_kind(record)
@@ -93,18 +168,17 @@ class JsonPrinter:
         if encoded is None:
             return
         data, array, streamed = encoded
-        value = {
-            "source": source_name(self._name),
-            "offset": record.offset,
-            "end_offset": record.end_offset,
-            "len": len(record.data),
-            "salvaged": record.salvaged,
-            **data,
-        }
-        if streamed is None:
-            self._out.write((self._json_text(value) + "\n").encode("utf-8", "backslashreplace"))
-        else:
-            for piece in self._json_pieces(value, array, streamed):
+        if streamed is not None and self._needs_value:
+            array.extend(streamed.items)
+            streamed = None
+        value = self._selection.take({**_place(self._name, record), **data})
+        if value is not None:
+            pieces = (
+                [self._json_text(value)]
+                if streamed is None or "value" not in value
+                else self._json_pieces(value, array, streamed)
+            )
+            for piece in pieces:
                 self._out.write(piece.encode("utf-8", "backslashreplace"))
             self._out.write(b"\n")
         if "error" in data:
@@ -140,13 +214,22 @@ class JsonPrinter:
             complain(f"{display_name(self._name)}: {self._error_count:,} records in all could not be decoded")
 
 
+def printer(
+    options: argparse.Namespace, name: str, dialect: str | None, selection: Selection
+) -> JsonPrinter | DataPrinter:
+    """What prints the records of a source one by one."""
+    if options.json or options.payload:
+        return JsonPrinter(options, name, dialect, selection)
+    return DataPrinter(options, name, selection)
+
+
 def _decoder(payload: str, name: str, dialect: str | None) -> Callable[[bytes], _Encoded | None]:
     """What decodes a record. `None` stands for one that is not printed: of a run, it is not what `--as` is about."""
-    from cordwood.cli._json import Streamed
+    from cordwood._tables.json_text import Streamed
 
     as_text = _encoder(None)
 
-    def decoder(value_of: Callable[[bytes], _Encoded | None]) -> Callable[[bytes], _Encoded | None]:
+    def decoder(value_of: Callable[[bytes], _Value | None]) -> Callable[[bytes], _Encoded | None]:
         def decode(data: bytes) -> _Encoded | None:
             try:
                 encoded = value_of(data)
@@ -161,7 +244,9 @@ def _decoder(payload: str, name: str, dialect: str | None) -> Callable[[bytes], 
 
     module = importlib.import_module(PAYLOADS[payload])
     if payload == "write-batch":
-        batch_of = write_batches(name, dialect)
+        from cordwood._tables.rows import write_batches
+
+        batch_of = write_batches(dialect, lambda text: report_engine(name, text))
 
         def batch(data: bytes) -> _Encoded:
             batch = batch_of(data)
@@ -187,6 +272,10 @@ def _decoder(payload: str, name: str, dialect: str | None) -> Callable[[bytes], 
             return None if value is None else ({name: jsonable(item) for name, item in value.items()}, [], None)
 
         return decoder(of_run)
+    if payload == "json":
+        from cordwood.payload._json import jsonable
+
+        return decoder(lambda data: (jsonable(module.document(data)), [], None))
     return decoder(lambda data: (module.to_dict(data), [], None))
 
 

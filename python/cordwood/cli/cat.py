@@ -18,7 +18,7 @@ from cordwood.cli._framing import framed
 from cordwood.cli._messages import Status, complain
 from cordwood.cli._options import add_reading_arguments, add_source_arguments, check_range, reading_options
 from cordwood.cli._output import stdout
-from cordwood.cli._printing import JsonPrinter, add_output_arguments, check_output
+from cordwood.cli._printing import add_output_arguments, check_output, printer, selection_of
 from cordwood.cli._progress import Progress
 from cordwood.cli._reports import format_of, other_log, policy_note, report_other_log, report_skipped, salvageable_count
 from cordwood.cli._sources import display_name, for_each_source, stdin_or_path
@@ -27,6 +27,7 @@ EXAMPLES = """\
   cordwood cat app.log
   cordwood cat --json app.log | jq .offset
   cordwood cat --as write-batch 000003.log
+  cordwood cat --where 'text~ERROR' --limit 10 app.log
   cordwood cat --format nul old.log | cordwood write --format nul new.log
 """
 
@@ -42,8 +43,12 @@ def run(options: argparse.Namespace) -> Status:
     """Prints the records of each source."""
     check_range(options)
     check_output(options)
+    selection = selection_of(options)
 
     def cat(name: str) -> Status:
+        if selection.is_full:
+            selection.report_stop(name, None, "record")
+            return Status.CLEAN
         policy, start, end = options.on_corruption, options.start, options.end
         file_len = _file_len(name)
         reader = cordwood.Reader(
@@ -53,14 +58,17 @@ def run(options: argparse.Namespace) -> Status:
         position, count = start, 0
         with reader, Progress(name, prints_records=True) as progress:
             log = format_of(reader)
-            if options.json or options.payload:
-                print_record = JsonPrinter(options, name, log.dialect)
+            if options.json or options.payload or selection.is_active:
+                print_record = printer(options, name, log.dialect, selection)
                 for record in reader.records():
                     print_record(record)
                     progress(record.end_offset - position)
                     position = record.end_offset
                     count += 1
-                    if position >= file_len:
+                    if selection.is_full:
+                        selection.report_stop(name, position, "record")
+                        end = position
+                    if selection.is_full or position >= file_len:
                         break
                 print_record.close()
                 status = print_record.status
@@ -84,7 +92,9 @@ def run(options: argparse.Namespace) -> Status:
                 complain(f"{display_name(name)}: {policy_note(policy, more)}")
         return max(status, damage)
 
-    return for_each_source(options.sources, cat, dialect=options.dialect).status
+    status = for_each_source(options.sources, cat, dialect=options.dialect).status
+    selection.check_names()
+    return status
 
 
 def _file_len(name: str) -> float:

@@ -10,7 +10,6 @@ import sys
 import time
 
 import cordwood
-from cordwood.cli._framing import framed
 from cordwood.cli._messages import Status, complain
 from cordwood.cli._options import (
     add_dialect_argument,
@@ -19,11 +18,11 @@ from cordwood.cli._options import (
     parse_len,
     reading_options,
 )
-from cordwood.cli._output import stdout
-from cordwood.cli._printing import JsonPrinter, add_output_arguments, check_output
+from cordwood.cli._printing import add_output_arguments, check_output, printer, selection_of
 
 EXAMPLES = """\
   cordwood follow live.log
+  cordwood follow --where 'text~ERROR' --limit 1 live.log
   cordwood follow --json --timeout 10 --start 65536 live.log
 """
 
@@ -50,9 +49,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> Status:
     """Prints the records of the source as they come."""
     check_output(options)
+    selection = selection_of(options)
     print_record = None
     status = Status.CLEAN
-    out = sys.stdout.buffer if options.format == "raw" else stdout()
     with cordwood.follow(
         options.source,
         start=options.start,
@@ -71,9 +70,11 @@ def run(options: argparse.Namespace) -> Status:
                 if follower.waiting and follower.waiting.reason == cordwood.WaitReason.SUSPECT:
                     time.sleep(follower.delay)
                     continue
+                selection.check_names()
                 return status
             except cordwood.LogRotatedError as error:
                 complain(error)
+                selection.check_names()
                 return status
             except (cordwood.CorruptionError, cordwood.RecordTooLargeError) as error:
                 if follower.tell() <= error.offset:
@@ -82,11 +83,12 @@ def run(options: argparse.Namespace) -> Status:
                 complain(error)
                 status = Status.DAMAGE
                 continue
-            if options.json or options.payload:
-                # Before the first record, there is nothing that the dialect could be detected by.
-                print_record = print_record or JsonPrinter(options, options.source, follower.dialect)
-                print_record(record)
-                status = max(status, print_record.status)
-            else:
-                out.write(framed([record.data], options.format))
+            # Before the first record, there is nothing that the dialect could be detected by.
+            print_record = print_record or printer(options, options.source, follower.dialect, selection)
+            print_record(record)
+            status = max(status, print_record.status)
             sys.stdout.flush()
+            if selection.is_full:
+                selection.report_stop(options.source, record.end_offset, "record")
+                selection.check_names()
+                return status

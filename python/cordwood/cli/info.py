@@ -64,6 +64,8 @@ def _describe(name: str, *, as_json: bool) -> Status:
     names = ("record_count", "payload_len", "file_len", "damaged_len", "torn_count")
     counts: dict[str, int] = dict.fromkeys(names, 0)
     times: list[float] = []
+    # Of each log that belongs to another one as a whole: the number that its name says, and that of its fragments.
+    numbers: list[tuple[int | None, int]] = []
 
     def look(path: str) -> Status:
         with Progress(path) as progress:
@@ -84,6 +86,8 @@ def _describe(name: str, *, as_json: bool) -> Status:
         counts["file_len"] += report.file_len or 0
         counts["damaged_len"] += report.len_by_severity.get(cordwood.Severity.CORRUPTION, 0)
         counts["torn_count"] += report.outcome.kind == cordwood.OutcomeKind.TORN_TAIL
+        if report.other_log_number is not None:
+            numbers.append((report.log_number, report.other_log_number))
         return Status.CLEAN if report.ok else Status.DAMAGE
 
     tally = for_each_source([name], look, as_json=as_json, has_totals=True)
@@ -101,6 +105,7 @@ def _describe(name: str, *, as_json: bool) -> Status:
         "log_count_by_dialect": dialects,
         "log_count_by_payload": payloads,
         **counts,
+        "other_log_count": len(numbers),
         "first_time": min(times, default=None),
         "last_time": max(times, default=None),
         "damaged_count": tally.damaged_count,
@@ -118,10 +123,12 @@ def _describe(name: str, *, as_json: bool) -> Status:
     if times:
         _print("time", f"{_time(min(times))} to {_time(max(times))}")
     _print("damage", _damage(tally.damaged_count, counts), is_damage=tally.damaged_count > 0)
+    if numbers:
+        _print("number", _numbers(numbers))
     if tally.others:
         _print("others", tally.others_text())
     # It is to be copied, and not folded.
-    print(f"  more     {_command(name, tally.damaged_count, payloads)}")
+    print(f"  more     {_command(name, tally.damaged_count, payloads, numbers)}")
     return tally.status
 
 
@@ -143,11 +150,23 @@ def _damage(damaged_count: int, counts: dict[str, int]) -> str:
     return f"{damage}; {torn} {end}" if counts["torn_count"] else damage
 
 
-def _command(name: str, damaged_count: int, payloads: dict[str, int]) -> str:
+def _numbers(numbers: list[tuple[int | None, int]]) -> str:
+    """What is to be known of logs in which no record is found."""
+    if len(numbers) > 1:
+        return f"{quantity(len(numbers), 'log')} belong to logs of other numbers than their names say"
+    own, other = numbers[0]
+    return f"1 log belongs to log {other}, and its name says {own}"
+
+
+def _command(name: str, damaged_count: int, payloads: dict[str, int], numbers: list[tuple[int | None, int]]) -> str:
     """What shows more of it."""
     import shlex
 
     path = display_name(shlex.quote(name))
+    if numbers and is_one_file([name]):
+        return f"cordwood cat --log-number {numbers[0][1]} {path}"
+    if numbers:
+        return f"cordwood verify {path}"
     if damaged_count or len(payloads) > 1:
         return f"cordwood verify {path}"
     payload = next(iter(payloads), "other")

@@ -138,5 +138,8 @@ def print_report(
         if region.severity != cordwood.Severity.INFO:
             is_damage = region.severity == cordwood.Severity.CORRUPTION
             print_folded(f"  {place_text(region)}, {reason_text(region)}", is_damage=is_damage)
+    if stale_len := report.len_by_reason.get(cordwood.Reason.STALE):
+        own = "" if report.log_number is None else f"; this one is log {report.log_number}"
+        print_folded(f"  {quantity(stale_len, 'byte')} left over from another log{own}")
     if not report.ok:
         print_policy(policy, more)

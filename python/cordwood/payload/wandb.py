@@ -14,7 +14,6 @@ No account and no network is needed, and no other package: only `to_dict` takes 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from os import PathLike
@@ -22,6 +21,7 @@ from typing import Any, TypeAlias, cast
 
 from cordwood._native import Reader, decode_wandb
 from cordwood.errors import PayloadError
+from cordwood.payload._json_text import DEPTH_MAX, is_too_deep, parsed
 from cordwood.types import PayloadReason
 
 __all__ = ["config", "history", "history_row", "metrics", "output", "summary", "to_dict"]
@@ -258,7 +258,7 @@ def apply_change(values: dict[str, Any], record: bytes, kind: str, leave_out: _L
         *folders, name = path
         try:
             value = _value(record, ".".join(path), text)
-            if len(path) > _DEPTH_MAX:
+            if len(path) > DEPTH_MAX:
                 raise _too_deep(record, ".".join(path))
         except PayloadError as error:
             _leave(error, leave_out)
@@ -315,51 +315,20 @@ def _leave(error: PayloadError, leave_out: _LeaveOut | None) -> None:
     leave_out(error)
 
 
-# As many levels as protocol buffers themselves allow. Python is sure to write so many back.
-_DEPTH_MAX = 100
-
-
-def _int(text: str) -> int | str:
-    try:
-        return int(text)
-    except ValueError:
-        return text
-
-
-# One decoder for all: making one takes several times as long as a value.
-_decoded = json.JSONDecoder(parse_int=_int).decode
-
-
 def _value(record: bytes, name: str, text: str) -> Any:
     try:
-        value = _decoded(text)
+        value = parsed(text)
     except RecursionError as error:
         raise _too_deep(record, name) from error
     except ValueError as error:
         raise _error(record, f"the value of {name!r} is not JSON: {error}", PayloadReason.NON_CANONICAL) from error
-    if _is_deeper(value, _DEPTH_MAX):
+    if is_too_deep(value):
         raise _too_deep(record, name)
     return value
 
 
-def _is_deeper(value: Any, depth_max: int) -> bool:
-    # The arrays and objects of one level after the other: nothing here calls itself.
-    level: list[Any] = [value] if isinstance(value, dict | list) else []
-    for _ in range(depth_max):
-        if not level:
-            return False
-        level = [item for value in level for item in _items(value) if isinstance(item, dict | list)]
-    return bool(level)
-
-
-def _items(value: Any) -> Iterable[Any]:
-    if isinstance(value, dict):
-        return cast("dict[str, Any]", value).values()
-    return cast("Iterable[Any]", value) if isinstance(value, list) else ()
-
-
 def _too_deep(record: bytes, name: str) -> PayloadError:
-    return _error(record, f"the value of {name!r} has more than {_DEPTH_MAX} levels", PayloadReason.TOO_DEEP)
+    return _error(record, f"the value of {name!r} has more than {DEPTH_MAX} levels", PayloadReason.TOO_DEEP)
 
 
 def _error(record: bytes, message: str, reason: PayloadReason) -> PayloadError:

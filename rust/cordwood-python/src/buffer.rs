@@ -33,7 +33,10 @@ pub(crate) fn copy_from_buffer(_py: Python<'_>, source: &PyBuffer<u8>, position:
     // - `target` is an exclusive reference to at least `len` bytes; it is Rust memory that Python
     //   does not access, so the two do not overlap.
     // - `u8` has no invalid values and no alignment.
-    // - A raw copy creates no reference to the source, so the source may change.
+    // - A raw copy creates no reference to the source, so the source may change. A write of another
+    //   thread in the same moment is a data race nevertheless, about which neither Rust nor C
+    //   promises anything. There is no portable way to exclude it, and CPython reads buffers like
+    //   this, too.
     unsafe {
         std::ptr::copy_nonoverlapping(source.buf_ptr().cast::<u8>().add(position), target.as_mut_ptr(), len);
     }

@@ -121,6 +121,23 @@ pub(crate) fn opening_to_python(py: Python<'_>, error: cordwood::Error, path: &P
     }
 }
 
+/// The exception for an error at the very offset that was sought: damage there may only mean that
+/// no record begins at it.
+pub(crate) fn sought_to_python(py: Python<'_>, error: cordwood::Error, path: Option<&Path>) -> PyErr {
+    let message = error.to_string();
+    match error {
+        cordwood::Error::Corruption { region, .. } if region.reason != cordwood::damage::Reason::RecordTooLarge => {
+            about_region(
+                &classes::CorruptionError::type_object(py),
+                format!("{message}; seek moved the reader here: if no record begins at this offset, that is no damage"),
+                region,
+                path,
+            )
+        }
+        error => to_python(py, error, path),
+    }
+}
+
 /// The exception for a followed log that was cut, or whose path names another file (`is_rotated`).
 pub(crate) fn not_followed(py: Python<'_>, is_rotated: bool, path: &Path, offset: u64, file_len: u64) -> PyErr {
     let shown = path.display();
@@ -267,11 +284,12 @@ fn strerror(error: &io::Error) -> String {
     without_number(&error.to_string())
 }
 
+/// A message may name several errors.
 fn without_number(text: &str) -> String {
     match text.split_once(" (os error ") {
         Some((before, rest)) => {
             let after = rest.split_once(')').map_or("", |(_, after)| after);
-            format!("{before}{after}")
+            format!("{before}{}", without_number(after))
         }
         None => text.to_owned(),
     }

@@ -117,7 +117,7 @@ pub(crate) fn class_with_append<T: FastAppend>(py: Python<'_>) -> &Bound<'_, PyT
 }
 
 /// The final subclass of `T` with the slot that `fast` makes, or `T` itself if it cannot be
-/// created: then everything works, but more slowly, and `tests/test_fast_calls.py` fails. It is
+/// created: then everything works, but more slowly, and `tests/api/test_fast_calls.py` fails. It is
 /// created once per process, and stays the same if the module is imported again.
 fn class<'py, T: PyTypeInfo, F>(
     py: Python<'py>,

@@ -16,7 +16,7 @@ use pyo3::types::{PyBytes, PyCapsule, PyList, PyTuple};
 use crate::arrow::{self, Array, Failure, Field, asks_for_binary, stream_capsule};
 use crate::batch_pool::Pool;
 use crate::buffer::new_list;
-use crate::error::{closed, to_python};
+use crate::error::{closed, sought_to_python, to_python};
 use crate::exclusive::Exclusive;
 use crate::fast_call::{self, FastClass, FastNext, class_with_next};
 use crate::log::{Logged, log_skipped, log_summary};
@@ -163,7 +163,7 @@ impl Reader {
         let state = Open {
             source: another,
             referent,
-            has_sought: false,
+            sought: None,
             logged: Logged::default(),
             read_ahead: StopOnDrop::default(),
             reader,
@@ -378,7 +378,7 @@ impl Reader {
             state.end = None;
             state.met = None;
             state.position = offset;
-            state.has_sought = true;
+            state.sought = Some(offset);
             Ok(state.logged.summary())
         })?;
         log_summary(py, summary, self.path.as_deref())
@@ -620,11 +620,13 @@ impl Reader {
         loop {
             let mut is_logged = false;
             let mut summary = None;
+            let mut is_sought = false;
             let found = self.with_state(py, |state| {
                 let _owner = self.state.may_run_python();
                 let found = find_it(state);
                 if let Err(Next::Skipped(region) | Next::Failed(cordwood::Error::Corruption { region, .. })) = found {
                     state.skip(region);
+                    is_sought = state.sought == Some(region.begin);
                 }
                 match found {
                     // Damage that is reported nowhere else.
@@ -641,6 +643,9 @@ impl Reader {
                 Err(Next::Skipped(region)) if is_logged => log_skipped(py, region, self.path.as_deref())?,
                 Err(Next::Skipped(_)) => {}
                 Err(Next::Raised(error)) => return Err(error),
+                Err(Next::Failed(error)) if is_sought => {
+                    return Err(sought_to_python(py, error, self.path.as_deref()));
+                }
                 Err(Next::Failed(error)) => return Err(to_python(py, error, self.path.as_deref())),
                 Err(Next::End | Next::Record(_) | Next::Held(_) | Next::Made(..) | Next::Elsewhere) => {
                     log_summary(py, summary, self.path.as_deref())?;

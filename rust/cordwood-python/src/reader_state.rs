@@ -63,8 +63,8 @@ pub(crate) struct Open {
     pub(crate) source: Option<Box<dyn Input>>,
     pub(crate) referent: Option<Referent>,
     pub(crate) options: ReadOptions,
-    /// Whether `seek` was called: then nothing after the position belongs to a range before it.
-    pub(crate) has_sought: bool,
+    /// Where `seek` last went: nothing after that offset belongs to a range before it.
+    pub(crate) sought: Option<u64>,
     pub(crate) logged: Logged,
     /// Ends the threads that read ahead, when this is dropped.
     pub(crate) read_ahead: StopOnDrop,
@@ -247,7 +247,7 @@ impl Open {
                     source: source.as_ref(),
                     options: &self.options,
                     position: self.position,
-                    begins_range: !self.has_sought && self.position == self.options.start,
+                    begins_range: self.sought.is_none() && self.position == self.options.start,
                     pool: &batches.pool,
                     target_len: batches.target_len,
                 };

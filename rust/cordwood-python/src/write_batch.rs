@@ -1,6 +1,6 @@
 //! The class `WriteBatch`.
 
-use cordwood_payload::{self as payload, Engine};
+use cordwood_payload::{self as payload, Engine, PayloadError};
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -8,6 +8,7 @@ use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use crate::arguments::bytes_of;
 use crate::error::payload_error;
+use crate::exclusive::Exclusive;
 use crate::operation::Operation;
 use crate::value::NewArgs;
 
@@ -165,9 +166,11 @@ impl WriteBatch {
     fn __iter__(slf: &Bound<'_, Self>) -> Operations {
         Operations {
             batch: slf.clone().unbind(),
-            offset: payload::WriteBatch::HEADER_LEN,
-            found: 0,
-            is_over: false,
+            position: Exclusive::new(Position {
+                offset: payload::WriteBatch::HEADER_LEN,
+                found: 0,
+                is_over: false,
+            }),
         }
     }
 
@@ -200,41 +203,54 @@ impl WriteBatch {
 }
 
 /// The iterator of a `WriteBatch`.
-#[pyclass(module = "cordwood._native")]
+#[pyclass(frozen, module = "cordwood._native")]
 struct Operations {
     batch: Py<WriteBatch>,
+    position: Exclusive<Position>,
+}
+
+/// The next operation of an iterator.
+struct Position {
     offset: usize,
     found: u64,
     is_over: bool,
 }
 
-#[pymethods]
-impl Operations {
-    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
-    }
-
-    fn __next__(&mut self, py: Python<'_>) -> PyResult<Option<Operation>> {
+impl Position {
+    /// The operation with its offset and its sequence number, if it is counted.
+    fn step<'a>(&mut self, batch: &payload::WriteBatch<'a>) -> Result<Option<(usize, Option<u64>)>, PayloadError> {
         if self.is_over {
             return Ok(None);
         }
         // Until it is known that this is not the last step.
         self.is_over = true;
-        let object = self.batch.get();
-        let batch = object.core(py)?;
-        let step = batch
-            .operation_at(self.offset)
-            .map_err(|error| payload_error(py, error))?;
-        let Some((operation, end_offset)) = step else {
-            let count = batch.check_count(self.found);
-            return count.map(|()| None).map_err(|error| payload_error(py, error));
+        let Some((operation, end_offset)) = batch.operation_at(self.offset)? else {
+            return batch.check_count(self.found).map(|()| None);
         };
-        let sequence = operation.is_counted().then(|| object.sequence.wrapping_add(self.found));
+        let sequence = operation
+            .is_counted()
+            .then(|| batch.sequence().wrapping_add(self.found));
         let offset = self.offset;
         self.found += u64::from(operation.is_counted());
         self.offset = end_offset;
         self.is_over = false;
-        Ok(Some(Operation {
+        Ok(Some((offset, sequence)))
+    }
+}
+
+#[pymethods]
+impl Operations {
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Operation>> {
+        let object = self.batch.get();
+        let batch = object.core(py)?;
+        // The lock is released before an exception is made: that runs Python code.
+        let step = self.position.lock(py)?.step(&batch);
+        let step = step.map_err(|error| payload_error(py, error))?;
+        Ok(step.map(|(offset, sequence)| Operation {
             record: object.record.clone_ref(py),
             engine: object.engine,
             offset,

@@ -154,6 +154,9 @@ pub enum Error {
         /// Whether the write was undone, so that the log remains usable without the record that was
         /// being appended. Otherwise every later call fails.
         is_undone: bool,
+        /// Why the write could not be undone: the file could not be truncated to the end of its
+        /// last complete record.
+        undo_error: Option<io::Error>,
     },
     /// A [`LogFile`](crate::LogFile) was used after it was closed.
     Closed {
@@ -282,9 +285,13 @@ impl fmt::Display for Error {
                 source,
                 durable_offset,
                 is_undone,
+                undo_error,
                 ..
             } => {
                 write!(f, "{source}; ")?;
+                if let Some(undo_error) = undo_error {
+                    write!(f, "the partial record could not be cut off: {undo_error}; ")?;
+                }
                 match durable_offset {
                     0 => write!(f, "nothing is known to be on the disk yet")?,
                     _ => write!(f, "all before offset {durable_offset} is on the disk")?,

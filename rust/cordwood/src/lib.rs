@@ -42,7 +42,7 @@
 //! salvaged. A torn tail, the incomplete end that a crash leaves, is not damage: it ends the log,
 //! and [`Reader::end`] reports it.
 //!
-//! No input makes this crate panic, loop or hold more than [`ReadOptions::record_len_max`] bytes of
+//! No input makes this crate panic, loop forever, or hold more than [`ReadOptions::record_len_max`] bytes of
 //! a record.
 //!
 //! # Layers

@@ -164,7 +164,13 @@ fn a_write_that_cannot_be_undone_ends_all_work() -> Result<(), Error> {
     log.append(b"two")?;
     double.state().write_faults = [Fault::ErrorAfter(5, ENOSPC)].into();
     double.state().set_len_faults = [Fault::Error(EIO)].into();
-    assert_eq!(write_error(log.flush()), (Some(ENOSPC), 10, false));
+    let flushed = log.flush();
+    let text = flushed.as_ref().expect_err("it must fail").to_string();
+    for number in [ENOSPC, EIO] {
+        let cause = io::Error::from_raw_os_error(number).to_string();
+        assert!(text.contains(&cause), "{text}");
+    }
+    assert_eq!(write_error(flushed), (Some(ENOSPC), 10, false));
     assert!(log.has_failed());
     let before = double.ops();
     for result in [
@@ -178,6 +184,8 @@ fn a_write_that_cannot_be_undone_ends_all_work() -> Result<(), Error> {
     ] {
         let text = result.as_ref().expect_err("it must fail").to_string();
         assert!(text.contains("an earlier write failed"), "{text}");
+        let cause = io::Error::from_raw_os_error(EIO).to_string();
+        assert!(text.contains(&cause), "why the file could not be cut: {text}");
         assert!(text.contains("all before offset 10 is on the disk"), "{text}");
         let (_, durable_offset, is_undone) = write_error(result);
         assert_eq!((durable_offset, is_undone), (10, false));
@@ -398,6 +406,53 @@ fn threads_share_a_failed_sync() {
         }
     });
     assert_eq!(log.durable_offset(), 0);
+}
+
+/// A record whose bytes are others each time they are asked for is written as one of them.
+#[test]
+fn a_record_that_changes_is_written_as_one_of_its_values() -> Result<(), Error> {
+    const VALUES: [&[u8]; 3] = [b"one", b"another", &[7; 40_000]];
+    struct Changing(AtomicU32);
+    impl AsRef<[u8]> for Changing {
+        fn as_ref(&self) -> &[u8] {
+            VALUES[self.0.fetch_add(1, Relaxed) as usize % VALUES.len()]
+        }
+    }
+    for first in 0..3 {
+        let double = Double::default();
+        let log = plain(&double);
+        log.extend((0..100).map(|_| Changing(AtomicU32::new(first))))?;
+        log.close()?;
+        // Reading fails the test at damage.
+        let found = records(&double.bytes());
+        assert_eq!(found.len(), 100);
+        assert!(found.iter().all(|record| VALUES.contains(&&record[..])));
+    }
+    Ok(())
+}
+
+/// A storage that panics in a sync leaves nobody waiting: neither those who wait for that sync, nor
+/// the one who closes the log.
+#[test]
+fn a_panic_within_a_sync_ends_all_work() {
+    let double = Double::default();
+    double.state().sync_time = Duration::from_millis(20);
+    double.state().sync_faults = [Fault::Panic].into();
+    let log = Arc::new(plain(&double));
+    let (sender, results) = std::sync::mpsc::channel();
+    for thread in 0..4 {
+        let (log, sender) = (Arc::clone(&log), sender.clone());
+        std::thread::spawn(move || sender.send(log.append_sync(format!("{thread}").as_bytes())));
+    }
+    for _ in 0..4 {
+        let result = results.recv_timeout(Duration::from_secs(10)).expect("all return");
+        let text = result.as_ref().expect_err("it must fail").to_string();
+        assert!(text.contains("it panicked"), "{text}");
+        assert_eq!(write_error(result), (None, 0, false));
+    }
+    std::thread::spawn(move || sender.send(log.close().map(|()| 0)));
+    let closed = results.recv_timeout(Duration::from_secs(10)).expect("it returns");
+    assert_eq!(write_error(closed), (None, 0, false));
 }
 
 /// Whoever waits for the disk while another closes is served, and whoever comes later is refused: nothing is in the log that was not

@@ -11,10 +11,10 @@ use common::{Found, fragment, read_all};
 use cordwood_log::codec::{Decoder, Encoder, Step, Window};
 use cordwood_log::damage::{Severity, locate_bit_flip};
 use cordwood_log::follow::{NotYet, Poll, WaitReason};
-use cordwood_log::read::SeekSource;
+use cordwood_log::read::{FileReader, SeekSource, SliceSource};
 use cordwood_log::verbs::{self, detect, detect_named};
 use cordwood_log::{
-    Compression, Dialect, Error, FollowOptions, Follower, LogFormat, OnCorruption, ReadOptions, Reader,
+    Compression, Dialect, Error, FollowOptions, Follower, LogFile, LogFormat, OnCorruption, ReadOptions, Reader, Writer,
 };
 use wire::Wire;
 
@@ -35,6 +35,23 @@ fn read(file: &[u8], options: &ReadOptions) -> (Vec<(u64, Vec<u8>)>, Vec<&'stati
         }
     }
     (records, reasons)
+}
+
+/// Readers, writers and errors can be sent to other threads, and shared with them.
+#[test]
+fn what_holds_a_log_is_send_and_sync() {
+    const fn check<T: Send + Sync>() {}
+    const {
+        check::<FileReader>();
+        check::<Reader<SliceSource<'static>>>();
+        check::<Follower>();
+        check::<Decoder>();
+        check::<Encoder>();
+        check::<Writer<std::fs::File>>();
+        check::<LogFile>();
+        check::<Error>();
+        check::<verbs::Report>();
+    }
 }
 
 // Small rules ---------------------------------------------------------------------------------------------------------

@@ -70,6 +70,10 @@ fuzz_target!(|input: Input<'_>| {
         Err(error) => panic!("{error}"),
     };
 
+    if read::begins_after_end(file, &options) {
+        return;
+    }
+
     // One policy in every way, and all of them in one.
     let (events, end) = read::slice(file, &options);
     every_way(file, &options, format, &mut steps, &events, end);

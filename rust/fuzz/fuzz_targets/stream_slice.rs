@@ -32,6 +32,9 @@ fuzz_target!(|input: Input<'_>| {
     let file = script.build();
     let options = options.of(&file);
     let file = &file.bytes;
+    if read::begins_after_end(file, &options) {
+        return;
+    }
     let mut slice = Reader::from_slice(file, options.clone());
     let (expected, end) = read::all(&mut slice, &options, file.len());
 

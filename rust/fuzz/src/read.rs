@@ -98,6 +98,19 @@ pub fn all<S: Source>(reader: &mut Reader<S>, options: &ReadOptions, file_len: u
     (events, end)
 }
 
+/// Whether the range begins after the end of the file, which is an error, each time it is read.
+pub fn begins_after_end(file: &[u8], options: &ReadOptions) -> bool {
+    let is_after_end = options.start > file.len() as u64;
+    if is_after_end {
+        let mut reader = Reader::from_slice(file, options.clone());
+        for _ in 0..2 {
+            let found = reader.next_event();
+            assert!(matches!(found, Err(Error::Truncated { .. })), "{found:?}");
+        }
+    }
+    is_after_end
+}
+
 /// All events of bytes in memory, and the end.
 pub fn slice(file: &[u8], options: &ReadOptions) -> (Vec<Event>, End) {
     all(&mut Reader::from_slice(file, options.clone()), options, file.len())

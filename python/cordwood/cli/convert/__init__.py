@@ -8,8 +8,10 @@ What is a row, by --as:
   write-batch    an operation of a LevelDB, RocksDB or Pebble log: offset of its
                  record, sequence, kind, key, value, ...
   version-edit   a record of a MANIFEST: offset, fields
-  entity         an entity of a Datastore or Firestore export: __key__ and its
-                 properties
+  entity         an entity of a Datastore or Firestore export: __kind__,
+                 __id__, __name__, __path__, __key__ and its properties
+  json           a record that is a text of JSON: the values of an object by
+                 their names; any other value as __value__
   wandb-history  a step of a run in a .wandb file: _step and what was logged
   wandb-summary  a run: what its summary was in the end
   wandb-config   a run: what its configuration was in the end
@@ -18,15 +20,17 @@ What is a row, by --as:
   wandb-output   a line that a run printed: _timestamp, stream, line
   wandb          a record of a .wandb file: offset and its fields; needs the
                  extra wandb
+  auto           one of these, by the dialect and the first record: which one
+                 is said on stderr
 
 In NDJSON, bytes that are UTF-8 are text, others {"base64": "..."}, as are all bytes of entities. In CSV, all bytes
 of a column are in the form that --encoding names. Where columns are not known beforehand, as those of entities and of
 wandb, the log is read twice, except for NDJSON: first to find them. A column whose values are all of one type has that
-type, any other one holds JSON. It needs a few tens of MiB of memory, more for very long records or thousands of
-columns.
+type; arrays and objects are lists and structures in Parquet and Arrow; anything else is JSON. It needs a few tens of
+MiB of memory, more for very long records or thousands of columns.
 
 Several logs, or all logs in a folder, make one table. Its first column says which log a row is from: path; for entities
-__path__; and for wandb run_id, from the name of the file. It has the columns of all of them.
+and JSON __file__; and for wandb run_id, from the name of the file. It has the columns of all of them.
 
 What is damaged, or is not of that form, is reported on stderr and left out: of a run, only the value. The exit status
 is then 3.
@@ -37,12 +41,24 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
-import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import cordwood
+from cordwood._tables.json_text import Streamed
+from cordwood._tables.rows import (
+    KNOWN_COLUMNS,
+    ROW_KINDS,
+    Row,
+    all_columns,
+    json_of,
+    origin_column,
+    origin_of,
+    rows_as,
+    shapes_of,
+)
+from cordwood._tables.schema import Columns, ColumnType, TooManyColumnsError
 from cordwood._text import quantity
 from cordwood.cli._messages import Failure, Status, complain, escaped
 from cordwood.cli._options import (
@@ -53,13 +69,12 @@ from cordwood.cli._options import (
     reading_options,
 )
 from cordwood.cli._output import check_destination, new_file
-from cordwood.cli._payloads import other_payload
+from cordwood.cli._payloads import AUTO, other_payload, payload_by_content, report_engine, report_payload
 from cordwood.cli._progress import Progress
 from cordwood.cli._reopenable import Reopenable, changed_meanwhile, reopenable
 from cordwood.cli._reports import REPORTED_MAX, format_of, policy_note, report_skipped, salvageable_count
+from cordwood.cli._selection import Selection, add_selection_arguments
 from cordwood.cli._sources import display_name, for_each_source, is_one_file, named_files, stdin_or_path
-from cordwood.cli.convert.rows import FIRST_COLUMNS, KNOWN_COLUMNS, ROW_KINDS, Row, json_of, rows_as
-from cordwood.cli.convert.schema import Columns
 from cordwood.cli.convert.writers import BINARY_FORMATS, ENCODINGS, SUFFIXES, TABLE_FORMATS, check_installed, open_table
 from cordwood.errors import PayloadError
 
@@ -69,6 +84,7 @@ EXAMPLES = """\
   cordwood convert --as wandb-history run-59kl0f4q.wandb history.csv
   cordwood convert --as wandb-history wandb/ histories.parquet
   cordwood convert --as wandb-summary wandb/ summaries.csv
+  cordwood convert --as wandb-history --columns _step,loss wandb/ losses.csv
   cordwood convert --as write-batch 000003.log | jq .key
 """
 
@@ -90,7 +106,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--to", choices=TABLE_FORMATS, help="the form of the table")
     parser.add_argument(
-        "--as", dest="payload", choices=ROW_KINDS, default="raw", help="what a record is (default: %(default)s)"
+        "--as",
+        dest="payload",
+        choices=(*ROW_KINDS, AUTO),
+        default="raw",
+        help="what a record is (default: %(default)s)",
     )
     parser.add_argument(
         "--encoding",
@@ -104,6 +124,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "or a carriage return",
     )
     parser.add_argument("--overwrite", action="store_true", help="replace the destination, once the table is complete")
+    add_selection_arguments(parser, "row", "columns")
     add_reading_arguments(parser)
 
 
@@ -117,22 +138,81 @@ def run(options: argparse.Namespace) -> Status:
         raise ValueError(f"--encoding and --escape-formulas are for CSV, not for {form}")
     if form in BINARY_FORMATS and options.destination == "-" and sys.stdout.isatty():
         raise ValueError(f"{form} is nothing for a terminal; name a destination")
-    known = {} if form == "ndjson" else KNOWN_COLUMNS.get(options.payload)
     check_installed(form)
     for file in named_files(options.sources):
         # A file that is missing is reported when it is opened.
         with contextlib.suppress(FileNotFoundError):
             check_destination(file.name, options.destination, overwrite=options.overwrite)
     if not is_one_file(options.sources):
-        return _convert_many(options, form, known)
+        if options.payload == AUTO:
+            options.payload = _payload_of_all(options)
+        return _convert_many(options, form, _known_columns(options, form))
     [options.source] = options.sources
+    if options.payload == AUTO:
+        with reopenable(options.source) as source:
+            with _reader(options, source.open(), options.end) as reader:
+                payload = _payload_of(options.source, reader)
+                report_payload(options.source, payload)
+                options.payload = payload or "raw"
+            known = _known_columns(options, form)
+            return (
+                _convert_twice(options, form, source)
+                if known is None
+                else _convert_once(options, form, known, source.open())
+            )
+    known = _known_columns(options, form)
     if known is not None:
-        with _reader(options, stdin_or_path(options.source), options.end) as reader:
-            batches = _Batches(options, reader, reports=True)
-            _write_table(options, form, known, batches)
-            return max(batches.status, _report_damage(options, batches, reader.skipped))
+        return _convert_once(options, form, known, stdin_or_path(options.source))
     with reopenable(options.source) as source:
         return _convert_twice(options, form, source)
+
+
+def _known_columns(options: argparse.Namespace, form: str) -> dict[str, ColumnType] | None:
+    """The columns that are known before a log is read; `None` if it has to be read for them."""
+    return {} if form == "ndjson" else KNOWN_COLUMNS.get(options.payload)
+
+
+def _payload_of(name: str, reader: cordwood.Reader) -> str | None:
+    first = next(reader.records(), None)
+    return payload_by_content(name, first.data if first else None, reader.dialect)
+
+
+def _payload_of_all(options: argparse.Namespace) -> str:
+    """What the records of all logs are.
+
+    Raises:
+        Failure: It is not the same in all of them.
+    """
+    if "-" in options.sources:
+        raise ValueError("--as auto reads the beginning of each log first, and stdin with others cannot be read twice")
+    # The first log of each kind.
+    firsts: dict[str | None, str] = {}
+    for file in named_files(options.sources):
+        # What cannot be read is reported later.
+        with contextlib.suppress(OSError, cordwood.CordwoodError):
+            if file.what or file.error:
+                continue
+            with _reader(options, file.name, options.end) as reader:
+                payload = _payload_of(file.name, reader)
+                # A log without records may be anything.
+                if payload or reader.tell() > options.start:
+                    firsts.setdefault(payload, file.name)
+    if len(firsts) > 1:
+        several = ", ".join(f"{payload or 'raw'} ({display_name(name)})" for payload, name in firsts.items())
+        raise Failure(
+            f"the logs hold records of several kinds: {several}; name one with --as, and the logs that have it"
+        )
+    for payload, name in firsts.items():
+        report_payload(name, payload)
+    return next(iter(firsts), None) or "raw"
+
+
+def _convert_once(options: argparse.Namespace, form: str, known: dict[str, ColumnType], source: Any) -> Status:
+    selection = _selection(options)
+    with _reader(options, source, options.end) as reader:
+        batches = _Batches(options, reader, selection)
+        _write_table(options, form, known, batches)
+        return max(batches.status, _report_damage(options, batches, reader.skipped))
 
 
 def _form_of(destination: str) -> str:
@@ -149,37 +229,49 @@ def _form_of(destination: str) -> str:
 
 def _convert_twice(options: argparse.Namespace, form: str, source: Reopenable) -> Status:
     """Finds the columns, and writes the table of what was read for that: what a log has grown by stays out."""
-    found = Columns()
+    found = Columns(shapes_of(options.payload))
+    selection = _selection(options)
     with _reader(options, source.open(), options.end) as reader:
-        first = _Batches(options, reader, reports=False)
-        for rows in first:
-            for row in rows:
-                found.add(row)
+        first = _Batches(options, reader, selection, found)
+        for _ in first:
+            pass
         # What was torn here is reported as such.
         end, skipped = reader.tell(), reader.skipped
-    _report_conflicts(found)
-    columns = found.types() | FIRST_COLUMNS.get(options.payload, {})
+    selection.check_names()
+    _report_conflicts(found, form)
+    columns = all_columns(options.payload, found.types())
     with _reader(options, source.open(), end) as reader:
         source.check_same(end)
-        batches = _Batches(options, reader, reports=True)
+        batches = _Batches(options, reader, _selection(options))
         _write_table(options, form, columns, batches, first.read)
         return max(batches.status, _report_damage(options, batches, skipped))
 
 
-def _convert_many(options: argparse.Namespace, form: str, known: dict[str, str] | None) -> Status:
+def _convert_many(  # noqa: PLR0915 - two passes
+    options: argparse.Namespace, form: str, known: dict[str, ColumnType] | None
+) -> Status:
     """Writes one table of several logs. A first column says which log a row is from."""
-    origin = _origin(options.payload)
-    found = Columns()
+    origin = origin_column(options.payload)
+    found = Columns(shapes_of(options.payload))
     # Of each log, how far it was read to find the columns, what was read, and what was skipped.
     firsts: dict[str, tuple[int | None, Read | None, Sequence[cordwood.SkippedRegion]]] = {}
+    selection = _selection(options, origin)
+
+    unread: str | None = None
+
+    def batches_of(one: argparse.Namespace, reader: cordwood.Reader, found: Columns | None = None) -> _Batches:
+        return _Batches(one, reader, selection, found, first={origin: _whence(one.source, origin)})
 
     def find(name: str) -> Status:
+        nonlocal unread
+        if selection.is_full:
+            unread = unread or name
+            return Status.CLEAN
         one = _of_one(options, name)
         with _reader(one, stdin_or_path(name), one.end) as reader:
-            batches = _Batches(one, reader, reports=False)
-            for rows in batches:
-                for row in rows:
-                    found.add(row)
+            batches = batches_of(one, reader, found)
+            for _ in batches:
+                pass
             firsts[name] = (reader.tell(), batches.read, reader.skipped)
         return Status.CLEAN
 
@@ -190,35 +282,35 @@ def _convert_many(options: argparse.Namespace, form: str, known: dict[str, str] 
         status = for_each_source(options.sources, find, dialect=options.dialect).status
         if not firsts:
             return status
-        _report_conflicts(found)
-        known = found.types() | FIRST_COLUMNS.get(options.payload, {})
-        if origin in known:
-            raise _has_column(origin)
+        selection.check_names()
+        _report_conflicts(found, form)
+        known = all_columns(options.payload, found.types())
+        selection = _selection(options, origin)
     is_stream = options.destination == "-"
     with new_file(options.destination, overwrite=options.overwrite) as file:
         table = open_table(
             form,
             file,
-            {origin: "text", **known},
+            selection.of_columns({origin: "text", **known}, "text"),
             json_of(options.payload),
+            shapes_of(options.payload),
             is_stream=is_stream,
             encoding=options.encoding or "base64",
             escapes_formulas=options.escape_formulas,
         )
 
         def write(name: str) -> Status:
+            nonlocal unread
+            if selection.is_full:
+                unread = unread or name
+                return Status.CLEAN
             one = _of_one(options, name)
             end, first, skipped = firsts.get(name, (one.end, None, ()))
-            whence = _run_id(name) if origin == "run_id" else "<stdin>" if name == "-" else name
-            # A name need not be text.
-            whence = whence.encode("utf-8", "backslashreplace").decode()
             with _reader(one, stdin_or_path(name), end) as reader, Progress(name, prints_records=is_stream) as progress:
-                batches = _Batches(one, reader, reports=True)
+                batches = batches_of(one, reader)
                 position = one.start
                 for rows in batches:
-                    if any(origin in row for row in rows):
-                        raise _has_column(origin)
-                    table.write([{origin: whence, **row} for row in rows])
+                    table.write(rows)
                     progress(reader.tell() - position)
                     position = reader.tell()
                 if first is not None and batches.read != first:
@@ -233,38 +325,52 @@ def _convert_many(options: argparse.Namespace, form: str, known: dict[str, str] 
             tally = for_each_source(options.sources, write, dialect=options.dialect)
             if not tally.log_count:
                 raise Failure("nothing was converted: there is no table")
+            selection.check_names()
             status = tally.status
+        if unread is not None:
+            selection.report_stop(unread, None, "row")
         table.close()
     return status
 
 
-def _origin(payload: str) -> str:
-    """The column that says which log a row is from."""
-    return "run_id" if payload.startswith("wandb") else "__path__" if payload == "entity" else "path"
+def _whence(name: str, origin: str) -> str:
+    """What is in the column that says which log a row is from."""
+    return "<stdin>" if name == "-" else origin_of(name, origin)
+
+
+def _selection(options: argparse.Namespace, origin: str | None = None) -> Selection:
+    """What is wanted of the rows: to be made again for each pass."""
+    first = [origin] if origin else []
+    known = KNOWN_COLUMNS.get(options.payload)
+    if known is not None:
+        return Selection(options, json_of(options.payload), [*first, *known])
+    return Selection(options, json_of(options.payload), always=[*first, *all_columns(options.payload, {})])
 
 
 def _of_one(options: argparse.Namespace, name: str) -> argparse.Namespace:
     return argparse.Namespace(**{**vars(options), "source": name})
 
 
-def _run_id(name: str) -> str:
-    """The id of a run, from the name of its file; all of the name, if wandb did not give it."""
-    match = re.fullmatch(r"run-(.+)\.wandb", os.path.basename(name))  # noqa: PTH119
-    return match[1] if match else name
-
-
 def _has_column(name: str) -> Failure:
     return Failure(f"the logs have a column {name} of their own: convert each by itself")
 
 
-def _report_conflicts(found: Columns) -> None:
-    """Reports columns that are JSON because their values are of several types."""
+def _report_conflicts(found: Columns, form: str) -> None:
+    """Reports columns that are JSON because their values are of several types, or have too many fields."""
+    # In CSV, all that is within a value is JSON.
+    is_nested = form in BINARY_FORMATS
+    names = found.types()
     for name, types in found.conflicts().items():
-        complain(f"the column {escaped(name)} has values of several types, and is JSON in a text: {', '.join(types)}")
+        if is_nested or name in names:
+            complain(
+                f"the column {escaped(name)} has values of several types, and is JSON in a text: {', '.join(types)}"
+            )
+    for name in found.overfull if is_nested else ():
+        complain(f"the column {escaped(name)} has too many fields, and is JSON in a text")
 
 
 def _write_table(
-    options: argparse.Namespace, form: str, columns: dict[str, str], batches: _Batches, first: Read | None = None
+    options: argparse.Namespace, form: str, columns: dict[str, ColumnType], batches: _Batches, first: Read | None = None
 ) -> None:
     """Writes the rows. Not the same records as in a `first` pass: the file was rewritten, and there is no table."""
     is_stream = options.destination == "-"
@@ -275,8 +381,9 @@ def _write_table(
         table = open_table(
             form,
             file,
-            columns,
+            batches.selection.of_columns(columns, "text"),
             json_of(options.payload),
+            shapes_of(options.payload),
             is_stream=is_stream,
             encoding=options.encoding or "base64",
             escapes_formulas=options.escape_formulas,
@@ -286,6 +393,7 @@ def _write_table(
             table.write(rows)
             progress(batches.reader.tell() - position)
             position = batches.reader.tell()
+        batches.selection.check_names()
         table.close()
         if first is not None and batches.read != first:
             raise changed_meanwhile(options.source, "rewritten")
@@ -302,10 +410,15 @@ def _report_damage(options: argparse.Namespace, batches: _Batches, skipped: Sequ
             log=format_of(reader),
             record_len_max=options.record_len_max,
             start=options.start,
-            end=options.end,
+            end=options.end if batches.end is None else batches.end,
         )
         complain(f"{display_name(options.source)}: {policy_note(policy, more)}")
     return status
+
+
+def _all_of(value: object) -> object:
+    """A value at once, also if it would be made while it is written: to look into it, or to put it anywhere."""
+    return list(value.items) if type(value) is Streamed else value
 
 
 def _reader(options: argparse.Namespace, source: Any, end: int | None) -> cordwood.Reader:
@@ -324,20 +437,38 @@ class Read(NamedTuple):
 
 
 class _Batches:
-    """The rows of a log, many at a time. Records that are not of the form are left out, and reported.
+    """The rows of a log that are wanted, many at a time. Records that are not of the form are left out, and reported.
 
     Attributes:
         reader: Where the records come from.
+        selection: Which rows are wanted.
         read: What was read, after the last of them.
+        end: Where reading stopped because there were enough rows; `None` if it did not.
     """
 
-    def __init__(self, options: argparse.Namespace, reader: cordwood.Reader, *, reports: bool) -> None:
+    def __init__(
+        self,
+        options: argparse.Namespace,
+        reader: cordwood.Reader,
+        selection: Selection,
+        found: Columns | None = None,
+        *,
+        first: Row | None = None,
+    ) -> None:
+        """In a first pass, `found` learns the columns of all rows. `first` is what each row begins with."""
+        self._source = options.source
         self._name = display_name(options.source)
         self._payload: str = options.payload
+        self._first = first or {}
         self.reader = reader
+        self.selection = selection
         self.read = Read(0, 0)
-        self._rows = rows_as(options.payload, options.source, reader.dialect, self._leave_out_value)
-        self._is_reporting = reports
+        self.end: int | None = None
+        self._rows = rows_as(
+            options.payload, reader.dialect, self._leave_out_value, lambda text: report_engine(options.source, text)
+        )
+        self._found = found
+        self._is_reporting = found is None
         self._left_out = {"record": 0, "value": 0}
         self._reported_max = {"record": REPORTED_MAX, "value": REPORTED_MAX}
 
@@ -358,22 +489,60 @@ class _Batches:
                 continue
             if count == 1:
                 self._report_other_kind(record)
-            for row in rows_of_record:
+            for row in self._wanted(rows_of_record):
                 rows.append(row)
                 if len(rows) >= BATCH_COUNT:
                     yield rows
                     rows, rows_len = [], 0
+            if self.selection.is_full:
+                self.end = record.end_offset
+                break
             rows_len += len(record.data)
             if rows_len >= BATCH_LEN:
-                yield rows
+                if rows:
+                    yield rows
                 rows, rows_len = [], 0
-        rows.extend(self._rows.at_end())
+        if self.end is None:
+            rows.extend(self._wanted(self._rows.at_end()))
         if rows:
             yield rows
         self.read = Read(count, crc)
+        if self._is_reporting:
+            self._report_end()
+
+    def _report_end(self) -> None:
+        if self.end is not None:
+            self.selection.report_stop(self._source, self.end, "row")
         for noun, count in self._left_out.items():
-            if self._is_reporting and count > self._reported_max[noun]:
+            if count > self._reported_max[noun]:
                 complain(f"{self._name}: {quantity(count, noun)} left out in all")
+
+    def _wanted(self, rows: Iterable[Row]) -> Iterable[Row]:
+        """Those rows that are wanted, and no more than that."""
+        if not (self._first or self._found is not None or self.selection.is_active):
+            return rows
+        return self._selected(rows)
+
+    def _selected(self, rows: Iterable[Row]) -> Iterator[Row]:
+        selection, first = self.selection, self._first
+        for row in rows:
+            for name in first:
+                if name in row:
+                    raise _has_column(name)
+            row = {**first, **row}  # noqa: PLW2901 - the same, with what it begins with
+            if selection.has_names:
+                row = {name: _all_of(value) for name, value in row.items()}  # noqa: PLW2901
+            if self._found is not None:
+                # Which rows are wanted has no influence on the columns.
+                try:
+                    self._found.add(selection.in_columns(row))
+                except TooManyColumnsError as error:
+                    raise Failure(f"{error}; --to ndjson has no columns") from error
+            wanted = selection.take(row)
+            if wanted is not None:
+                yield wanted
+            if selection.is_full:
+                return
 
     def _report_other_kind(self, first: cordwood.Record) -> None:
         """Reports a log that is no run: its records may decode as those of a run of which nothing is in the table."""

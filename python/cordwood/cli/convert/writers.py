@@ -6,14 +6,16 @@ import re
 from base64 import b64encode
 from collections.abc import Callable, Iterable
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol
 
-from cordwood.cli._json import Streamed, json_pieces, json_text
+from cordwood._tables.arrow import Batches, ToJson
+from cordwood._tables.json_text import Streamed, json_pieces, json_text
+from cordwood._tables.schema import ColumnType, Shapes
 from cordwood.cli._messages import Failure
 
 if TYPE_CHECKING:
+    from cordwood._tables.rows import Row
     from cordwood.cli._output import Output
-    from cordwood.cli.convert.rows import Row
 
 SUFFIXES = {
     ".ndjson": "ndjson",
@@ -56,8 +58,6 @@ def check_installed(form: str) -> None:
             raise ModuleNotFoundError(text, name=error.name) from error
 
 
-ToJson: TypeAlias = Callable[[Any], object]
-
 ENCODINGS: dict[str, Callable[[bytes], str]] = {
     "base64": lambda data: b64encode(data).decode("ascii"),
     "hex": bytes.hex,
@@ -69,8 +69,9 @@ ENCODINGS: dict[str, Callable[[bytes], str]] = {
 def open_table(
     form: str,
     file: Output,
-    columns: dict[str, str],
+    columns: dict[str, ColumnType],
     to_json: ToJson,
+    shapes: Shapes | None = None,
     *,
     is_stream: bool,
     encoding: str = "base64",
@@ -78,19 +79,14 @@ def open_table(
 ) -> Table:
     """A table of some form with these columns, as `Columns.types` gives them; NDJSON has none.
 
-    `to_json` makes JSON of a value. A stream, which cannot be read from its end, is Arrow's streaming format. The last
-    two are for CSV.
+    `to_json` makes JSON of a value, and `shapes` says which values are structures. A stream, which cannot be read from
+    its end, is Arrow's streaming format. The last two are for CSV.
     """
     if form == "ndjson":
         return _Ndjson(file, to_json)
     if form == "csv":
         return _Csv(file, columns, to_json, ENCODINGS[encoding], escapes_formulas=escapes_formulas)
-    return _Arrow(form, file, columns, to_json, is_stream=is_stream)
-
-
-def _utf8(text: str) -> str:
-    """JSON can escape half a character of two; UTF-8 cannot have it."""
-    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
+    return _Arrow(form, file, columns, to_json, shapes or Shapes(), is_stream=is_stream)
 
 
 class _Ndjson:
@@ -135,7 +131,7 @@ class _Csv:
     def __init__(
         self,
         file: Output,
-        columns: dict[str, str],
+        columns: dict[str, ColumnType],
         to_json: ToJson,
         encode: Callable[[bytes], str],
         *,
@@ -153,7 +149,8 @@ class _Csv:
             "json": self._json,
         }
         self._columns = {
-            name: (index, cells.get(kind, self._other)) for index, (name, kind) in enumerate(columns.items())
+            name: (index, cells.get(kind, self._other) if isinstance(kind, str) else self._json)
+            for index, (name, kind) in enumerate(columns.items())
         }
         # Without columns, there is no table.
         if columns:
@@ -240,70 +237,31 @@ def _quoted(text: str) -> str:
     return text if _PLAIN.fullmatch(text) else '"' + text.replace('"', '""') + '"'
 
 
-# Few of them, and the table would need more room for what Parquet notes of each column of each row group.
-_CELL_COUNT_MAX = 1 << 22
-
-
 class _Arrow:
-    """Parquet, or one of Arrow's two IPC formats. A batch of rows is a row group, or a record batch.
+    """Parquet, or one of Arrow's two IPC formats. A batch of rows is a row group, or a record batch."""
 
-    It is cut where it has many cells: a column with a value in any of its rows takes room in each of them.
-    """
-
-    def __init__(self, form: str, file: Output, columns: dict[str, str], to_json: ToJson, *, is_stream: bool) -> None:
-        pa: Any = import_module("pyarrow")
-        self._types = {
-            "bool": pa.bool_(),
-            "int": pa.int64(),
-            "uint": pa.uint64(),
-            "float": pa.float64(),
-            "text": pa.string(),
-            "bytes": pa.binary(),
-            "time": pa.timestamp("us", tz="UTC"),
-            "json": pa.string(),
-        }
-        self._columns = columns
-        self._to_json = to_json
-        self._schema = pa.schema([(_utf8(name), self._types[kind]) for name, kind in columns.items()])
-        self._array: Callable[..., Any] = pa.array
-        self._nulls: Callable[..., Any] = pa.nulls
-        self._make_batch: Callable[..., Any] = pa.record_batch
+    def __init__(
+        self,
+        form: str,
+        file: Output,
+        columns: dict[str, ColumnType],
+        to_json: ToJson,
+        shapes: Shapes,
+        *,
+        is_stream: bool,
+    ) -> None:
+        self._batches = Batches(columns, to_json, shapes)
+        schema = self._batches.schema
         if form == "parquet":
-            self._writer: Any = import_module("pyarrow.parquet").ParquetWriter(file, self._schema)
+            self._writer: Any = import_module("pyarrow.parquet").ParquetWriter(file, schema)
         elif is_stream:
-            self._writer = pa.ipc.new_stream(file, self._schema)
+            self._writer = import_module("pyarrow").ipc.new_stream(file, schema)
         else:
-            self._writer = pa.ipc.new_file(file, self._schema)
+            self._writer = import_module("pyarrow").ipc.new_file(file, schema)
 
     def write(self, rows: list[Row]) -> None:
-        begin = 0
-        names: set[str] = set()
-        for index, row in enumerate(rows):
-            names.update(row)
-            if (index + 1 - begin) * len(names) > _CELL_COUNT_MAX and index > begin:
-                self._write(rows[begin:index], names)
-                begin, names = index, set(row)
-        self._write(rows[begin:], names)
-
-    def _write(self, rows: list[Row], names: set[str]) -> None:
-        """Writes rows that have values in these columns only. All other columns share one array for each type."""
-        nulls = {kind: self._nulls(len(rows), self._types[kind]) for kind in set(self._columns.values())}
-        # One column after the other: as objects of Python, cells are larger than in Arrow.
-        arrays = [
-            self._array([self._cell(row.get(name), kind) for row in rows], self._types[kind])
-            if name in names
-            else nulls[kind]
-            for name, kind in self._columns.items()
-        ]
-        self._writer.write_batch(self._make_batch(arrays, schema=self._schema))
-
-    def _cell(self, value: object, kind: str) -> object:
-        if value is None or kind not in ("json", "text"):
-            return value
-        if type(value) is Streamed:
-            array: list[object] = []
-            return _utf8("".join(json_pieces(array, array, value)))
-        return _utf8(json_text(self._to_json(value)) if kind == "json" else str(value))
+        for batch in self._batches.of(rows):
+            self._writer.write_batch(batch)
 
     def close(self) -> None:
         self._writer.close()

@@ -9,7 +9,7 @@ use cordwood::{OnCorruption, ReadOptions};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
-use pyo3::types::{PyCapsule, PyTuple};
+use pyo3::types::{PyCapsule, PyDict, PyTuple};
 
 use super::columns::{Column, Paths};
 use super::open_log::TARGET_LEN;
@@ -161,6 +161,14 @@ impl Scan {
 ///         null without one; `"salvaged"`: whether it begins after damage in its block. Without
 ///         `"record"`, records are checked and not copied. Default: `None`: offset and record, and
 ///         path if `sources` is an iterable.
+///     decode: What the records are: `"write-batch"`, `"version-edit"`, `"entity"`, `"wandb-history"`
+///         or `"json"`. Rows and columns are then those of `cordwood convert --as`, and `columns`
+///         are some of these. It needs pyarrow, and reads in one thread. The columns of the last
+///         three are found by a first pass over all sources, once. A record that is something else
+///         raises `PayloadError`; under the other policies it is left out, and
+///         `DecodedScan.left_out` lists it. Default: `None`: bytes.
+///     schema: With `decode`: a `pyarrow.Schema`, in place of the first pass. Columns that it does
+///         not name are left out. Default: `None`.
 ///     dialect: As for `Reader`.
 ///     log_number: As for `Reader`.
 ///     compression: As for `Reader`.
@@ -173,9 +181,11 @@ impl Scan {
 ///     end: As for `Reader`, in each source.
 ///
 /// Returns:
-///     A `Scan`: an object with `__arrow_c_stream__` and `__arrow_c_schema__`.
+///     A `Scan`: an object with `__arrow_c_stream__` and `__arrow_c_schema__`. With `decode`, a
+///     `DecodedScan`, which has them, too.
 ///
 /// Raises:
+///     ModuleNotFoundError: With `decode`: pyarrow is not installed.
 ///     OverflowError: `log_number` is not a number of 32 bits.
 ///     TypeError: A source is none of the above, or is a text file.
 ///     ValueError: An option has no such value, or a column is unknown or named twice.
@@ -190,35 +200,53 @@ impl Scan {
 /// {'offset': [0, 10], 'record': [b'one', b'two']}
 #[pyfunction]
 #[pyo3(signature = (
-    sources, *, columns = None, dialect = None, log_number = None, compression = None, on_corruption = "raise", threads = 1, start = 0, end = None
+    sources, *, columns = None, decode = None, schema = None, dialect = None, log_number = None, compression = None, on_corruption = "raise", threads = 1, start = 0, end = None
 ))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of the Python function")]
-pub(crate) fn scan(
-    sources: &Bound<'_, PyAny>,
+pub(crate) fn scan<'py>(
+    sources: &Bound<'py, PyAny>,
     columns: Option<Vec<String>>,
-    dialect: Option<&Bound<'_, PyAny>>,
+    decode: Option<&Bound<'py, PyAny>>,
+    schema: Option<&Bound<'py, PyAny>>,
+    dialect: Option<&Bound<'py, PyAny>>,
     log_number: Option<u32>,
-    compression: Option<&Bound<'_, PyAny>>,
+    compression: Option<&Bound<'py, PyAny>>,
     #[pyo3(from_py_with = on_corruption_name)] on_corruption: &str,
     #[pyo3(from_py_with = number)] threads: usize,
     #[pyo3(from_py_with = number)] start: u64,
     #[pyo3(from_py_with = optional_number)] end: Option<u64>,
-) -> PyResult<Scan> {
+) -> PyResult<Bound<'py, PyAny>> {
     let py = sources.py();
-    let on_corruption: OnCorruption = on_corruption_of(on_corruption)?;
+    let policy: OnCorruption = on_corruption_of(on_corruption)?;
     let mut options = ReadOptions::default()
-        .with_on_corruption(on_corruption)
+        .with_on_corruption(policy)
         .with_range(range_of(start, end));
     (options.dialect, options.log_number, options.compression) = format_options(dialect, log_number, compression)?;
     options.check().map_err(|error| to_python(py, error, None))?;
     let threads = threads_of(threads)?;
+    if let Some(decode) = decode {
+        let reading = PyDict::new(py);
+        reading.set_item("dialect", dialect)?;
+        reading.set_item("log_number", log_number)?;
+        reading.set_item("compression", compression)?;
+        reading.set_item("on_corruption", on_corruption)?;
+        reading.set_item("start", start)?;
+        reading.set_item("end", end)?;
+        let module = py.import("cordwood._tables.scan")?;
+        return module
+            .getattr("decoded_scan")?
+            .call((sources, decode, schema, columns), Some(&reading));
+    }
+    if schema.is_some() {
+        return Err(PyValueError::new_err("schema is for a scan with decode"));
+    }
     let columns = columns.map(|names| columns_of(&names)).transpose()?;
     let (sources, are_several) = Source::all_of(sources)?;
     let columns = columns.unwrap_or_else(|| {
         let path = are_several.then_some(Column::Path);
         [Column::Offset, Column::Record].into_iter().chain(path).collect()
     });
-    Ok(Scan {
+    let scan = Scan {
         plan: Arc::new(Plan {
             columns,
             options,
@@ -228,7 +256,8 @@ pub(crate) fn scan(
             latest: Mutex::default(),
         }),
         sources,
-    })
+    };
+    Ok(Bound::new(py, scan)?.into_any())
 }
 
 fn columns_of(names: &[String]) -> PyResult<Vec<Column>> {

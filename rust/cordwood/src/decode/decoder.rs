@@ -70,8 +70,8 @@ pub(crate) enum Growth {
     /// It is not being written: such bytes are classified.
     Ended,
     /// Such bytes may still become a fragment: [`Step::NeedMore`], even if the whole block is in
-    /// the window. Ambiguous bytes are reported at once, without waiting for
-    /// what follows them.
+    /// the window. Damage in a recycled log is reported at once, and not held back until what follows
+    /// shows what it was.
     WaitAtFaults,
     /// As `WaitAtFaults`, but the bytes at the offset are final: they are classified.
     SkipFaults,

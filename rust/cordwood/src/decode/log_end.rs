@@ -33,7 +33,7 @@ impl Decoder {
             return self.begins_ambiguity(found, bytes);
         };
         if ambiguity.is_salvaged && !self.is_salvaged() {
-            // From the next block on, it continues only where it would have begun in any case.
+            // Beyond this block, it stays ambiguous only if it would be without salvaging.
             match found {
                 Found::Incomplete | Found::Nothing | Found::Trailer { .. } => {}
                 Found::Fault {

@@ -375,8 +375,8 @@ impl Decoder {
         resume.len
     }
 
-    /// Whether `offset` is after damage in the same block. It may be part of a payload, so the rest
-    /// of the log is read as it would be without it: it says nothing about the log's number, the
+    /// Whether `offset` is after damage in the same block. What is there may be part of a
+    /// payload, so it must not change how the rest of the log is read: it says nothing about the log's number, the
     /// form of its fragments, its compression or its end.
     pub(super) fn is_salvaged(&self) -> bool {
         self.salvaged.part.contains(&self.offset)

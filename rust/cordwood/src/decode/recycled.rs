@@ -10,8 +10,8 @@ pub(super) struct Recycled {
     pub(super) form: Option<Form>,
     /// Damage of which it is not yet clear whether the log continues after it.
     pub(super) ambiguity: Option<Ambiguity>,
-    /// Whether an older log may follow damage that is not held back: that before the range, or in a
-    /// log that is still written. Only a fragment of the same form as those before it shows that
+    /// Whether an older log may follow damage that was reported at once: damage before the range, or in
+    /// a log that is still being written. Only a fragment of the same form as those before it shows that
     /// none does.
     pub(super) is_doubtful: bool,
     /// Where a trailer ended the log before the end of the file.

@@ -40,6 +40,8 @@ pub(crate) enum Fault {
     Short(usize),
     /// This many bytes are written, and yet this error is returned.
     ErrorAfter(usize, i32),
+    /// Of a sync: it panics.
+    Panic,
 }
 
 #[derive(Debug, Default)]
@@ -169,6 +171,11 @@ impl Storage for Double {
         };
         std::thread::sleep(sync_time);
         let mut state = self.state();
+        if matches!(state.sync_faults.front(), Some(Fault::Panic)) {
+            state.sync_faults.pop_front();
+            drop(state);
+            panic!("a fault of the test");
+        }
         next(&mut state.sync_faults)?;
         state.synced_len = len;
         state.run(Op::SyncData);

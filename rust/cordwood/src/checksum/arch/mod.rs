@@ -1,5 +1,5 @@
-//! Kernels that need instructions not every machine has. The only folder of this crate with
-//! `unsafe`.
+//! Kernels that need instructions not every machine has. `unsafe` is
+//! allowed here; docs/design.md lists where else.
 //!
 //! Each kernel is made of safe `#[target_feature]` functions. Two things are unsafe: calling them
 //! on a machine that lacks the features, so each kernel is a type whose values exist only after a

@@ -1,6 +1,7 @@
 //! From the buffer to the file, and from there to the disk.
 
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::PoisonError;
 use std::time::Instant;
 
@@ -42,10 +43,11 @@ impl LogFile {
         match undone.unwrap_or(Ok(())) {
             Ok(()) => state.allocated = state.allocated.map(|_| state.written),
             // The end of the file is unknown now: whatever is written may follow a partial record.
-            Err(_) => {
+            Err(undo_error) => {
                 state.failure = Some(Failure {
                     what: "write",
                     source: copy_of(&source),
+                    undo_error: Some(undo_error),
                 });
             }
         }
@@ -104,10 +106,12 @@ impl LogFile {
         let syncs_name = !state.is_name_durable;
         drop(state);
 
-        let mut result = storage.sync_data();
-        if syncs_name {
-            result = result.and_then(|()| storage.sync_folder());
-        }
+        let sync = || {
+            storage.sync_data()?;
+            if syncs_name { storage.sync_folder() } else { Ok(()) }
+        };
+        // A panic that went on from here would leave the other threads waiting forever.
+        let result = catch_unwind(AssertUnwindSafe(sync)).unwrap_or_else(|_| Err(io::Error::other("it panicked")));
 
         let mut state = self.lock();
         state.is_syncing = false;
@@ -120,7 +124,11 @@ impl LogFile {
             }
             Err(source) => {
                 unsynced::remember(storage.identity(), state.durable);
-                state.failure = Some(Failure { what: "sync", source });
+                state.failure = Some(Failure {
+                    what: "sync",
+                    source,
+                    undo_error: None,
+                });
             }
         }
         self.sync_ended.notify_all();

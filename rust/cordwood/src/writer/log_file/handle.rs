@@ -15,6 +15,7 @@ use crate::format::{BLOCK_LEN, encoded_len};
 use crate::writer::BUFFER_LEN;
 use crate::writer::options::{FlushPolicy, LogFileOptions, SyncPolicy};
 use crate::writer::process::Process;
+use crate::writer::storage::copy_of;
 
 /// A log file on disk, to write records to.
 ///
@@ -474,7 +475,7 @@ impl LogFile {
     #[cold]
     pub(super) fn refusal(&self, state: &State) -> Error {
         match &state.failure {
-            Some(Failure { what, source }) if state.storage.is_some() => {
+            Some(Failure { what, source, .. }) if state.storage.is_some() => {
                 let text = format!("an earlier {what} failed: {source}");
                 self.failed(state, io::Error::new(source.kind(), text))
             }
@@ -491,6 +492,11 @@ impl LogFile {
             source,
             durable_offset: state.durable,
             is_undone: state.failure.is_none() && !state.is_closed,
+            undo_error: state
+                .failure
+                .as_ref()
+                .and_then(|failure| failure.undo_error.as_ref())
+                .map(copy_of),
         }
     }
 

@@ -55,6 +55,8 @@ pub struct LogStatus {
 pub(super) struct Failure {
     pub(super) what: &'static str,
     pub(super) source: io::Error,
+    /// Why a failed write could not be undone.
+    pub(super) undo_error: Option<io::Error>,
 }
 
 /// The end of the log, to roll back to.
@@ -114,6 +116,7 @@ pub(super) fn after_panic(mut state: MutexGuard<'_, State>) -> MutexGuard<'_, St
     state.failure.get_or_insert_with(|| Failure {
         what: "append",
         source: io::Error::other("it panicked"),
+        undo_error: None,
     });
     state
 }

@@ -1,16 +1,25 @@
-"""`--as`: the rows that a record of a log makes in a table (`convert`)."""
+"""The rows that a record of a log makes in a table, by the names of `--as` and of `decode=`."""
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import importlib
 import io
+import operator
+import os
+import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 
 import cordwood
-from cordwood.cli._json import Streamed
-from cordwood.cli._payloads import write_batches
+from cordwood._tables.json_text import Streamed
+from cordwood._tables.schema import ColumnType, Shapes
 from cordwood.errors import PayloadError
+from cordwood.types import PayloadReason
+
+if TYPE_CHECKING:
+    from cordwood.payload import WriteBatch
 
 Row: TypeAlias = dict[str, Any]
 """Values by the names of their columns: of Python's own types, or anything that `json_of` takes.
@@ -44,10 +53,12 @@ ROW_KINDS = (
     "wandb-metrics",
     "wandb-output",
     "entity",
+    "json",
 )
+"""What `--as` can name."""
 
 
-KNOWN_COLUMNS = {
+KNOWN_COLUMNS: dict[str, dict[str, ColumnType]] = {
     "raw": {"offset": "uint", "end_offset": "uint", "data": "bytes"},
     "write-batch": {
         "offset": "uint",
@@ -66,19 +77,26 @@ KNOWN_COLUMNS = {
 }
 """The columns of forms that have the same in every log, so that their tables go together."""
 
-FIRST_COLUMNS = {"entity": {"__key__": "json"}, "wandb": {"offset": "uint"}}
-"""Of forms whose other columns differ from log to log, those that are in every table, even in one without rows."""
+
+def all_columns(form: str, found: dict[str, ColumnType]) -> dict[str, ColumnType]:
+    """The columns of a table, in their order: those of all tables of the form, and those that were found."""
+    first: dict[str, ColumnType] = {"offset": "uint"} if form == "wandb" else {}
+    if form == "entity":
+        from cordwood._tables.entities import KEY, KEY_COLUMNS
+
+        first = {**KEY_COLUMNS, "__key__": KEY}
+    return first | found | first
 
 
-def rows_as(form: str, name: str, dialect: str, leave_out: LeaveOut) -> Rows:
-    """What makes the rows of a log. `leave_out` gets each value that a row has to do without.
+def rows_as(form: str, dialect: str, leave_out: LeaveOut, report: Callable[[str], None]) -> Rows:
+    """What makes the rows of a log. `leave_out` gets each value that a row has to do without, `report` what is unsure.
 
     Raises:
         ModuleNotFoundError: It takes a package that is not installed; the message says which extra has it.
     """
     makers: dict[str, Callable[[], Rows]] = {
         "raw": lambda: Rows(_raw),
-        "write-batch": lambda: Rows(_write_batch(name, dialect)),
+        "write-batch": lambda: Rows(_write_batch(dialect, report)),
         "version-edit": lambda: Rows(_version_edit()),
         "wandb": lambda: Rows(_dicts("cordwood.payload.wandb")),
         "wandb-history": lambda: Rows(_wandb_history(leave_out)),
@@ -87,16 +105,62 @@ def rows_as(form: str, name: str, dialect: str, leave_out: LeaveOut) -> Rows:
         "wandb-metrics": lambda: Rows(_wandb_metrics(leave_out)),
         "wandb-output": _wandb_lines,
         "entity": lambda: Rows(_entity()),
+        "json": lambda: Rows(_json()),
     }
     return makers[form]()
+
+
+def write_batches(dialect: str | None, report: Callable[[str], None]) -> Callable[[bytes], WriteBatch]:
+    """What reads the write batches of a log in this dialect, each to its end. It raises `PayloadError`.
+
+    A few tags mean one thing to RocksDB and another to Pebble. A log of Pebble that was not closed is laid out like
+    one of RocksDB, an old one like one of LevelDB. Then the batches themselves say whose they are: those that only one
+    of the two can read. Where none has said so yet, RocksDB is assumed, and if it makes a difference, `report` is
+    called with that, once.
+    """
+    from cordwood.payload.write_batch import WriteBatch
+
+    engine: Literal["rocksdb", "pebble"] = "pebble" if dialect == "pebble" else "rocksdb"
+    other: Literal["rocksdb", "pebble"] = "rocksdb" if dialect == "pebble" else "pebble"
+    is_named = dialect in ("pebble", "rocksdb")
+    is_sure = is_reported = False
+
+    def read(record: bytes, engine: Literal["rocksdb", "pebble"]) -> WriteBatch:
+        batch = WriteBatch(record, engine=engine)
+        len(batch)
+        return batch
+
+    def read_undecided(record: bytes) -> WriteBatch:
+        nonlocal engine, other, is_sure, is_reported
+        try:
+            batch = read(record, engine)
+        except PayloadError:
+            with contextlib.suppress(PayloadError):
+                batch = read(record, other)
+                engine, other, is_sure = other, engine, True
+                return batch
+            raise
+        if is_sure:
+            return batch
+        try:
+            rival = read(record, other)
+        except PayloadError:
+            is_sure = True
+            return batch
+        if not is_reported and (len(batch) != len(rival) or any(map(operator.ne, batch, rival))):
+            report("RocksDB and Pebble read this log differently, and it may be of either; taken for one of RocksDB")
+            is_reported = True
+        return batch
+
+    return functools.partial(read, engine=engine) if is_named else read_undecided
 
 
 def _raw(record: cordwood.Record) -> Iterable[Row]:
     return [{"offset": record.offset, "end_offset": record.end_offset, "data": record.data}]
 
 
-def _write_batch(name: str, dialect: str) -> RowsOf:
-    batch_of = write_batches(name, dialect)
+def _write_batch(dialect: str, report: Callable[[str], None]) -> RowsOf:
+    batch_of = write_batches(dialect, report)
 
     def rows(record: cordwood.Record) -> Iterable[Row]:
         # It has been read to its end: no error comes after the first row.
@@ -187,13 +251,29 @@ def _wandb_lines() -> Rows:
 
 
 def _entity() -> RowsOf:
+    from cordwood._tables.entities import KEY_COLUMNS, key_columns
     from cordwood.payload.entity import decode, other_fields
 
     def rows(record: cordwood.Record) -> Iterable[Row]:
         entity = decode(record.data)
         others = other_fields(entity)
-        # No property has one of the two names.
-        return [{"__key__": entity.key, **entity.properties, **({"__other_fields__": others} if others else {})}]
+        for name in KEY_COLUMNS:
+            if name in entity.properties:
+                message = f"a property has the name {name}, which a table has for the key"
+                message += f" ({len(record.data)} bytes at offset 0 of the payload)"
+                raise PayloadError(message, offset=0, length=len(record.data), reason=PayloadReason.RESERVED_NAME)
+        row = {**key_columns(entity.key), "__key__": entity.key, **entity.properties}
+        return [{**row, "__other_fields__": others} if others else row]
+
+    return rows
+
+
+def _json() -> RowsOf:
+    from cordwood.payload._json_text import document
+
+    def rows(record: cordwood.Record) -> Iterable[Row]:
+        value = document(record.data)
+        return [cast("Row", value) if isinstance(value, dict) else {"__value__": value}]
 
     return rows
 
@@ -207,3 +287,25 @@ def json_of(form: str) -> Callable[[Any], object]:
     from cordwood.payload._json import jsonable
 
     return jsonable
+
+
+def shapes_of(form: str) -> Shapes:
+    """Which values of a row are structures."""
+    if form == "entity":
+        from cordwood._tables.entities import SHAPES
+
+        return SHAPES
+    return Shapes()
+
+
+def origin_column(form: str) -> str:
+    """The column that says which of several logs a row is from."""
+    return "run_id" if form.startswith("wandb") else "__file__" if form in ("entity", "json") else "path"
+
+
+def origin_of(path: str, column: str) -> str:
+    """What is in that column: the path, or the id of a run, from the name that wandb gives its file."""
+    if column == "run_id" and (match := re.fullmatch(r"run-(.+)\.wandb", os.path.basename(path))):  # noqa: PTH119
+        path = match[1]
+    # A name need not be text.
+    return path.encode("utf-8", "backslashreplace").decode()

@@ -1,0 +1,58 @@
+"""The values of entities as columns have them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from cordwood._tables.schema import ColumnType, ListOf, Shapes, StructOf
+from cordwood.payload.entity import Entity, GeoPoint, Key, User
+
+KEY_COLUMNS: dict[str, ColumnType] = {
+    "__kind__": "text",
+    "__id__": "int",
+    "__name__": "text",
+    "__path__": "text",
+}
+"""What the key of an entity says, in columns of its own. No property may have such a name."""
+
+KEY = StructOf(
+    (
+        ("app", "text"),
+        ("namespace", "text"),
+        ("database", "text"),
+        ("path", ListOf(StructOf((("kind", "text"), ("id", "int"), ("name", "text"))))),
+    )
+)
+_GEO_POINT = StructOf((("latitude", "float"), ("longitude", "float")))
+_USER = StructOf(tuple((name, "int" if name == "gaia_id" else "text") for name in User._fields))
+
+
+def key_columns(key: Key | None) -> dict[str, Any]:
+    """The values of `KEY_COLUMNS` that a key has."""
+    if key is None or not key.path:
+        return {}
+    kind, last = key.path[-1]
+    path = "/".join(str(part) for element in key.path for part in element if part is not None)
+    return {"__kind__": kind, **_id_or_name(last, "__"), "__path__": path}
+
+
+def _id_or_name(last: int | str | None, around: str = "") -> dict[str, int | str]:
+    if last is None:
+        return {}
+    return {f"{around}{'name' if isinstance(last, str) else 'id'}{around}": last}
+
+
+def _fields_of(value: object) -> Mapping[str, Any] | None:
+    if isinstance(value, Entity):
+        # Firestore's maps have a key that says nothing.
+        return value.properties if value.key in (None, Key("", ())) else {"__key__": value.key, **value.properties}
+    if isinstance(value, Key):
+        return {**value._asdict(), "path": [{"kind": kind, **_id_or_name(last)} for kind, last in value.path]}
+    if isinstance(value, GeoPoint | User):
+        return value._asdict()
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
+
+
+SHAPES = Shapes(_fields_of, {Key: ("key", KEY), GeoPoint: ("place", _GEO_POINT), User: ("user", _USER)})
+"""Keys, places and users always have the same fields; maps have those that are in them."""

@@ -1,0 +1,319 @@
+"""What `scan` returns with `decode=`: made of the same rows and columns as the tables of `cordwood convert`.
+
+The other modules are imported when a scan is made: this one is part of `import cordwood`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from importlib import import_module
+from os import PathLike
+from typing import TYPE_CHECKING, Any, NoReturn, cast, get_args
+
+from cordwood._native import Outcome, Reader, Record, SkippedRegion
+from cordwood._remote import source_of
+from cordwood.errors import PayloadError
+from cordwood.typing import DecoderName, Source
+
+if TYPE_CHECKING:
+    from cordwood._tables.arrow import Batches
+    from cordwood._tables.rows import Row
+    from cordwood._tables.schema import ColumnType
+
+_BATCH_COUNT = 1 << 16
+_BATCH_LEN = 1 << 20
+_LEFT_OUT_MAX = 1_000
+
+
+class DecodedScan:
+    """What the records of logs hold as a table, for everything that reads Arrow: what `scan` returns with `decode=`.
+
+    Its rows and columns are those of `cordwood convert --as`. It is made by pyarrow, which must be installed. Where the
+    columns differ from log to log, the sources are read once for them, the first time that they are needed.
+    """
+
+    def __init__(
+        self,
+        sources: list[Source],
+        decode: str,
+        *,
+        schema: Any,
+        columns: Sequence[str] | None,
+        origin: str | None,
+        options: Mapping[str, Any],
+    ) -> None:
+        from threading import Lock
+
+        self._sources = sources
+        # Where file objects were when they were passed in.
+        self._begins = [_position_of(source) for source in sources]
+        self._opened: set[int] = set()
+        self._decode = decode
+        self._origin = origin
+        self._columns = columns
+        self._options = options
+        self._raises: bool = options["on_corruption"] == "raise"
+        self._batches: Batches | None = None if schema is None else self._batches_of(schema)
+        # All columns, where they were inferred.
+        self._known: Mapping[str, ColumnType] | None = None
+        self._lock = Lock()
+        self._latest: list[_Log] = []
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The table as a stream of Arrow batches: a capsule of the Arrow C stream interface.
+
+        Args:
+            requested_schema: A capsule of an Arrow schema, to which pyarrow casts if it can. Default: `None`.
+
+        Returns:
+            The capsule, which reads the sources from their beginning.
+        """
+        batches = self._inferred()
+        reader: Any = import_module("pyarrow").RecordBatchReader.from_batches(batches.schema, self._stream(batches))
+        return reader.__arrow_c_stream__(requested_schema)
+
+    def __arrow_c_schema__(self) -> object:
+        """The columns and their types: a capsule of the Arrow C schema interface.
+
+        Returns:
+            The capsule.
+        """
+        return self._inferred().schema.__arrow_c_schema__()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(self._inferred().schema.names)
+
+    @property
+    def skipped(self) -> tuple[tuple[SkippedRegion, ...], ...]:
+        """What was not returned: a tuple of `SkippedRegion` for each source, in their order.
+
+        Of the reading that began last, as far as it has come; empty if none has begun.
+        """
+        return tuple(log.reader.skipped if log.reader else () for log in self._latest)
+
+    @property
+    def left_out(self) -> tuple[tuple[tuple[int, PayloadError], ...], ...]:
+        """Which records are not what `decode` says: for each source, their file offsets and what is wrong.
+
+        Of the reading that began last, as far as it has come; empty if none has begun. Of each source, the first 1,000
+        are listed. A value that cannot be read is left out of its row, and listed, too. With `on_corruption="raise"`,
+        they are raised instead.
+        """
+        return tuple(tuple(log.left_out) for log in self._latest)
+
+    @property
+    def ok(self) -> bool:
+        """Whether no damage was found, and nothing was left out.
+
+        Of the reading that began last, as far as it has come.
+        """
+        return not any(log.left_out or (log.reader and not log.reader.ok) for log in self._latest)
+
+    @property
+    def outcomes(self) -> tuple[Outcome, ...]:
+        """How reading each source has ended: an `Outcome` for each, in their order.
+
+        Of the reading that began last; `"unfinished"` for a source of which it has not reached the end. Empty if none
+        has begun.
+        """
+        unfinished = Outcome(kind="unfinished", offset=self._options["start"])
+        return tuple(log.reader.outcome if log.reader else unfinished for log in self._latest)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a DecodedScan cannot be pickled or copied: pass the arguments of scan, and call it there")
+
+    def __repr__(self) -> str:
+        count = len(self._sources)
+        return f"<cordwood.DecodedScan of {count} source{'' if count == 1 else 's'}: {self._decode}>"
+
+    def _inferred(self) -> Batches:
+        with self._lock:
+            if self._batches is None:
+                self._known = self._all_columns()
+                self._batches = self._batches_of(self._chosen(self._known))
+            return self._batches
+
+    def _batches_of(self, columns: Any) -> Batches:
+        from cordwood._tables.arrow import Batches
+        from cordwood._tables.rows import json_of, shapes_of
+
+        return Batches(columns, json_of(self._decode), shapes_of(self._decode))
+
+    def _all_columns(self) -> dict[str, ColumnType]:
+        from cordwood._tables.rows import KNOWN_COLUMNS, all_columns, shapes_of
+        from cordwood._tables.schema import Columns
+
+        origin: dict[str, ColumnType] = {self._origin: "text"} if self._origin else {}
+        known = KNOWN_COLUMNS.get(self._decode)
+        if known is None:
+            found = Columns(shapes_of(self._decode))
+            for log in self._logs():
+                for rows in log.rows():
+                    for row in rows:
+                        found.add(row)
+            known = all_columns(self._decode, found.types())
+        return {**origin, **known}
+
+    def _chosen(self, known: dict[str, ColumnType]) -> dict[str, ColumnType]:
+        if self._columns is None:
+            return known
+        for name in self._columns:
+            if name not in known:
+                raise ValueError(f"there is no column {name!r}, only {', '.join(map(repr, list(known)[:50]))}")
+        return {name: known[name] for name in self._columns}
+
+    def _stream(self, batches: Batches) -> Iterator[Any]:
+        logs = self._logs()
+        self._latest = logs
+        for log in logs:
+            for rows in log.rows():
+                self._check(rows, log)
+                yield from batches.of(rows)
+
+    def _check(self, rows: list[Row], log: _Log) -> None:
+        if self._known is None:
+            return
+        for row in rows:
+            if not row.keys() <= self._known.keys():
+                [name, *_] = row.keys() - self._known.keys()
+                raise ValueError(
+                    f"{log.name}: the column {name!r} was not there when the columns were found: the file has changed; "
+                    "make a new scan, or pass schema="
+                )
+
+    def _logs(self) -> list[_Log]:
+        return [
+            _Log(functools.partial(self._open, number), self._rows_of, number, raises=self._raises)
+            for number in range(len(self._sources))
+        ]
+
+    def _open(self, number: int) -> Reader:
+        """A reader of a source, from its beginning."""
+        source, begin = self._sources[number], self._begins[number]
+        if begin is not None:
+            cast("Any", source).seek(begin)
+        elif number in self._opened and hasattr(source, "read"):
+            raise ValueError("the source was read once, and cannot seek: pass a path, or a file object that can")
+        self._opened.add(number)
+        return Reader(source, **self._options)
+
+    def _rows_of(self, reader: Reader, log: _Log) -> Iterator[list[Row]]:
+        """The rows of a log, many at a time."""
+        from cordwood._tables.rows import origin_of, rows_as
+
+        first = {self._origin: origin_of(reader.path, self._origin) if reader.path else None} if self._origin else {}
+        maker = rows_as(self._decode, reader.dialect, log.leave_out, lambda _: None)
+        rows: list[Row] = []
+        rows_len = 0
+        for record in reader.records():
+            try:
+                found = maker.of_record(record)
+            except PayloadError as error:
+                log.leave_out(record, error)
+                continue
+            for row in found:
+                if self._origin and self._origin in row:
+                    raise ValueError(
+                        f"{log.name}: the rows have a column {self._origin!r} of their own: scan each by itself"
+                    )
+                rows.append({**first, **row} if first else row)
+                if len(rows) >= _BATCH_COUNT:
+                    yield rows
+                    rows, rows_len = [], 0
+            rows_len += len(record.data)
+            if rows_len >= _BATCH_LEN:
+                yield rows
+                rows, rows_len = [], 0
+        rows.extend({**first, **row} for row in maker.at_end())
+        if rows:
+            yield rows
+
+
+class _Log:
+    """One source in one reading."""
+
+    def __init__(
+        self,
+        open_: Callable[[], Reader],
+        rows_of: Callable[[Reader, _Log], Iterator[list[Row]]],
+        number: int,
+        *,
+        raises: bool,
+    ) -> None:
+        self._open = open_
+        self._rows_of = rows_of
+        self._number = number
+        self._raises = raises
+        self.reader: Reader | None = None
+        self.left_out: list[tuple[int, PayloadError]] = []
+
+    @property
+    def name(self) -> str:
+        return (self.reader and self.reader.path) or f"source {self._number}"
+
+    def rows(self) -> Iterator[list[Row]]:
+        with self._open() as reader:
+            self.reader = reader
+            yield from self._rows_of(reader, self)
+
+    def leave_out(self, record: Record, error: PayloadError) -> None:
+        if self._raises:
+            raise PayloadError(
+                f"{self.name}: the record at offset {record.offset}: {error}",
+                offset=error.offset,
+                length=error.length,
+                reason=error.reason,
+            ) from error
+        if len(self.left_out) < _LEFT_OUT_MAX:
+            self.left_out.append((record.offset, error))
+
+
+def decoded_scan(
+    sources: Source | Iterable[Source], decode: str, schema: object, columns: Sequence[str] | None, **options: Any
+) -> DecodedScan:
+    """The native `scan` calls it, with `decode`.
+
+    Raises:
+        ModuleNotFoundError: pyarrow is not installed.
+        TypeError: `schema` is no schema of pyarrow.
+        ValueError: There is no such `decode`, or the options contradict each other.
+    """
+    from cordwood._tables.rows import origin_column
+
+    if decode not in get_args(DecoderName):
+        raise ValueError(f"decode must be one of {', '.join(map(repr, get_args(DecoderName)))}, not {decode!r}")
+    try:
+        pa: Any = import_module("pyarrow")
+    except ModuleNotFoundError as error:
+        text = f"scan with decode= needs the package pyarrow: pip install 'cordwood[arrow]' ({error})"
+        raise ModuleNotFoundError(text, name=error.name) from error
+    if schema is not None and not isinstance(schema, pa.Schema):
+        raise TypeError(f"schema must be a pyarrow.Schema, not {type(schema).__name__}")
+    if schema is not None and columns is not None:
+        raise ValueError("schema names the columns: pass it without columns")
+    if columns is not None and len(set(columns)) < len(columns):
+        raise ValueError("columns names one twice")
+    are_several = not _is_source(sources)
+    several = list(cast("Iterable[Source]", sources)) if are_several else [cast("Source", sources)]
+    origin = origin_column(decode) if are_several else None
+    return DecodedScan(several, decode, schema=schema, columns=columns, origin=origin, options=options)
+
+
+def _is_source(source: object) -> bool:
+    if isinstance(source, str | PathLike) or hasattr(source, "read") or source_of(source) is not None:
+        return True
+    try:
+        memoryview(cast("Any", source))
+    except TypeError:
+        return False
+    return True
+
+
+def _position_of(source: object) -> int | None:
+    """Where a file object is, if it can seek."""
+    seekable = getattr(source, "seekable", None)
+    is_file = hasattr(source, "read") and source_of(source) is None
+    return cast("Any", source).tell() if is_file and seekable is not None and seekable() else None

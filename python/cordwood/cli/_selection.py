@@ -1,0 +1,294 @@
+"""`--limit`, `--columns` and `--where`: which rows are wanted, and what of each."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import math
+import operator
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator
+from datetime import UTC, datetime
+from typing import Any, NamedTuple, cast
+
+from cordwood._text import quantity
+from cordwood.cli._messages import complain, escaped, guess
+from cordwood.cli._sources import display_name
+
+_COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+_LISTED_MAX = 50
+"""A message names at most this many columns."""
+
+_MISSING = object()
+
+
+def add_selection_arguments(parser: argparse.ArgumentParser, row: str, column: str) -> None:
+    """`--limit`, `--columns` and `--where` of a verb whose output has such rows and columns."""
+    parser.add_argument(
+        "--limit",
+        type=_count,
+        metavar="COUNT",
+        help=f"stop reading after this many {row}s; whether what follows is damaged is not known",
+    )
+    parser.add_argument(
+        "--columns", type=_names, metavar="NAME,...", help=f"only these {column}, in this order; with commas between"
+    )
+    parser.add_argument(
+        "--where",
+        type=_condition,
+        action="append",
+        default=[],
+        metavar="CONDITION",
+        help=f"only {row}s of which this holds: COLUMN OP VALUE, where OP is = != < <= > >= or ~ (contains); if given "
+        "several times, all must hold",
+    )
+
+
+def _count(text: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,18}", text) or not int(text):
+        raise argparse.ArgumentTypeError(f"a number from 1 on is needed, not {text!r}")
+    return int(text)
+
+
+def _names(text: str) -> list[str]:
+    names = text.split(",")
+    if "" in names:
+        raise argparse.ArgumentTypeError(f"names with a comma between any two are needed, not {text!r}")
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise argparse.ArgumentTypeError(f"it names {twice!r} twice")
+    return names
+
+
+class Condition(NamedTuple):
+    """`COLUMN OP VALUE`."""
+
+    column: str
+    operator: str
+    text: str
+    number: float | None
+    """The value as a number, if it is one."""
+    time: datetime | None
+    """The value as a time, if it is one."""
+
+    def holds(self, value: object, to_json: Callable[[Any], object]) -> bool:
+        """Whether it holds of what a row has in the column; never of a row that has nothing there."""
+        if value is None:
+            return False
+        if isinstance(value, bytes):
+            return self._compares(value, self.text.encode("utf-8", "surrogateescape"))
+        if self.operator != "~":
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                return self._compares(value, self.number)
+            if isinstance(value, datetime):
+                return self._compares(value, self.time)
+        return self._compares(text_of(to_json(value)), self.text)
+
+    def _compares(self, value: Any, other: Any) -> bool:
+        if other is None:
+            # A number or a time, and what is none.
+            return self.operator == "!="
+        if self.operator == "~":
+            return other in value
+        if self.operator in ("=", "!=") and value != value and other != other:  # noqa: PLR0124 - NaN
+            return self.operator == "="
+        return _COMPARISONS[self.operator](value, other)
+
+
+def text_of(value: object) -> str:
+    """A value that JSON has as text: a text itself, of anything else its JSON."""
+    from cordwood._tables.json_text import json_text
+
+    return value if isinstance(value, str) else json_text(value)
+
+
+def _condition(text: str) -> Condition:
+    match = re.fullmatch(r"([^=!<>~]+?) *(!=|<=|>=|=|<|>|~)(.*)", text, re.DOTALL)
+    if match is None:
+        raise argparse.ArgumentTypeError(
+            f"COLUMN OP VALUE is needed, where OP is one of = != < <= > >= ~, not {text!r}; for example 'loss<0.5'"
+        )
+    column, comparison, value = match.groups()
+    if (wrong := comparison + value[:1]) in ("==", "=~", "=<", "=>", "<>"):
+        raise argparse.ArgumentTypeError(
+            f"there is no operator {wrong}, only = != < <= > >= ~; a value that begins with {value[0]} takes a space "
+            "before it"
+        )
+    value = value.removeprefix(" ")
+    return Condition(column, comparison, value, _number(value), _time(value))
+
+
+def _number(text: str) -> float | None:
+    if re.fullmatch(r"[+-]?[0-9]+", text):
+        with contextlib.suppress(ValueError):  # Too many digits.
+            return int(text)
+    if re.fullmatch(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", text):
+        return float(text)
+    # As JSON has them here.
+    return {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}.get(text)
+
+
+def _time(text: str) -> datetime | None:
+    try:
+        time = datetime.fromisoformat(text)
+        return time.replace(tzinfo=time.tzinfo or UTC)
+    except ValueError:
+        return None
+
+
+class Selection:
+    """Counts the rows that are wanted, and chooses their columns.
+
+    Attributes:
+        columns: The names of the columns, in their order; `None` for all.
+        has_names: Whether it looks into rows at all.
+        is_active: Whether it does, or counts them.
+    """
+
+    def __init__(
+        self,
+        options: argparse.Namespace,
+        to_json: Callable[[Any], object],
+        known: Collection[str] | None = None,
+        nested: Collection[str] = (),
+        always: Collection[str] = (),
+    ) -> None:
+        """Begins with no row.
+
+        Args:
+            options: Those of `add_selection_arguments`.
+            to_json: What makes JSON of a value.
+            known: The names of all columns, if they are known before the first row.
+            nested: Those of them whose values have names in them, which are not known.
+            always: If they are not known, the names of those that are there even if no row has a value.
+
+        Raises:
+            ValueError: A name is none of them.
+        """
+        self.columns: list[str] | None = options.columns
+        self._conditions: list[Condition] = options.where
+        self._limit: int | None = options.limit
+        self._to_json = to_json
+        self._nested = nested
+        self._count = 0
+        self._is_reported = self._has_rows = False
+        # The names that are asked for and were in no row yet, and those that there were.
+        self._wanted = dict.fromkeys([*(self.columns or ()), *(condition.column for condition in self._conditions)])
+        self._seen: dict[str, None] = dict.fromkeys(always)
+        for name in always:
+            self._wanted.pop(name, None)
+        self.has_names = bool(self.columns or self._conditions)
+        self.is_active = self.has_names or self._limit is not None
+        if known is not None:
+            self._seen = dict.fromkeys(known)
+            others = [name for name in self._wanted if name not in known]
+            self._check(name for name in others if name.partition(".")[0] not in nested)
+            self._wanted = dict.fromkeys(others)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there are as many rows as there may be: then nothing more is to be read."""
+        return self._limit is not None and self._count >= self._limit
+
+    def names(self, beginning: str) -> bool:
+        """Whether a name that is asked for begins so."""
+        names = [*(self.columns or ()), *(condition.column for condition in self._conditions)]
+        return any(name.startswith(beginning) for name in names)
+
+    def take(self, row: dict[str, Any]) -> dict[str, Any] | None:
+        """What is wanted of a row; `None` if that is nothing. Otherwise it counts."""
+        if self._wanted:
+            self._learn(row)
+        for condition in self._conditions:
+            value = value_in(row, condition.column)
+            if value is _MISSING or not condition.holds(value, self._to_json):
+                return None
+        self._count += 1
+        return self.in_columns(row)
+
+    def in_columns(self, row: dict[str, Any]) -> dict[str, Any]:
+        """What of a row is in the columns that are wanted."""
+        if self.columns is None:
+            return row
+        found = ((name, value_in(row, name)) for name in self.columns)
+        return {name: value for name, value in found if value is not _MISSING}
+
+    def _learn(self, row: dict[str, Any]) -> None:
+        # Names within values are missing only where there are such values.
+        self._has_rows = self._has_rows or not self._nested or any(name in row for name in self._nested)
+        for name in row:
+            self._seen.setdefault(name)
+        for name in list(self._wanted):
+            if value_in(row, name) is not _MISSING:
+                del self._wanted[name]
+            elif (inside := fields_of(value_in(row, head := name.partition(".")[0]))) is not None:
+                self._seen.update(dict.fromkeys(f"{head}.{field}" for field in inside))
+
+    def of_columns(self, columns: dict[str, Any], otherwise: Any) -> dict[str, Any]:
+        """What is wanted of the columns of a table, each with its type; `otherwise` for one without a value."""
+        if self.columns is None:
+            return columns
+        return {name: columns.get(name, otherwise) for name in self.columns}
+
+    def check_names(self) -> None:
+        """To be called after the last row.
+
+        Raises:
+            ValueError: A name that was asked for was in no row, and there were rows.
+        """
+        if self._has_rows:
+            self._check(self._wanted)
+
+    def _check(self, missing: Iterable[str]) -> None:
+        if name := next(iter(missing), None):
+            some = list(self._seen)[:_LISTED_MAX]
+            more = f" and {len(self._seen) - len(some):,} more" if len(self._seen) > len(some) else ""
+            raise ValueError(
+                f"there is no column {escaped(name)}, only {escaped(', '.join(some))}{more}{guess(name, self._seen)}"
+            )
+
+    def report_stop(self, name: str, offset: int | None, noun: str) -> None:
+        """Reports, once, that the limit was reached: after what begins before this offset of a log, or before it."""
+        if not self._is_reported:
+            place = "before it was read" if offset is None else f"at offset {offset}"
+            complain(
+                f"{display_name(name)}: stopped {place}, after {quantity(self._count, noun)}, as --limit says; "
+                "what follows was not read"
+            )
+        self._is_reported = True
+
+
+def fields_of(value: object) -> dict[str, Any] | None:
+    """The names in a value that has any: in an object of JSON or a map of Firestore."""
+    # No other value of a row has this attribute.
+    value = getattr(value, "properties", value)
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
+
+
+def value_in(row: dict[str, Any], name: str) -> Any:
+    """The value of this name; else, what is before one of its dots names a value with fields, and the rest one of them.
+
+    `_MISSING` if there is none.
+    """
+    if name in row:
+        return row[name]
+    for head, rest in _splits(name):
+        inside = fields_of(row.get(head))
+        if inside is not None and (value := value_in(inside, rest)) is not _MISSING:
+            return value
+    return _MISSING
+
+
+def _splits(name: str) -> Iterator[tuple[str, str]]:
+    """At each dot, from the last to the first."""
+    at = name.rfind(".")
+    while at >= 0:
+        yield name[:at], name[at + 1 :]
+        at = name.rfind(".", 0, at)

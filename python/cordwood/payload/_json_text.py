@@ -1,0 +1,78 @@
+"""Texts of JSON. A module of its own, since `json` is loaded only where it is asked for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any, cast
+
+from cordwood.errors import PayloadError
+from cordwood.types import PayloadReason
+
+DEPTH_MAX = 100
+"""As many levels as protocol buffers themselves allow. Python is sure to write so many back."""
+
+
+def _int(text: str) -> int | str:
+    try:
+        return int(text)
+    except ValueError:
+        return text
+
+
+# One decoder for all: making one takes several times as long as a value.
+parsed = json.JSONDecoder(parse_int=_int).decode
+"""The value of a text of JSON. An integer of more digits than Python takes is a text."""
+
+
+def _object(items: list[tuple[str, Any]]) -> dict[str, Any]:
+    value: dict[str, Any] = {}
+    for name, item in items:
+        if name in value:
+            raise ValueError(f"two values have the name {name!r}")
+        value[name] = item
+    return value
+
+
+_parsed_strictly = json.JSONDecoder(parse_int=_int, object_pairs_hook=_object).decode
+
+
+def document(record: bytes) -> Any:
+    """The value of a record that is a text of JSON. As Python writes them, NaN and the infinities are JSON.
+
+    Raises:
+        PayloadError: The record is no JSON, or an object in it has two values of one name, or it is nested too deep.
+    """
+    offset = 0
+    try:
+        value = _parsed_strictly(record.decode())
+    except UnicodeDecodeError as error:
+        message, reason, offset = "text that is not UTF-8", PayloadReason.NOT_UTF8, error.start
+    except RecursionError:
+        message, reason = f"JSON of more than {DEPTH_MAX} levels", PayloadReason.TOO_DEEP
+    except ValueError as error:
+        message, reason = f"no JSON: {error}", PayloadReason.NON_CANONICAL
+    else:
+        if not is_too_deep(value):
+            return value
+        message, reason = f"JSON of more than {DEPTH_MAX} levels", PayloadReason.TOO_DEEP
+    length = len(record) - offset
+    message = f"{message} ({length} byte{'' if length == 1 else 's'} at offset {offset} of the payload)"
+    raise PayloadError(message, offset=offset, length=length, reason=reason)
+
+
+def is_too_deep(value: Any) -> bool:
+    """Whether it has more than `DEPTH_MAX` levels of arrays and objects."""
+    # Those of one level after another: nothing here calls itself.
+    level: list[Any] = [value] if isinstance(value, dict | list) else []
+    for _ in range(DEPTH_MAX):
+        if not level:
+            return False
+        level = [item for value in level for item in _items(value) if isinstance(item, dict | list)]
+    return bool(level)
+
+
+def _items(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return cast("dict[str, Any]", value).values()
+    return cast("Iterable[Any]", value) if isinstance(value, list) else ()

@@ -1,0 +1,180 @@
+//! How much memory compressed records may take together: [`Error::OverBudget`].
+
+#![cfg(feature = "zstd")]
+
+use std::path::Path;
+
+use cordwood_log::codec::{Encoder, RECORD_LEN_MAX};
+use cordwood_log::crc32c::{crc32c, mask};
+use cordwood_log::follow::Poll;
+use cordwood_log::format::Header;
+use cordwood_log::read::SliceSource;
+use cordwood_log::{
+    Compression, Dialect, Error, FollowOptions, Follower, LogFormat, OnCorruption, ReadOptions, Reader, verbs,
+};
+
+const MIB: u64 = 1 << 20;
+const POLICIES: [OnCorruption; 4] = [
+    OnCorruption::Fail,
+    OnCorruption::Skip,
+    OnCorruption::Stop,
+    OnCorruption::Salvage,
+];
+
+fn fragment(kind: u8, payload: &[u8]) -> Vec<u8> {
+    let header = Header {
+        masked_crc: mask(crc32c(&[&[kind], payload].concat())),
+        len: u16::try_from(payload.len()).unwrap(),
+        kind,
+    };
+    [&header.encode(), payload].concat()
+}
+
+/// A frame that states `data_len` bytes, in blocks of one byte that is repeated.
+fn bomb(data_len: u64) -> Vec<u8> {
+    let block_len = 128 << 10;
+    let mut frame = b"\x28\xb5\x2f\xfd\xe0".to_vec();
+    frame.extend(data_len.to_le_bytes());
+    let count = data_len / block_len;
+    for number in 1..=count {
+        let header = u64::from(number == count) | 1 << 1 | block_len << 3;
+        frame.extend(&header.to_le_bytes()[..3]);
+        frame.push(b'x');
+    }
+    frame
+}
+
+/// One that states as much and is none: its first block is of no type.
+fn broken(data_len: u64) -> Vec<u8> {
+    let mut frame = bomb(data_len);
+    frame[13..].fill(0xff);
+    // A block takes three bytes at least.
+    frame.truncate(13 + (data_len / (128 << 10)) as usize * 3);
+    frame
+}
+
+const SET_ZSTD: [u8; 4] = [7, 0, 0, 0];
+
+/// A compressed log of these frames in one fragment each, or in two; and where each begins.
+fn log(frames: &[Vec<u8>], are_joined: bool) -> (Vec<u8>, Vec<u64>) {
+    let mut file = fragment(9, &SET_ZSTD);
+    let mut offsets = Vec::new();
+    for frame in frames {
+        offsets.push(file.len() as u64);
+        if are_joined {
+            let (first, last) = frame.split_at(frame.len() / 2);
+            file.extend([fragment(2, first), fragment(4, last)].concat());
+        } else {
+            file.extend(fragment(1, frame));
+        }
+    }
+    assert!(file.len() < 32_768);
+    (file, offsets)
+}
+
+fn is_refused_at(error: &Error, offset: u64, expected_len: u64) -> bool {
+    matches!(error, Error::OverBudget { offset: found, data_len, .. } if (*found, *data_len) == (offset, expected_len))
+}
+
+#[test]
+fn a_record_that_decompresses_to_too_much_is_refused_and_stays() {
+    for are_joined in [false, true] {
+        let (file, offsets) = log(&[bomb(MIB), bomb(300 * MIB), bomb(MIB)], are_joined);
+        let is_refused = |error: &Error| is_refused_at(error, offsets[1], 300 * MIB);
+        for policy in POLICIES {
+            let options = ReadOptions::default().with_on_corruption(policy);
+            let mut reader = Reader::from_slice(&file, options.clone());
+            for _ in 0..2 {
+                assert_eq!(reader.next_record().unwrap().unwrap().data.len() as u64, MIB);
+                for _ in 0..3 {
+                    let error = reader.next_record().unwrap_err();
+                    assert!(is_refused(&error), "{error}");
+                    assert!(
+                        error.to_string().contains("set record_len_max to 1073741825 or more"),
+                        "{error}"
+                    );
+                }
+                reader.seek(offsets[0]).unwrap();
+            }
+            let error = verbs::verify(&mut Reader::from_slice(&file, options.clone())).unwrap_err();
+            assert!(is_refused(&error), "{error}");
+            let error = verbs::stat(&mut Reader::from_slice(&file, options.clone())).unwrap_err();
+            assert!(is_refused(&error), "{error}");
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let clean = folder.path().join("clean.log");
+        let source = SliceSource::new(&file);
+        let error = verbs::salvage_source(source, None, &clean, &ReadOptions::default()).unwrap_err();
+        assert!(is_refused(&error), "{error}");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+
+        let path = folder.path().join("live.log");
+        std::fs::write(&path, &file).unwrap();
+        let mut follower = Follower::open(&path, FollowOptions::default()).unwrap();
+        while !matches!(follower.poll().unwrap(), Poll::Record(_)) {}
+        for _ in 0..3 {
+            let error = follower.poll().unwrap_err();
+            assert!(is_refused(&error), "{error}");
+            assert_eq!(follower.offset(), offsets[1]);
+        }
+
+        let options = ReadOptions::default().with_record_len_max(RECORD_LEN_MAX + 1);
+        let stat = verbs::stat(&mut Reader::from_slice(&file, options)).unwrap();
+        assert_eq!((stat.record_count, stat.record_len_max), (3, Some(300 * MIB)));
+    }
+}
+
+/// The error names the least value that will do. Frames that fail count, too.
+#[test]
+fn the_option_that_is_named_lifts_it() {
+    let (file, offsets) = log(&[broken(200 * MIB), broken(200 * MIB)], false);
+    let error = verbs::verify(&mut Reader::from_slice(&file, ReadOptions::default())).unwrap_err();
+    assert!(is_refused_at(&error, offsets[1], 200 * MIB), "{error}");
+
+    let frame = broken(1 << 30);
+    let (one, _) = log(std::slice::from_ref(&frame), false);
+    // Each in a block of its own.
+    let mut file = one;
+    file.resize(32_768, 0);
+    file.extend(fragment(1, &frame));
+    let read_len = file.len() as u64;
+    let options = ReadOptions::default()
+        .with_on_corruption(OnCorruption::Skip)
+        .with_dialect(Dialect::ROCKSDB)
+        .with_record_len_max(RECORD_LEN_MAX + 1);
+    let error = verbs::verify(&mut Reader::from_slice(&file, options.clone())).unwrap_err();
+    let Error::OverBudget { record_len_max, .. } = error else {
+        panic!("{error}")
+    };
+    assert_eq!(record_len_max, 2 * RECORD_LEN_MAX - 200 * read_len);
+    for (record_len_max, is_read) in [(record_len_max, true), (record_len_max - 1, false)] {
+        let options = options.clone().with_record_len_max(record_len_max);
+        assert_eq!(verbs::verify(&mut Reader::from_slice(&file, options)).is_ok(), is_read);
+    }
+}
+
+/// What compresses well meets it only beyond 256 MiB.
+#[test]
+fn what_an_engine_writes_is_read() {
+    let mut file = Vec::new();
+    let mut encoder =
+        Encoder::with_format(0, LogFormat::new(Dialect::ROCKSDB).with_compression(Compression::Zstd)).unwrap();
+    for _ in 0..200 {
+        encoder.encode(&vec![0; MIB as usize], &mut file);
+    }
+    let stat = verbs::stat(&mut Reader::from_slice(&file, ReadOptions::default())).unwrap();
+    assert_eq!((stat.record_count, stat.payload_len), (200, 200 * MIB));
+}
+
+#[test]
+fn a_path_is_named() {
+    let (file, _) = log(&[bomb(300 * MIB)], false);
+    let mut reader = Reader::from_slice(&file, ReadOptions::default()).with_path(Some(Path::new("a.log").into()));
+    assert!(
+        reader
+            .next_record()
+            .unwrap_err()
+            .to_string()
+            .starts_with("a.log: with the compressed record at offset 11, ")
+    );
+}

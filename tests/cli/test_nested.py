@@ -1,0 +1,230 @@
+"""`cordwood convert`: keys as columns, and nested values as structures and lists in Arrow and Parquet."""
+
+import json
+from datetime import UTC, datetime
+
+import entities
+import pytest
+
+import cordwood
+from cordwood._tables.schema import FIELD_COUNT_MAX, Columns, ListOf, StructOf, TooManyColumnsError
+from cordwood.cli import main
+
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+def exported(path, *records):
+    path.parent.mkdir(exist_ok=True)
+    with cordwood.open(path, "w") as writer:
+        writer.extend(records)
+
+
+def table_of(source, *options, form="entity", status=0):
+    to = source.with_suffix(".parquet")
+    assert main(["convert", "--as", form, "--overwrite", *options, str(source), str(to)]) == status
+    return pq.read_table(to)
+
+
+def test_keys_are_columns(tmp_path):
+    path = tmp_path / "output-0"
+    exported(
+        path,
+        entities.entity([("List", 7), ("Task", "write")], {"n": 1}),
+        entities.entity([("Task", 8)], {"n": 2}),
+    )
+    table = table_of(path)
+    assert table.column_names == ["__kind__", "__id__", "__name__", "__path__", "__key__", "n"]
+    assert [str(table.schema.field(name).type) for name in ("__kind__", "__id__", "__name__", "__path__")] == [
+        "string",
+        "int64",
+        "string",
+        "string",
+    ]
+    first, second = table.to_pylist()
+    assert first == {
+        "__kind__": "Task",
+        "__id__": None,
+        "__name__": "write",
+        "__path__": "List/7/Task/write",
+        "__key__": {
+            "app": "s~app",
+            "namespace": None,
+            "database": None,
+            "path": [{"kind": "List", "id": 7, "name": None}, {"kind": "Task", "id": None, "name": "write"}],
+        },
+        "n": 1,
+    }
+    assert [second[name] for name in ("__kind__", "__id__", "__name__", "__path__")] == ["Task", 8, None, "Task/8"]
+
+
+def test_nested_values_have_types(tmp_path, capfd):
+    """Those of all rows together: a field that only some maps have is null in the others."""
+    path = tmp_path / "output-0"
+    exported(
+        path,
+        entities.entity(
+            [("Task", 1)],
+            {
+                "address": {"city": "Bern", "zip": 3000, "seen": NOON, "inner": {"raw": b"\xff"}},
+                "tags": ["a", "b"],
+                "scores": [1, 0.5],
+                "moves": [{"x": 1}, {"x": 2, "y": "up"}],
+                "place": entities.Place((46.9, 7.4)),
+                "owner": entities.Key([("User", "eve")]),
+            },
+        ),
+        entities.entity([("Task", 2)], {"address": {"city": "Biel", "po": True}, "tags": [None, "c"], "moves": [None]}),
+        entities.entity([("Task", 3)], {"address": None}),
+    )
+    table = table_of(path)
+    path_type = "list<element: struct<kind: string, id: int64, name: string>>"
+    key = f"struct<app: string, namespace: string, database: string, path: {path_type}>"
+    address = "city: string, zip: int64, seen: timestamp[us, tz=UTC], inner: struct<raw: binary>, po: bool"
+    assert {name: str(table.schema.field(name).type) for name in table.column_names[5:]} == {
+        "address": f"struct<{address}>",
+        "tags": "list<element: string>",
+        "scores": "list<element: double>",
+        "moves": "list<element: struct<x: int64, y: string>>",
+        "place": "struct<latitude: double, longitude: double>",
+        "owner": key,
+    }
+    columns = {name: table[name].to_pylist() for name in table.column_names[5:]}
+    absent = dict.fromkeys(("zip", "seen", "inner"))
+    assert columns == {
+        "address": [
+            {"city": "Bern", "zip": 3000, "seen": NOON, "inner": {"raw": b"\xff"}, "po": None},
+            {**absent, "city": "Biel", "po": True},
+            None,
+        ],
+        "tags": [["a", "b"], [None, "c"], None],
+        "scores": [[1.0, 0.5], None, None],
+        "moves": [[{"x": 1, "y": None}, {"x": 2, "y": "up"}], [None], None],
+        "place": [{"latitude": 46.9, "longitude": 7.4}, None, None],
+        "owner": [
+            {
+                "app": "s~app",
+                "namespace": None,
+                "database": None,
+                "path": [{"kind": "User", "id": None, "name": "eve"}],
+            },
+            None,
+            None,
+        ],
+    }
+    assert capfd.readouterr().err == ""
+
+
+def test_conflicts_are_reported_where_they_are(tmp_path, capfd):
+    """A value in conflict is JSON, not all that is around it; a map that is empty in all rows is JSON, too."""
+    path = tmp_path / "output-0"
+    exported(
+        path,
+        entities.entity([("T", 1)], {"a": {"n": 1, "m": {}}, "l": [1, "x"], "v": [1]}),
+        entities.entity([("T", 2)], {"a": {"n": "one", "m": {}}, "l": [2, 3], "v": 1}),
+        entities.entity([("T", 3)], {"a": {"n": [{"deep": 1}]}, "v": entities.Key([("U", 9)])}),
+    )
+    table = table_of(path)
+    assert capfd.readouterr().err.splitlines() == [
+        "cordwood: the column a.n has values of several types, and is JSON in a text: int, list, text",
+        "cordwood: the column l[] has values of several types, and is JSON in a text: int, text",
+        "cordwood: the column v has values of several types, and is JSON in a text: int, key, list",
+    ]
+    a, lists, v = (table[name].to_pylist() for name in ("a", "l", "v"))
+    assert [json.loads(row["n"]) for row in a] == [1, "one", [{"deep": 1}]]
+    assert [row["m"] for row in a] == ["{}", "{}", None]
+    assert lists == [["1", '"x"'], ["2", "3"], None]
+    assert [json.loads(row) for row in v] == [[1], 1, {"app": "s~app", "path": ["U", 9]}]
+    # In CSV, which has no columns in columns, only a whole column can be in conflict.
+    assert main(["convert", "--as", "entity", str(path), str(tmp_path / "t.csv")]) == 0
+    assert capfd.readouterr().err.splitlines() == [
+        "cordwood: the column v has values of several types, and is JSON in a text: int, key, list"
+    ]
+    assert '"{""n"":1,""m"":{}}","[1,""x""]",[1]' in (tmp_path / "t.csv").read_text()
+
+
+def test_a_map_with_keys_that_are_data(tmp_path, capfd):
+    path = tmp_path / "output-0"
+    exported(
+        path, *(entities.entity([("T", n + 1)], {"of": {f"user-{n}": n}, "n": n}) for n in range(FIELD_COUNT_MAX + 1))
+    )
+    table = table_of(path)
+    assert capfd.readouterr().err == "cordwood: the column of has too many fields, and is JSON in a text\n"
+    assert str(table.schema.field("of").type) == "string"
+    assert [json.loads(text) for text in table["of"].to_pylist()] == [
+        {f"user-{n}": n} for n in range(FIELD_COUNT_MAX + 1)
+    ]
+    # One less has room.
+    exported(path, *(entities.entity([("T", n + 1)], {"of": {f"user-{n}": n}}) for n in range(FIELD_COUNT_MAX)))
+    assert table_of(path).schema.field("of").type.num_fields == FIELD_COUNT_MAX
+    assert capfd.readouterr().err == ""
+
+
+def test_a_property_with_the_name_of_a_column_of_the_key(tmp_path, capfd):
+    path = tmp_path / "output-0"
+    exported(path, entities.entity([("T", 1)], {"__path__": "x"}), entities.entity([("T", 2)], {"n": 1}))
+    assert table_of(path, status=3).num_rows == 1
+    assert "the record at offset 0 is left out: a property has the name __path__" in capfd.readouterr().err
+
+
+def test_values_of_a_run_are_nested(tmp_path, capfd):
+    def field(number, value):
+        return entities.field(number, value)
+
+    def step(**values):
+        return field(
+            2, b"".join(field(1, field(2, name.encode()) + field(16, value.encode())) for name, value in values.items())
+        )
+
+    path = tmp_path / "run-a.wandb"
+    with cordwood.open(path, "w", dialect="wandb") as writer:
+        writer.extend(
+            [step(h='{"_type":"histogram","bins":[0,0.5],"values":[3]}', x="[[1,2],[]]"), step(h='{"n":null}')]
+        )
+    table = table_of(path, form="wandb-history")
+    assert (
+        str(table.schema.field("h").type)
+        == "struct<_type: string, bins: list<element: double>, values: list<element: int64>, n: string>"
+    )
+    assert table.to_pylist() == [
+        {"h": {"_type": "histogram", "bins": [0.0, 0.5], "values": [3], "n": None}, "x": [[1, 2], []]},
+        {"h": {"_type": None, "bins": None, "values": None, "n": None}, "x": None},
+    ]
+
+
+def test_what_is_nested_very_deep_is_json():
+    columns = Columns()
+    value = leaf = []
+    for _ in range(30):
+        leaf.append([])
+        leaf = leaf[0]
+    columns.add({"a": value})
+    kind, count = columns.types()["a"], 0
+    while isinstance(kind, ListOf):
+        kind, count = kind.item, count + 1
+    assert (kind, count) == ("json", 20)
+
+
+def test_fields_count_as_columns():
+    columns = Columns()
+    for number in range(9):
+        columns.add({f"s{number}": dict.fromkeys(map(str, range(1_000)), 1)})
+    assert columns.overfull == []
+    columns.add({"t": dict.fromkeys(map(str, range(1_000)), 1), "u": {"x": 1}})
+    assert columns.overfull == ["t"]
+    assert columns.types()["t"] == "json"
+    assert columns.types()["u"] == StructOf((("x", "int"),))
+    with pytest.raises(TooManyColumnsError, match="10,000 columns"):
+        columns.add({str(number): 1 for number in range(10_000)})
+
+
+def test_columns_of_the_key_are_always_there(tmp_path, capfd):
+    """Also where no key has such a part."""
+    path = tmp_path / "output-0"
+    exported(path, entities.entity([("Task", "write")], {"n": 1}))
+    command = ["convert", "--as", "entity", "--columns", "n,__id__,__name__"]
+    assert main([*command, str(path)]) == 0
+    assert main([*command, "--to", "csv", str(path)]) == 0
+    assert capfd.readouterr().out == '{"n":1,"__name__":"write"}\nn,__id__,__name__\n1,,write\n'

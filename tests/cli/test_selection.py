@@ -1,0 +1,200 @@
+"""`--limit`, `--columns` and `--where`: what no console session shows."""
+
+import math
+from datetime import UTC, datetime
+
+import pytest
+
+import cordwood
+from cordwood.cli import main
+from cordwood.cli._selection import Condition, _condition
+from cordwood.payload import entity
+
+TIME = datetime(2026, 11, 21, 12, 0, 0, 500_000, tzinfo=UTC)
+
+# Each condition on a value, and whether it holds.
+CASES = [
+    # Numbers as numbers: as texts, 10 is less than 9, and 1e1 is not 10.
+    (10, ">9", True),
+    (10, "=1e1", True),
+    (0.1, "=0.1", True),
+    (2**53 + 1, "=9007199254740993", True),
+    (2**53 + 1, "=9007199254740992", False),
+    (10, "<-1", False),
+    (10, "!=10", False),
+    # A number is never what is no number.
+    (10, "=ten", False),
+    (10, "!=ten", True),
+    (10, "<ten", False),
+    (10, ">ten", False),
+    (10, "~1", True),
+    (10, "~2", False),
+    # As JSON has them here.
+    (math.nan, "=NaN", True),
+    (math.nan, "!=NaN", False),
+    (math.nan, ">0", False),
+    (math.nan, "<0", False),
+    (math.inf, ">0", True),
+    (-math.inf, "=-Infinity", True),
+    # Texts as texts.
+    ("10", ">9", False),
+    ("10", "=10.0", False),
+    ("b", ">=b", True),
+    ("b", "<=a", False),
+    ("b", "!=a", True),
+    ("ERROR: x", "~ERROR", True),
+    ("error: x", "~ERROR", False),
+    ("", "=", True),
+    ("", "~", True),
+    ("a=b", "=a=b", True),
+    ("=b", "= =b", True),
+    # Truth values as JSON has them.
+    (True, "=true", True),
+    (True, "=1", False),
+    (False, "!=true", True),
+    # Bytes as bytes, be they UTF-8 or not.
+    (b"\xffabc", "~abc", True),
+    ("ä".encode(), "=ä", True),
+    (b"\xff", "=\udcff", True),
+    (b"b", "<c", True),
+    # Times as times: as texts, 12:00:00.5Z is less than 12:00:00Z.
+    (TIME, ">2026-11-21T12:00:00Z", True),
+    (TIME, "=2026-11-21T13:00:00.500+01:00", True),
+    (TIME, ">=2026-11-22", False),
+    (TIME, "<2026-11-22", True),
+    (TIME, "~T12:", True),
+    (TIME, "<soon", False),
+    # Anything else as its JSON.
+    ([1, "a"], '=[1,"a"]', True),
+    (entity.Key("a", (("Task", 7),)), '~"Task",7', True),
+    # Nothing holds of nothing.
+    (None, "=", False),
+    (None, "!=1", False),
+    (None, "~", False),
+]
+
+
+@pytest.mark.parametrize(("value", "text", "expected"), CASES, ids=lambda part: repr(part)[:40])
+def test_a_condition(value, text, expected):
+    condition = _condition(f"name{text}")
+    assert isinstance(condition, Condition)
+    assert (condition.column, condition.holds(value, entity.to_json)) == ("name", expected)
+
+
+def test_names_of_conditions():
+    assert _condition("a.b >= 1")[:3] == ("a.b", ">=", "1")
+    assert _condition("a b=  c")[:3] == ("a b", "=", " c")
+    assert _condition("a~x\ny")[:3] == ("a", "~", "x\ny")
+
+
+@pytest.fixture
+def tables(tmp_path):
+    """Two runs: five steps, and one with another column."""
+
+    def field(number, value):
+        tag = number << 3 | 2
+        return (bytes([tag]) if tag < 128 else bytes([tag & 0x7F | 0x80, tag >> 7])) + bytes([len(value)]) + value
+
+    def step(**values):
+        items = (field(2, name.encode()) + field(16, value.encode()) for name, value in values.items())
+        return field(2, b"".join(field(1, item) for item in items))
+
+    for run, steps in {
+        "a": [step(_step=str(number), loss=str(number / 2)) for number in range(5)],
+        "b": [step(_step="0", acc='"high"')],
+    }.items():
+        (tmp_path / "runs").mkdir(exist_ok=True)
+        with cordwood.open(tmp_path / f"runs/run-{run}.wandb", "x", dialect="wandb") as writer:
+            writer.extend(steps)
+    return tmp_path / "runs"
+
+
+def converted(tables, *options, status=0):
+    to = tables.parent / "t.csv"
+    assert main(["convert", "--as", "wandb-history", "--overwrite", *options, str(tables), str(to)]) == status
+    return to.read_text() if status == 0 else None
+
+
+def test_rows_of_several_logs(tables, capfd):
+    assert converted(tables, "--limit", "2", "--where", "loss>0") == "run_id,_step,loss\na,1,0.5\na,2,1.0\n"
+    path = tables / "run-a.wandb"
+    with cordwood.open(path) as reader:
+        end = list(reader.records())[2].end_offset
+    assert capfd.readouterr().err == (
+        f"cordwood: {path}: stopped at offset {end}, after 2 rows, as --limit says; what follows was not read\n"
+    )
+    # The limit is that of all logs together.
+    assert converted(tables, "--limit", "6", "--columns", "acc,run_id").splitlines()[-2:] == [",a", "high,b"]
+    assert converted(tables, "--where", "run_id=b", "--columns", "acc") == "acc\nhigh\n"
+    # The columns are those of all rows that were read.
+    assert converted(tables, "--where", "loss>9") == "run_id,_step,loss,acc\n"
+    assert converted(tables, "--columns", "los", status=2) is None
+    assert "there is no column los, only run_id, _step, loss, acc; did you mean loss?" in capfd.readouterr().err
+
+
+def test_one_row_of_each_run(tables, capfd):
+    """Which are complete only after the last record: what is left unread are the other runs."""
+    to = tables.parent / "t.csv"
+    assert main(["convert", "--as", "wandb-summary", "--limit", "1", str(tables), str(to)]) == 0
+    assert to.read_text() == "run_id\na\n"
+    text = f"{tables / 'run-b.wandb'}: stopped before it was read, after 1 row, as --limit says"
+    assert capfd.readouterr().err == f"cordwood: {text}; what follows was not read\n"
+
+
+def test_a_limit_in_parquet(tables):
+    pq = pytest.importorskip("pyarrow.parquet")
+    to = tables.parent / "t.parquet"
+    options = ["--limit", "3", "--columns", "loss,run_id,_step"]
+    assert main(["convert", "--as", "wandb-history", *options, str(tables), str(to)]) == 0
+    table = pq.read_table(to)
+    assert {name: str(table.schema.field(name).type) for name in table.column_names} == {
+        "loss": "double",
+        "run_id": "string",
+        "_step": "int64",
+    }
+    assert table.to_pydict() == {"loss": [0.0, 0.5, 1.0], "run_id": ["a"] * 3, "_step": [0, 1, 2]}
+
+
+def test_a_table_without_rows_has_the_columns_that_are_asked_for(tmp_path):
+    (tmp_path / "run-a.wandb").touch()
+    to = tmp_path / "t.csv"
+    command = ["convert", "--as", "wandb-history", "--columns", "loss,_step", "--dialect", "wandb"]
+    assert main([*command, str(tmp_path / "run-a.wandb"), str(to)]) == 0
+    assert to.read_text() == "loss,_step\n"
+
+
+def test_fields_of_a_version_edit_can_be_anywhere(tmp_path, capfd):
+    """They are written as they are made, which is only possible at the end of a row."""
+    path = tmp_path / "MANIFEST-000001"
+    with cordwood.open(path, "x") as writer:
+        writer.extend([b"\x02\x04", b"\x02\x05", b"\x03\x09"])
+    command = ["convert", "--as", "version-edit", "--columns", "fields,offset", "--where", "fields~log_number"]
+    assert main([*command, str(path)]) == 0
+    assert capfd.readouterr().out.splitlines() == [
+        '{"fields":[{"kind":"log_number","tag":2,"value":4}],"offset":0}',
+        '{"fields":[{"kind":"log_number","tag":2,"value":5}],"offset":9}',
+    ]
+
+
+def test_the_limit_ends_a_follower(tmp_path, capfd):
+    """It does not wait for more."""
+    path = tmp_path / "live.log"
+    with cordwood.open(path, "x") as writer:
+        writer.extend([b"one", b"two", b"three"])
+    assert main(["follow", "--limit", "2", "--where", "len=3", str(path)]) == 0
+    assert capfd.readouterr().out == "one\ntwo\n"
+
+
+def test_damage_after_the_limit_is_not_reported(tmp_path, capfd):
+    pq = pytest.importorskip("pyarrow.parquet")
+    path, to = tmp_path / "a.log", tmp_path / "t.parquet"
+    with cordwood.open(path, "x") as writer:
+        writer.extend([b"one", b"two", b"three"])
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+    assert main(["convert", "--limit", "2", str(path), str(to)]) == 0
+    assert pq.read_table(to)["data"].to_pylist() == [b"one", b"two"]
+    assert main(["cat", "--limit", "2", str(path)]) == 0
+    assert "left out" not in capfd.readouterr().err
+    assert main(["cat", "--limit", "3", str(path)]) == 3
