@@ -12,6 +12,8 @@ import pytest
 from real_files import vectors
 from support import PAYLOAD, written
 
+from cordwood.cli import VERBS
+
 DOCS = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
 TYPES = {
     "string": str,
@@ -131,6 +133,37 @@ def test_totals(log, tmp_path, verb):
     assert [last["totals"][name] for name in ("log_count", "damaged_count", "failed_count")] == [2, 1, 1]
 
 
+def test_totals_of_what_was_salvaged(log, tmp_path):
+    (tmp_path / "whole").write_bytes(written([b"one", b"two"]))
+    *_, last = cordwood("salvage", "--json", log, str(tmp_path / "whole"), str(tmp_path / "new"))[0]
+    check(last["totals"], fields("totals"))
+    assert [last["totals"][name] for name in ("log_count", "damaged_count", "record_count")] == [2, 1, 4]
+
+
+@pytest.mark.parametrize("verb", ["verify", "stat", "salvage", "info"])
+def test_what_cannot_be_read(verb, log, tmp_path):
+    text, none = tmp_path / "text", tmp_path / "none"
+    text.write_bytes(b"a text is no log, as can be seen from all of its bytes")
+    for name in text, none:
+        values, status = cordwood(verb, "--json", str(name), *([str(tmp_path / "new")] if verb == "salvage" else []))
+        assert (len(values), status) == (1, 1)
+        # The table of those that fail is the last one.
+        check(values[0], fields("stat", 1))
+        assert values[0]["source"] == str(name)
+        assert ("no log: this is text" if name == text else "No such file or directory") in values[0]["error"]
+
+
+def test_each_verb_with_json_is_documented_and_tested():
+    tests = Path(__file__).read_text(encoding="utf-8")
+    headings = {verb for words in re.findall(r"^### (.*)$", DOCS, flags=re.MULTILINE) for verb in words.split(", ")}
+    for verb in VERBS:
+        takes_json = "[--json]" in subprocess.run(
+            [sys.executable, "-m", "cordwood", verb, "--help"], capture_output=True, check=True, text=True
+        ).stdout.replace("\n", " ")
+        assert (verb in headings) == takes_json, verb
+        assert (f'"{verb}"' in tests) == takes_json, verb
+
+
 def test_info(log, tmp_path):
     (tmp_path / "text").write_bytes(b"a text is no log, as can be seen from all of its bytes")
     [value], status = cordwood("info", "--json", str(tmp_path))
@@ -142,7 +175,7 @@ def test_info(log, tmp_path):
     assert (value["torn_count"], value["damaged_count"], value["other_file_count_by_format"]) == (1, 1, {"text": 1})
 
 
-def test_chunks(log):
+def test_fragments(log):
     values, status = cordwood("fragments", "--json", log)
     assert status == 3
     documented = fields("fragments")
@@ -150,6 +183,7 @@ def test_chunks(log):
         check(value, documented)
     assert [value["reason"] for value in values] == [None, "checksum_mismatch", None, None, None, "torn_tail"]
     assert [value["salvaged"] for value in values] == [False, False, True, True, True, False]
+    assert cordwood("fragments", "--json", "--damaged", log) == (values[1:2], 3)
 
 
 def test_write(tmp_path):

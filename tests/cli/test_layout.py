@@ -56,10 +56,10 @@ def test_the_place_of_damage_comes_first(tmp_path, capsys):
     path.write_bytes(damaged())
     main(["verify", str(path)])
     lines = capsys.readouterr().out.splitlines()[1:-2]
-    places = [re.match(r"  at [\d,]+: [\d,]+ bytes? left out, ", line) for line in lines]
+    places = [re.match(r"  at [\d,]+: [\d,]+ bytes?, ", line) for line in lines]
     # The rest of a line that is folded is indented further.
     assert all(place or line.startswith("    ") for place, line in zip(places, lines, strict=True))
-    assert 20 < sum(map(bool, places)) < len(lines)
+    assert sum(map(bool, places)) > 20
     main(["fragments", "--damaged", str(path)])
     shown = capsys.readouterr().out.splitlines()[2:]
     assert all(re.match(r" +[\d,]+ +[\d,]+ \w", line) for line in shown)
@@ -73,7 +73,7 @@ def test_flipped_bits_are_shown_in_place_of_checksums(tmp_path, capsys):
     path.write_bytes(file)
     main(["verify", str(path)])
     assert capsys.readouterr().out.splitlines()[1] == (
-        "  at 10: 10 bytes left out, checksum mismatch: bit 5 of byte 17 was flipped"
+        "  at 10: 10 bytes, checksum mismatch: bit 5 of byte 17 was flipped"
     )
     file[18] ^= 0xFF
     path.write_bytes(file)
@@ -116,7 +116,7 @@ def logs(tmp_path):
         ("stat --on-corruption salvage", ["DAMAGED", "10 damaged"]),
         (
             "verify --on-corruption salvage",
-            ["DAMAGED", "  at 10: 10 bytes left out, checksum mismatch: bit 5 of byte 17 was flipped"],
+            ["DAMAGED", "  at 10: 10 bytes, checksum mismatch: bit 5 of byte 17 was flipped"],
         ),
         ("map", ["             10             10  checksum_mismatch", "10 bytes damaged, 10 bytes of a torn tail"]),
         ("fragments", ["           10     10 full                    3 a79ef1a6 checksum_mismatch"]),

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
 from enum import IntEnum
+from typing import TYPE_CHECKING
 
+from cordwood._native import runs
 from cordwood._text import quantity
-from cordwood.types import BLOCK_LEN
+from cordwood.types import BLOCK_LEN, LogFormat
+
+if TYPE_CHECKING:
+    from cordwood.typing import Source
 
 Run = tuple[int, int, str, str | None, str | None, int]
 """Offset, end offset, name, reason, severity, number of fragments: what `cordwood._native.runs` gives."""
@@ -51,14 +55,16 @@ TITLES = {
 }
 
 
-@dataclass(slots=True)
 class Region:
     """Bytes `[begin, end)` of one severity and reason that touch."""
 
-    begin: int
-    end: int
-    reason: str
-    category: Category
+    __slots__ = "begin", "category", "end", "reason"
+
+    def __init__(self, begin: int, end: int, reason: str, category: Category) -> None:
+        self.begin = begin
+        self.end = end
+        self.reason = reason
+        self.category = category
 
 
 def category_of(name: str, reason: str | None, severity: str | None) -> Category:
@@ -76,33 +82,36 @@ def category_of(name: str, reason: str | None, severity: str | None) -> Category
     return Category.WHOLE if name.endswith("full") else Category.PART
 
 
-@dataclass(slots=True)
 class Cells:
     """The bytes of a log in cells of one length, which doubles as often as there would be too many cells.
 
     So the length of the log need not be known before, and a picture of any log takes the same memory.
+
+    Attributes:
+        sums: For each cell, its bytes by category.
+        totals: The bytes of the log by category.
+        regions: What is damaged or torn, as far as it is listed.
+        region_count: How many regions there are, listed or not.
     """
 
-    cell_len: int
-    count_max: int
-    regions_max: int = 1000
-    sums: list[list[int]] = field(default_factory=list[list[int]])
-    """For each cell, its bytes by category."""
-    totals: list[int] = field(default_factory=lambda: [0] * len(Category))
-    """The bytes of the log by category."""
-    regions: list[Region] = field(default_factory=list[Region])
-    """What is damaged or torn, as far as it is listed."""
-    region_count: int = 0
-    """How many regions there are, listed or not."""
-    file_len: int = 0
-    fragment_count: int = 0
+    # Not a `dataclass`: the module of that takes longer to import than a small log to draw.
+    def __init__(self, cell_len: int, count_max: int, regions_max: int = 1000) -> None:
+        self.cell_len = cell_len
+        self.count_max = count_max
+        self.regions_max = regions_max
+        self.sums: list[list[int]] = []
+        self.totals = [0] * len(Category)
+        self.regions: list[Region] = []
+        self.region_count = 0
+        self.file_len = 0
+        self.fragment_count = 0
 
     @classmethod
-    def of(cls, runs: Iterable[Run], *, cell_len: int, count_max: int) -> Cells:
+    def of(cls, found: Iterable[Run], *, cell_len: int, count_max: int) -> Cells:
         """The cells of a log, from runs that tile it."""
         cells = cls(cell_len, count_max)
         last: Region | None = None
-        for begin, end, name, reason, severity, count in runs:
+        for begin, end, name, reason, severity, count in found:
             category = category_of(name, reason, severity)
             cells.add(begin, end, category)
             if name not in ("trailer", "zeros", "rest", "file_header"):
@@ -149,6 +158,19 @@ class Cells:
     def is_damaged(self) -> bool:
         """Whether there is damage. A torn tail is none."""
         return self.totals[Category.DAMAGE] + self.totals[Category.LOST] > 0
+
+
+def cells_of(source: Callable[[], Source], log: LogFormat, columns: int, row_count_max: int) -> tuple[Cells, int]:
+    """The cells of a log, and how many bytes a row of them is: a block; more of a long log, less of a short one."""
+
+    def of(cell_len: int) -> Cells:
+        return Cells.of(runs(source(), **log._asdict()), cell_len=cell_len, count_max=columns * row_count_max)
+
+    cells = of(BLOCK_LEN // columns)
+    if cells.file_len <= BLOCK_LEN // 2:
+        short = max(-(-cells.file_len // columns), 1)
+        cells = of(1 << (short - 1).bit_length())
+    return cells, cells.cell_len * columns
 
 
 def category_of_cell(sums: list[int]) -> Category:

@@ -1,4 +1,4 @@
-"""From a log to its cells, and to its picture."""
+"""From a log to its picture."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from cordwood._map import svg
-from cordwood._map.cells import Cells, category_of
-from cordwood._native import Fragment, fragments, runs
+from cordwood._map.cells import Cells, category_of, cells_of
+from cordwood._native import Fragment, fragments
 from cordwood._text import quantity
-from cordwood.types import BLOCK_LEN, LogFormat
+from cordwood.types import LogFormat
 
 if TYPE_CHECKING:
     from cordwood.typing import Source
@@ -40,19 +40,6 @@ def picture_of(source: Callable[[], Source], log: LogFormat, title: str, fragmen
     if boxes is None:
         boxes = list(svg.boxes_of_cells(cells, svg.COLUMNS))
     return Picture(cells, svg.draw(cells, boxes, title=title, dialect=log.dialect, row_len=row_len), count)
-
-
-def cells_of(source: Callable[[], Source], log: LogFormat, columns: int, row_count_max: int) -> tuple[Cells, int]:
-    """The cells of a log, and how many bytes a row of them is: a block; more of a long log, less of a short one."""
-
-    def of(cell_len: int) -> Cells:
-        return Cells.of(runs(source(), **log._asdict()), cell_len=cell_len, count_max=columns * row_count_max)
-
-    cells = of(BLOCK_LEN // columns)
-    if cells.file_len <= BLOCK_LEN // 2:
-        short = max(-(-cells.file_len // columns), 1)
-        cells = of(1 << (short - 1).bit_length())
-    return cells, cells.cell_len * columns
 
 
 def _fragment_boxes(source: Callable[[], Source], log: LogFormat, fragments_max: int) -> list[svg.Box] | None:

@@ -8,8 +8,6 @@ apart; damage is hatched and has a mark in the margin besides.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from html import escape
 from typing import NamedTuple
 
 from cordwood._map.cells import SHOWN_FIRST, TITLES, Category, Cells, damage_summary, rows, summary
@@ -72,8 +70,7 @@ _STYLE = """
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Box:
+class Box(NamedTuple):
     """Bytes `[begin, end)` that are drawn as one, and what is said of them."""
 
     begin: int
@@ -228,4 +225,5 @@ def _number(value: float) -> str:
 def _text(text: str) -> str:
     """Text for XML, which has no way to write most control characters."""
     printable = "".join(character if character.isprintable() or character == "\n" else "?" for character in text)
-    return escape(printable, quote=False)
+    # `html.escape` would import all entities of HTML.
+    return printable.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -9,7 +9,6 @@ import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from os import PathLike
-from threading import Lock
 from typing import TYPE_CHECKING, Any, NoReturn, cast, get_args
 
 from cordwood._native import Outcome, Reader, Record, SkippedRegion
@@ -44,6 +43,8 @@ class DecodedScan:
         origin: str | None,
         options: Mapping[str, Any],
     ) -> None:
+        from threading import Lock
+
         self._sources = sources
         # Where file objects were when they were passed in.
         self._begins = [_position_of(source) for source in sources]

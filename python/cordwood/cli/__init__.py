@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import cordwood
 from cordwood.cli._messages import Failure, Status, complain, escaped, guess
+from cordwood.cli._output import terminal_width
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
@@ -66,7 +67,7 @@ def make_parser(verbs: Iterable[str] = VERBS) -> argparse.ArgumentParser:
         prog="cordwood",
         description="Read, check, rescue and write logs in the LevelDB log format.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=_Formatter,
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"cordwood {cordwood.__version__}")
@@ -108,6 +109,10 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
 
     def _get_help_string(self, action: argparse.Action) -> str | None:
         return f"{action.help}; one of %(choices)s" if _has_many_choices(action) else action.help
+
+    def __init__(self, prog: str) -> None:
+        # It would import `shutil` for it, for each option that is added.
+        super().__init__(prog, width=terminal_width() - 2)
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         import textwrap

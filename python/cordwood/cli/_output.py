@@ -72,6 +72,16 @@ WIDTH = 80
 """No line of a report is wider, except for names, and for commands that are to be copied."""
 
 
+def terminal_width() -> int:
+    """How many columns the terminal has: `shutil.get_terminal_size`, whose module is slow to import."""
+    with contextlib.suppress(KeyError, ValueError):
+        if (columns := int(os.environ["COLUMNS"])) > 0:
+            return columns
+    with contextlib.suppress(AttributeError, ValueError, OSError):
+        return os.get_terminal_size(sys.__stdout__.fileno()).columns or WIDTH  # type: ignore[union-attr]
+    return WIDTH
+
+
 def has_color() -> bool:
     """Whether stdout is a terminal that has colours, and its user wants them."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

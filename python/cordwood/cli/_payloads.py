@@ -100,14 +100,13 @@ def payloads_of(record: bytes, dialect: str | None) -> list[str]:
     """What a record can be: names of `--as`, none of a record of nothing. The dialects of Weights & Biases say it."""
     if dialect and dialect.startswith("wandb"):
         return ["wandb"]
-    from cordwood.payload.entity import decode
-    from cordwood.payload.version_edit import VersionEdit
-    from cordwood.payload.write_batch import WriteBatch
+    # The modules of the payloads hold what a value is made of, and are imported once there is one.
+    from cordwood._native import VersionEdit, WriteBatch, decode_entity
 
     checks: dict[str, Callable[[bytes], object]] = {
         "write-batch": lambda record: len(WriteBatch(record, engine="pebble" if dialect == "pebble" else "rocksdb")),
         "version-edit": VersionEdit,
-        "entity": decode,
+        "entity": decode_entity,
     }
     fits: list[str] = []
     for name, check in checks.items():

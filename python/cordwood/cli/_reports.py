@@ -12,7 +12,7 @@ import cordwood
 from cordwood._text import quantity
 from cordwood.cli._messages import Status, complain
 from cordwood.cli._options import processor_count
-from cordwood.cli._output import print_folded, print_json, red
+from cordwood.cli._output import WIDTH, print_folded, print_json, red
 from cordwood.cli._sources import Tally, display_name, for_each_source, is_one_file
 
 if TYPE_CHECKING:
@@ -51,15 +51,20 @@ def state_of_log(end: cordwood.Outcome, *, ok: bool) -> str:
     return "ok, with a torn tail" if end.kind == cordwood.OutcomeKind.TORN_TAIL else "ok"
 
 
-def region_text(region: cordwood.SkippedRegion) -> str:
-    """Where a region is, how long, and why it was not returned, in one line."""
+def place_text(region: cordwood.SkippedRegion) -> str:
+    """Where a region is, and how long."""
+    return f"at {region.offset:,}: {quantity(len(region), 'byte')}"
+
+
+def reason_text(region: cordwood.SkippedRegion) -> str:
+    """Why a region was not returned."""
     # The text of the region ends in its place.
     reason = re.sub(r" \(\d+ bytes? at offset \d+\)$", "", str(region))
     flip = region.bit_flip
+    if flip is None:
+        return reason
     # The bit says more than the two checksums.
-    reason = re.sub(r": the header states .*", "", reason) if flip else reason
-    cause = f": bit {flip.bit} of byte {flip.offset:,} was flipped" if flip else ""
-    return f"at {region.offset:,}: {quantity(len(region), 'byte')} left out, {reason}{cause}"
+    return f"{reason.partition(': ')[0]}: bit {flip.bit} of byte {flip.offset:,} was flipped"
 
 
 REPORTED_MAX = 10
@@ -78,7 +83,7 @@ def report_skipped(name: str, regions: Iterable[cordwood.SkippedRegion]) -> Stat
             continue
         count += 1
         if count <= REPORTED_MAX:
-            complain(f"{display_name(name)}: {region_text(region)}")
+            complain(f"{display_name(name)}: {place_text(region)} left out, {reason_text(region)}")
         else:
             rest_len += len(region)
     if count > REPORTED_MAX:
@@ -165,6 +170,12 @@ def policy_note(policy: str, more: int | None) -> str:
         return f"{note}; more records may be read: --on-corruption salvage"
     records = "1 more record" if more == 1 else f"{more:,} more records"
     return f"{note}; {records} can be read: --on-corruption salvage" if more else note
+
+
+def print_policy(policy: str, more: int | None) -> None:
+    """The same on stdout."""
+    note = f"  {policy_note(policy, more)}"
+    print(note if len(note) <= WIDTH else note.replace("; ", "\n  "))
 
 
 class Totals:

@@ -21,14 +21,14 @@ from cordwood.cli._options import (
     add_threads_argument,
     reading_options,
 )
-from cordwood.cli._output import print_folded, print_json, red
+from cordwood.cli._output import print_json, red
 from cordwood.cli._progress import Progress
 from cordwood.cli._reports import (
     Totals,
     for_each_source_with_totals,
     format_of,
     outcome_fields,
-    policy_note,
+    print_policy,
     report_other_log,
     salvageable_count,
     state_of_log,
@@ -105,7 +105,7 @@ def run(options: argparse.Namespace) -> Status:
             return status
         _print_text(name, stat)
         if stat.damaged_len:
-            print_folded(f"  {policy_note(options.on_corruption, more)}")
+            print_policy(options.on_corruption, more)
         return status
 
     return for_each_source_with_totals(options, count, totals)

@@ -29,9 +29,10 @@ from cordwood.cli._reports import (
     for_each_source_with_totals,
     format_of,
     outcome_fields,
-    policy_note,
+    place_text,
+    print_policy,
+    reason_text,
     region_fields,
-    region_text,
     report_other_log,
     salvageable_count,
     sha256_of,
@@ -136,9 +137,9 @@ def print_report(
     for region in report.skipped:
         if region.severity != cordwood.Severity.INFO:
             is_damage = region.severity == cordwood.Severity.CORRUPTION
-            print_folded(f"  {region_text(region)}", is_damage=is_damage)
+            print_folded(f"  {place_text(region)}, {reason_text(region)}", is_damage=is_damage)
     if stale_len := report.len_by_reason.get(cordwood.Reason.STALE):
         own = "" if report.log_number is None else f"; this one is log {report.log_number}"
         print_folded(f"  {quantity(stale_len, 'byte')} left over from another log{own}")
     if not report.ok:
-        print_folded(f"  {policy_note(policy, more)}")
+        print_policy(policy, more)

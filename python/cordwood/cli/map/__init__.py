@@ -9,18 +9,15 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
-import shutil
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import cordwood
-from cordwood._map import svg
-from cordwood._map.cells import Cells, damage_summary
-from cordwood._map.drawing import cells_of, picture_of
+from cordwood._map.cells import Cells, cells_of, damage_summary
 from cordwood.cli._messages import Status, complain
 from cordwood.cli._options import add_dialect_argument, add_source_arguments, complete_file_names, log_options
-from cordwood.cli._output import check_destination, has_color, new_file, print_folded
+from cordwood.cli._output import check_destination, has_color, new_file, terminal_width
 from cordwood.cli._reopenable import reopenable
 from cordwood.cli._reports import format_of, other_log, policy_note, report_other_log
 from cordwood.cli._sources import display_name, for_each_source, is_one_file, named_files
@@ -88,6 +85,9 @@ def _draw_each(
 
 def _draw_svg(options: argparse.Namespace) -> Status:
     """Draws the pictures of all sources into one document."""
+    from cordwood._map import svg
+    from cordwood._map.drawing import picture_of
+
     for file in named_files(options.sources):
         # A file that is missing is reported when it is opened.
         with contextlib.suppress(FileNotFoundError):
@@ -114,7 +114,7 @@ def _draw_svg(options: argparse.Namespace) -> Status:
 
 
 def _print_text(name: str, source: Callable[[], Source], log: cordwood.LogFormat) -> Cells:
-    columns = terminal.cells_per_row(shutil.get_terminal_size().columns)
+    columns = terminal.cells_per_row(terminal_width())
     cells, _ = cells_of(source, log, columns, terminal.ROW_COUNT_MAX)
     lines = terminal.draw(
         cells,
@@ -126,5 +126,5 @@ def _print_text(name: str, source: Callable[[], Source], log: cordwood.LogFormat
     )
     print("\n".join(lines))
     if cells.is_damaged:
-        print_folded(policy_note("salvage", 0))
+        print(policy_note("salvage", 0))
     return cells

@@ -1,0 +1,90 @@
+"""A verb imports what it needs, and no more: what is slow to import would be most of its time.
+
+`python -X importtime -m cordwood VERB` shows what takes how long. The time depends on the machine: what is imported
+does not.
+"""
+
+import re
+import subprocess
+import sys
+
+import pytest
+import reference
+
+from cordwood.cli import VERBS
+
+# Modules of the standard library that take a millisecond or several, and all that is not part of it.
+SLOW = {
+    *("ast", "asyncio", "bz2", "concurrent", "csv", "ctypes", "dataclasses", "datetime", "decimal", "dis", "doctest"),
+    *("email", "hashlib", "html", "http", "inspect", "json", "logging", "lzma", "multiprocessing", "pathlib", "pickle"),
+    *("random", "shlex", "shutil", "socket", "ssl", "subprocess", "tempfile", "textwrap", "threading", "tokenize"),
+    *("unittest", "urllib", "uuid", "xml", "zipfile", "zlib"),
+    *("fsspec", "numpy", "obstore", "pandas", "polars", "pyarrow", "shtab", "tqdm", "wandb"),
+}
+JSON = {"json"}
+# What a command needs of these.
+COMMANDS = {
+    "info a.log": {"shlex"},
+    "info --json a.log": JSON,
+    "cat a.log": {"datetime"},
+    "cat --json a.log": {"datetime", "json"},
+    "stat a.log": set(),
+    "stat --json a.log": JSON,
+    "verify a.log": set(),
+    "verify --json a.log": {"hashlib", "json"},
+    "map a.log": set(),
+    "map --svg - a.log": set(),
+    "fragments a.log": set(),
+    "fragments --json a.log": JSON,
+    "salvage a.log new.log": set(),
+    "follow --timeout 0 a.log": {"datetime"},
+    "write new.log": set(),
+    "convert a.log": {"datetime", "json"},
+    "split a.log": set(),
+    "split --json a.log": JSON,
+}
+
+
+# What argparse needs itself depends on the version of Python.
+ARGPARSE = (
+    "import argparse; argparse.ArgumentParser(formatter_class=lambda prog: argparse.HelpFormatter(prog, width=80))"
+)
+
+
+def imported(statement, cwd):
+    """The modules that are there after a statement, and would not be without it."""
+    counted = "import sys; {}; print(*sys.modules, file=sys.stderr)"
+    with_it, without = (
+        subprocess.run(
+            [sys.executable, "-c", counted.format(text)],
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=True,
+            text=True,
+        ).stderr.split()
+        for text in (statement, ARGPARSE)
+    )
+    return set(with_it) - set(without)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_no_verb_imports_what_is_slow_and_not_needed(command, tmp_path):
+    (tmp_path / "a.log").write_bytes(reference.encode([b"one", b"two"]))
+    modules = imported(f"from cordwood.cli import main; main({command.split()!r})", tmp_path)
+    assert {name.partition(".")[0] for name in modules} & SLOW == COMMANDS[command]
+    verb = command.split()[0]
+    shown = {name for name in VERBS if f"cordwood.cli.{name}" in modules}
+    assert shown == ({"salvage", "verify"} if verb == "salvage" else {verb})
+
+
+def test_each_verb_is_among_them():
+    # A script is printed once.
+    assert {command.split()[0] for command in COMMANDS} == set(VERBS) - {"completion"}
+
+
+def test_the_package_imports_no_more(tmp_path):
+    modules = imported("import cordwood", tmp_path)
+    assert "cordwood.types" in modules
+    assert {name.partition(".")[0] for name in modules} & SLOW == set()
+    assert {name for name in modules if re.match(r"cordwood\.(cli|payload|compat|_html|_map\.)", name)} == set()
