@@ -80,6 +80,11 @@ VALUES = {
     "InternalKey": KEY,
     "Key": entity.Key(app="s~app", path=(("Task", None),), namespace="n", database="d"),
     "LogFormat": cordwood.types.LogFormat(dialect="rocksdb", log_number=4, compression="zstd"),
+    "LiveFile": version_edit.LiveFile(
+        column_family=1,
+        column_family_name=b"users",
+        file=version_edit.NewFile(1, 5, 1000, KEY, KEY, None, None, 0, ()),
+    ),
     "NewFile": version_edit.NewFile(
         level=1,
         file_number=2,

@@ -7,6 +7,7 @@ What is a row, by --as:
   raw            a record: offset, end_offset, data
   write-batch    an operation of a LevelDB, RocksDB or Pebble log: offset of its record, sequence, kind, key, value, ...
   version-edit   a record of a MANIFEST: offset, fields
+  live-files     a table that a database has after all edits of its MANIFEST: column family, level, file_number, ...
   entity         an entity of a Datastore or Firestore export: __kind__, __id__, __name__, __path__, __key__, properties
   json           a record that is a text of JSON: the values of an object by their names; any other value as __value__
   wandb-history  a step of a run in a .wandb file: _step and what was logged
@@ -79,6 +80,7 @@ EXAMPLES = """\
   cordwood convert --as wandb-summary wandb/ summaries.csv
   cordwood convert --as wandb-history --columns run_id,_step,loss --where 'loss<0.5' wandb/ low.csv
   cordwood convert --as write-batch 000003.log | jq .key
+  cordwood convert --as live-files --columns level,file_number,file_len MANIFEST-000005
 """
 
 # A batch of rows has this many rows, or is made of this many bytes of records, or of a single longer one.
