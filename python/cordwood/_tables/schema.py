@@ -20,6 +20,16 @@ _EXACT_MAX = 1 << 53
 _INT64 = range(-(1 << 63), 1 << 63)
 
 
+_KINDS: dict[type, str] = {
+    bool: "bool",
+    str: "text",
+    float: "float",
+    bytes: "bytes",
+    datetime: "time",
+    list: "list",
+}
+
+
 class ListOf(NamedTuple):
     """The type of a column of lists."""
 
@@ -165,14 +175,15 @@ class Columns:
         return sorted(self._overfull)
 
     def _kind_of(self, value: object) -> str:
-        # In the order of what is most often there; a bool is an int to Python.
-        if isinstance(value, bool):
-            return "bool"
+        if (kind := _KINDS.get(type(value))) is not None:
+            return kind
+        # A bool is an int to Python, and is among those.
         if isinstance(value, int):
             return "int" if -_EXACT_MAX <= value <= _EXACT_MAX else "large" if value in _INT64 else "json"
-        for kind, name in ((str, "text"), (float, "float"), (bytes, "bytes"), (datetime, "time"), (list, "list")):
-            if isinstance(value, kind):
-                return name
+        # An enumeration, say.
+        for known, kind in _KINDS.items():
+            if isinstance(value, known):
+                return kind
         if fixed := self._fixed.get(type(value)):
             return fixed[0]
         return "json" if self._fields_of(value) is None else "object"

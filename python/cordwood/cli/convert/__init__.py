@@ -464,6 +464,8 @@ class _Batches:
         )
         self._found = found
         self._is_reporting = found is None
+        # Otherwise, rows are as they come.
+        self._is_selecting = bool(self._first or found is not None or selection.is_active)
         self._left_out = {"record": 0, "value": 0}
         self._reported_max = {"record": REPORTED_MAX, "value": REPORTED_MAX}
 
@@ -474,6 +476,7 @@ class _Batches:
     def __iter__(self) -> Iterator[list[Row]]:
         rows: list[Row] = []
         rows_len = count = crc = 0
+        selected = self._selected if self._is_selecting else None
         for record in self.reader.records():
             count += 1
             crc = cordwood.crc32c(record.data, cordwood.crc32c(record.offset.to_bytes(8), crc))
@@ -484,12 +487,12 @@ class _Batches:
                 continue
             if count == 1:
                 self._report_other_kind(record)
-            for row in self._wanted(rows_of_record):
+            for row in rows_of_record if selected is None else selected(rows_of_record):
                 rows.append(row)
                 if len(rows) >= BATCH_COUNT:
                     yield rows
                     rows, rows_len = [], 0
-            if self.selection.is_full:
+            if selected is not None and self.selection.is_full:
                 self.end = record.end_offset
                 break
             rows_len += len(record.data)
@@ -498,7 +501,7 @@ class _Batches:
                     yield rows
                 rows, rows_len = [], 0
         if self.end is None:
-            rows.extend(self._wanted(self._rows.at_end()))
+            rows.extend(self._rows.at_end() if selected is None else selected(self._rows.at_end()))
         if rows:
             yield rows
         self.read = Read(count, crc)
@@ -512,28 +515,24 @@ class _Batches:
             if count > self._reported_max[noun]:
                 complain(f"{self._name}: {quantity(count, noun)} left out in all")
 
-    def _wanted(self, rows: Iterable[Row]) -> Iterable[Row]:
-        """Those rows that are wanted, and no more than that."""
-        if not (self._first or self._found is not None or self.selection.is_active):
-            return rows
-        return self._selected(rows)
-
     def _selected(self, rows: Iterable[Row]) -> Iterator[Row]:
-        selection, first = self.selection, self._first
+        """Those rows that are wanted, and no more than that."""
+        selection, first, found = self.selection, self._first, self._found
         for row in rows:
-            for name in first:
-                if name in row:
-                    raise _has_column(name)
-            row = {**first, **row}  # noqa: PLW2901 - the same, with what it begins with
+            if first:
+                for name in first:
+                    if name in row:
+                        raise _has_column(name)
+                row = {**first, **row}  # noqa: PLW2901 - the same, with what it begins with
             if selection.has_names:
                 row = {name: _all_of(value) for name, value in row.items()}  # noqa: PLW2901
-            if self._found is not None:
+            if found is not None:
                 # Which rows are wanted has no influence on the columns.
                 try:
-                    self._found.add(selection.in_columns(row))
+                    found.add(selection.in_columns(row))
                 except TooManyColumnsError as error:
                     raise Failure(f"{error}; --to ndjson has no columns") from error
-            wanted = selection.take(row)
+            wanted = selection.take(row) if selection.is_active else row
             if wanted is not None:
                 yield wanted
             if selection.is_full:
