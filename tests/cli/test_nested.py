@@ -224,7 +224,18 @@ def test_columns_of_the_key_are_always_there(tmp_path, capfd):
     """Also where no key has such a part."""
     path = tmp_path / "output-0"
     exported(path, entities.entity([("Task", "write")], {"n": 1}))
+    assert main(["convert", "--as", "entity", "--columns", "n,__id__", "--where", "m.city=Bern", str(path)]) == 2
+    assert "there is no column m.city, only" in capfd.readouterr().err
     command = ["convert", "--as", "entity", "--columns", "n,__id__,__name__"]
     assert main([*command, str(path)]) == 0
     assert main([*command, "--to", "csv", str(path)]) == 0
     assert capfd.readouterr().out == '{"n":1,"__name__":"write"}\nn,__id__,__name__\n1,,write\n'
+
+
+def test_rows_and_columns_by_what_is_in_maps(tmp_path):
+    path = tmp_path / "output-0"
+    maps = [{"city": "Bern", "geo": {"x": 1}}, {"city": "Biel"}, {"city": "Bern", "geo": {"x": 2}}, None]
+    exported(path, *(entities.entity([("Task", n + 1)], {"m": value, "n": n}) for n, value in enumerate(maps)))
+    table = table_of(path, "--where", "m.city=Bern", "--columns", "m.geo.x,n,m.city")
+    assert table.to_pydict() == {"m.geo.x": [1, 2], "n": [0, 2], "m.city": ["Bern", "Bern"]}
+    assert table_of(path, "--where", "m.geo.x>1", "--columns", "n").to_pydict() == {"n": [2]}

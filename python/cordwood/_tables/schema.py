@@ -95,6 +95,7 @@ class Columns:
         self._roots: dict[str, _Node] = {}
         # Of the columns that have fields, how many; of those that have too many, nothing more is learned.
         self._field_counts: dict[str, int] = {}
+        self._field_count = 0
         self._overfull: set[str] = set()
 
     def add(self, row: Mapping[str, Any]) -> None:
@@ -112,7 +113,7 @@ class Columns:
                 root.seen.add(kind)
                 if kind in ("list", "object") and not self._learn(name, root, value, LEVEL_COUNT_MAX):
                     self._overfull.add(name)
-                    self._field_counts.pop(name, None)
+                    self._field_count -= self._field_counts.pop(name, 0)
                     root.fields, root.item = {}, None
         if len(self._roots) > COLUMN_COUNT_MAX:
             raise TooManyColumnsError(f"more than {COLUMN_COUNT_MAX:,} columns")
@@ -128,7 +129,8 @@ class Columns:
             inside = node.fields.get(key)
             if inside is None:
                 count = self._field_counts[name] = self._field_counts.get(name, 0) + 1
-                if count > FIELD_COUNT_MAX or len(self._roots) + sum(self._field_counts.values()) > COLUMN_COUNT_MAX:
+                self._field_count += 1
+                if count > FIELD_COUNT_MAX or len(self._roots) + self._field_count > COLUMN_COUNT_MAX:
                     return False
                 inside = node.fields[key] = _Node()
             if not self._learn_one(name, inside, item, level_count):

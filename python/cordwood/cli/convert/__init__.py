@@ -146,8 +146,8 @@ def run(options: argparse.Namespace) -> Status:
     if options.payload == AUTO:
         with reopenable(options.source) as source:
             with _reader(options, source.open(), options.end) as reader:
-                payload = _payload_of(options.source, reader)
-                report_payload(options.source, payload)
+                payload, has_records = _payload_of(options.source, reader)
+                report_payload(options.source, payload, has_records=has_records)
                 options.payload = payload or "raw"
             known = _known_columns(options, form)
             return (
@@ -167,9 +167,10 @@ def _known_columns(options: argparse.Namespace, form: str) -> dict[str, ColumnTy
     return {} if form == "ndjson" else KNOWN_COLUMNS.get(options.payload)
 
 
-def _payload_of(name: str, reader: cordwood.Reader) -> str | None:
+def _payload_of(name: str, reader: cordwood.Reader) -> tuple[str | None, bool]:
+    """What the records of a log are taken for, and whether there are any."""
     first = next(reader.records(), None)
-    return payload_by_content(name, first.data if first else None, reader.dialect)
+    return payload_by_content(name, first.data if first else None, reader.dialect), first is not None
 
 
 def _payload_of_all(options: argparse.Namespace) -> str:
@@ -188,9 +189,9 @@ def _payload_of_all(options: argparse.Namespace) -> str:
             if file.what or file.error:
                 continue
             with _reader(options, file.name, options.end) as reader:
-                payload = _payload_of(file.name, reader)
+                payload, has_records = _payload_of(file.name, reader)
                 # A log without records may be anything.
-                if payload or reader.tell() > options.start:
+                if payload or has_records:
                     firsts.setdefault(payload, file.name)
     if len(firsts) > 1:
         several = ", ".join(f"{payload or 'raw'} ({display_name(name)})" for payload, name in firsts.items())
