@@ -1757,10 +1757,10 @@ def scan(
         decode: What the records are: `"write-batch"`, `"version-edit"`, `"entity"`, `"wandb-history"`
             or `"json"`. Rows and columns are then those of `cordwood convert --as`, and `columns`
             are some of these. It needs pyarrow, and reads in one thread. The columns of the last
-            three are found by reading all sources beforehand. A record that is something else
+            three are found by reading all sources once before. A record that is something else
             raises `PayloadError`; under the other policies it is left out, and
             `DecodedScan.left_out` lists it. Default: `None`: bytes.
-        schema: With `decode`: a `pyarrow.Schema`, in place of the first pass. Columns that it does
+        schema: With `decode`: a `pyarrow.Schema`, in place of that reading. Columns that it does
             not name are left out. Default: `None`.
         dialect: As for `Reader`.
         log_number: As for `Reader`.

@@ -83,6 +83,11 @@ VALUES = {
     "LogMap": cordwood.LogMap(
         path="some.log", dialect="leveldb", file_len=10, damaged_len=1, torn_len=2, svg="<svg>" + "x" * 10_000
     ),
+    "LiveFile": version_edit.LiveFile(
+        column_family=1,
+        column_family_name=b"users",
+        file=version_edit.NewFile(1, 5, 1000, KEY, KEY, None, None, 0, ()),
+    ),
     "NewFile": version_edit.NewFile(
         level=1,
         file_number=2,

@@ -31,13 +31,18 @@ def test_the_name_decides_where_the_first_record_does_not(name, form, line, tmp_
 
 
 def test_a_log_without_records_is_of_the_kind_of_the_others(tmp_path, capfd):
-    """Here, its only record is damaged, and is left out."""
-    for name in "a.log", "b.log", "c.log":
+    """Here, the only record of one is torn, and that of another is damaged."""
+    for name in "a.log", "b.log", "c.log", "d.log":
         with cordwood.open(tmp_path / name, "x") as writer:
             writer.append(bytes.fromhex("0700000000000000 01000000 0003616263"))
     with (tmp_path / "a.log").open("r+b") as file:
         file.truncate(20)
-    assert main(["convert", "--as", "auto", str(tmp_path / "*.log"), str(tmp_path / "t.ndjson")]) == 0
+    data = bytearray((tmp_path / "d.log").read_bytes())
+    data[-1] ^= 1
+    (tmp_path / "d.log").write_bytes(data)
+    assert main(["convert", "--as", "auto", str(tmp_path / "a.log")]) == 0
+    assert f"{tmp_path / 'a.log'}: read as bytes: there are no records\n" in capfd.readouterr().err
+    assert main(["convert", "--as", "auto", str(tmp_path / "*.log"), str(tmp_path / "t.ndjson")]) == 3
     assert f"{tmp_path / 'b.log'}: read with --as write-batch\n" in capfd.readouterr().err
     rows = [json.loads(line) for line in (tmp_path / "t.ndjson").read_text().splitlines()]
     assert [row["key"] for row in rows] == ["abc", "abc"]

@@ -1,12 +1,16 @@
 """`cordwood convert`: keys as columns, and nested values as structures and lists in Arrow and Parquet."""
 
+import io
 import json
 from datetime import UTC, datetime
 
 import entities
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import cordwood
+from cordwood._tables.arrow import Batches
 from cordwood._tables.schema import FIELD_COUNT_MAX, Columns, ListOf, StructOf, TooManyColumnsError
 from cordwood.cli import main
 
@@ -224,7 +228,62 @@ def test_columns_of_the_key_are_always_there(tmp_path, capfd):
     """Also where no key has such a part."""
     path = tmp_path / "output-0"
     exported(path, entities.entity([("Task", "write")], {"n": 1}))
+    assert main(["convert", "--as", "entity", "--columns", "n,__id__", "--where", "m.city=Bern", str(path)]) == 2
+    assert "there is no column m.city, only" in capfd.readouterr().err
     command = ["convert", "--as", "entity", "--columns", "n,__id__,__name__"]
     assert main([*command, str(path)]) == 0
     assert main([*command, "--to", "csv", str(path)]) == 0
     assert capfd.readouterr().out == '{"n":1,"__name__":"write"}\nn,__id__,__name__\n1,,write\n'
+
+
+def test_rows_and_columns_by_what_is_in_maps(tmp_path):
+    path = tmp_path / "output-0"
+    maps = [{"city": "Bern", "geo": {"x": 1}}, {"city": "Biel"}, {"city": "Bern", "geo": {"x": 2}}, None]
+    exported(path, *(entities.entity([("Task", n + 1)], {"m": value, "n": n}) for n, value in enumerate(maps)))
+    table = table_of(path, "--where", "m.city=Bern", "--columns", "m.geo.x,n,m.city")
+    assert table.to_pydict() == {"m.geo.x": [1, 2], "n": [0, 2], "m.city": ["Bern", "Bern"]}
+    assert table_of(path, "--where", "m.geo.x>1", "--columns", "n").to_pydict() == {"n": [2]}
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False) | st.text(max_size=3),
+    lambda values: (
+        st.lists(values, max_size=3) | st.dictionaries(st.sampled_from(["a", "b", "ä.c", ""]), values, max_size=3)
+    ),
+    max_leaves=12,
+)
+
+
+def is_same(kind, found, value):
+    """Whether a value of a table is the one that was written; JSON, where its type is text and the value is none."""
+    if value is None or found is None:
+        return value is found
+    if pa.types.is_struct(kind):
+        names = {field.name for field in kind}
+        rest = {name for name, item in value.items() if item is not None}
+        return rest <= names and all(is_same(kind.field(name).type, found[name], value.get(name)) for name in names)
+    if pa.types.is_list(kind):
+        return len(found) == len(value) and all(map(is_same, [kind.value_type] * len(value), found, value))
+    if pa.types.is_string(kind):
+        return found == value or json.loads(found) == value
+    return type(value) in {bool: {bool}, int: {int}, float: {int, float}}[type(found)] and found == value
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.lists(st.dictionaries(st.sampled_from("xyz"), JSON, max_size=3), min_size=1, max_size=4))
+def test_any_documents_make_a_table_that_parquet_can_hold(documents):
+    columns = Columns()
+    for document in documents:
+        columns.add(document)
+    batches = Batches(columns.types(), lambda value: value)
+    table = pa.Table.from_batches(batches.of(documents), batches.schema)
+    file = io.BytesIO()
+    pq.write_table(table, file)
+    table = pq.read_table(file)
+    table.validate(full=True)
+    # A column has a JSON text only if no other type fits it; then the text says the type of each value.
+    assert set(table.column_names) == {name for document in documents for name in document}
+    for name in table.column_names:
+        kind = table.schema.field(name).type
+        for found, document in zip(table[name].to_pylist(), documents, strict=True):
+            assert is_same(kind, found, document.get(name)), (kind, found, document.get(name))

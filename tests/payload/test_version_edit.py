@@ -3,6 +3,8 @@
 import json
 import random
 import shutil
+import subprocess
+import sys
 import time
 from itertools import pairwise
 from pathlib import Path
@@ -41,6 +43,65 @@ def edits_of(path):
             edits.append(edit)
         assert reader.outcome.kind == "clean"
     return edits
+
+
+def converted(manifest, *, status=0):
+    """The rows of `--as live-files`."""
+    done = subprocess.run(
+        [sys.executable, "-m", "cordwood", "convert", "--as", "live-files", manifest],
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == status, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+KEY = b"\x09a\x01" + bytes(7)
+
+
+def new(level, number):
+    return bytes([7, level, number, 100]) + KEY + KEY
+
+
+def deleted(level, number):
+    return bytes([6, level, number])
+
+
+@pytest.mark.parametrize(
+    ("edits", "expected"),
+    [
+        ([], []),
+        ([new(0, 5) + new(1, 4)], [(0, 0, 5), (0, 1, 4)]),
+        # In one edit, a file is deleted first, whatever the order: what is new is there.
+        ([new(0, 5), new(0, 5) + deleted(0, 5)], [(0, 0, 5)]),
+        ([new(0, 5), new(1, 5) + deleted(0, 5)], [(0, 1, 5)]),
+        ([new(0, 5), deleted(0, 5)], []),
+        ([deleted(0, 5), new(0, 5)], [(0, 0, 5)]),
+        # Column families 0 and 1, of which one is dropped.
+        ([new(0, 5), b"\xc8\x01\x01" + new(0, 6)], [(0, 0, 5), (1, 0, 6)]),
+        ([new(0, 5), b"\xc8\x01\x01" + new(0, 6), b"\xca\x01\xc8\x01\x01"], [(0, 0, 5)]),
+        # Two edits that take effect together; then one of three that are not all there.
+        ([b"\xac\x02\x01" + new(0, 5), b"\xac\x02\x00" + new(0, 6)], [(0, 0, 5), (0, 0, 6)]),
+        ([new(0, 4), b"\xac\x02\x01" + new(0, 5)], [(0, 0, 4)]),
+        ([b"\xac\x02\x02" + new(0, 5), new(0, 6), b"\xac\x02\x00" + new(0, 7)], [(0, 0, 6), (0, 0, 7)]),
+    ],
+)
+def test_which_files_are_live(edits, expected, tmp_path):
+    found = version_edit.live_files(edits)
+    assert [(live.column_family, live.file.level, live.file.file_number) for live in found] == expected
+    with cordwood.open(tmp_path / "MANIFEST-000001", "x") as writer:
+        writer.extend(edits)
+    rows = converted(tmp_path / "MANIFEST-000001")
+    assert [(row["column_family"], row["level"], row["file_number"]) for row in rows] == expected
+
+
+def test_a_record_that_is_no_edit_is_left_out(tmp_path):
+    with cordwood.open(tmp_path / "MANIFEST-000001", "x") as writer:
+        writer.extend([new(0, 5), b"junk", new(0, 6)])
+    assert [row["file_number"] for row in converted(tmp_path / "MANIFEST-000001", status=3)] == [5, 6]
+    with pytest.raises(PayloadError):
+        version_edit.live_files([b"junk"])
 
 
 def fields_of(edits, kind):
@@ -115,6 +176,14 @@ def test_the_manifest_of_leveldb_says_which_files_are_there(tmp_path):
 
     assert {file.file_number: file.file_len for file in files.values()} == files_in(folder, "ldb")
     assert len(files) > 1
+    rows = converted(manifest)
+    assert {row["file_number"]: row["file_len"] for row in rows} == files_in(folder, "ldb")
+    with cordwood.open(manifest) as reader:
+        assert [live.file.file_number for live in version_edit.live_files(reader)] == [
+            row["file_number"] for row in rows
+        ]
+    assert max(row["largest_key"] for row in rows) == last_key.decode()
+    assert rows == sorted(rows, key=lambda row: (row["level"], row["file_number"]))
     for file in files.values():
         assert file.smallest.user_key <= file.largest.user_key
         assert {file.smallest.value_type, file.largest.value_type} <= {0, 1}
@@ -184,6 +253,15 @@ def test_the_manifest_of_rocksdb_says_which_files_are_there(tmp_path):
     # Each handle names the files of all column families.
     assert set().union(*found.values()) == set().union(*live)
     assert {number: length for files in found.values() for _, number, length in files} == on_disk
+    rows = converted(manifest)
+    assert {(row["level"], row["file_number"], row["file_len"]) for row in rows} == set().union(*live)
+    assert len(rows) == len(on_disk)
+    assert {row["column_family"]: row.get("column_family_name") for row in rows} == {
+        0: None,
+        1: "users",
+        3: "gone again",
+    }
+    assert {row["smallest_key"] for row in rows if row.get("column_family_name") == "users"} == {"u0"}
     assert sorted(found) == [0, 1, 3]
     assert all(found.values())
     assert fields_of(edits, "column_family_add") == [b"users", b"gone", b"gone again"]

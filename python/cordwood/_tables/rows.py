@@ -46,6 +46,7 @@ ROW_KINDS = (
     "raw",
     "write-batch",
     "version-edit",
+    "live-files",
     "wandb",
     "wandb-history",
     "wandb-summary",
@@ -73,6 +74,18 @@ KNOWN_COLUMNS: dict[str, dict[str, ColumnType]] = {
         "write_unix_time": "uint",
     },
     "version-edit": {"offset": "uint", "fields": "json"},
+    "live-files": {
+        "column_family": "uint",
+        "column_family_name": "bytes",
+        "level": "uint",
+        "file_number": "uint",
+        "file_len": "uint",
+        "smallest_key": "bytes",
+        "largest_key": "bytes",
+        "smallest_sequence": "uint",
+        "largest_sequence": "uint",
+        "path_id": "uint",
+    },
     "wandb-output": {"_timestamp": "float", "stream": "text", "line": "text"},
 }
 """The columns of forms that have the same in every log, so that their tables go together."""
@@ -98,6 +111,7 @@ def rows_as(form: str, dialect: str, leave_out: LeaveOut, report: Callable[[str]
         "raw": lambda: Rows(_raw),
         "write-batch": lambda: Rows(_write_batch(dialect, report)),
         "version-edit": lambda: Rows(_version_edit()),
+        "live-files": _live_files,
         "wandb": lambda: Rows(_dicts("cordwood.payload.wandb")),
         "wandb-history": lambda: Rows(_wandb_history(leave_out)),
         "wandb-summary": lambda: _wandb_values("summary", leave_out),
@@ -181,6 +195,34 @@ def _version_edit() -> RowsOf:
     from cordwood.payload.version_edit import VersionEdit, fields_of
 
     return lambda record: [{"offset": record.offset, "fields": Streamed(fields_of(VersionEdit(record.data)))}]
+
+
+def _live_files() -> Rows:
+    """One row for each table that a database has after all edits of its MANIFEST."""
+    from cordwood.payload.version_edit import LiveFiles, VersionEdit
+
+    state = LiveFiles()
+
+    def apply(record: cordwood.Record) -> Iterable[Row]:
+        state.apply(VersionEdit(record.data))
+        return []
+
+    def rows() -> Iterator[Row]:
+        for family, name, file in state.files():
+            yield {
+                "column_family": family,
+                "column_family_name": name,
+                "level": file.level,
+                "file_number": file.file_number,
+                "file_len": file.file_len,
+                "smallest_key": file.smallest.user_key,
+                "largest_key": file.largest.user_key,
+                "smallest_sequence": file.smallest_sequence,
+                "largest_sequence": file.largest_sequence,
+                "path_id": file.path_id,
+            }
+
+    return Rows(apply, rows)
 
 
 def _dicts(module: str) -> RowsOf:

@@ -20,6 +20,16 @@ _EXACT_MAX = 1 << 53
 _INT64 = range(-(1 << 63), 1 << 63)
 
 
+_KINDS: dict[type, str] = {
+    bool: "bool",
+    str: "text",
+    float: "float",
+    bytes: "bytes",
+    datetime: "time",
+    list: "list",
+}
+
+
 class ListOf(NamedTuple):
     """The type of a column of lists."""
 
@@ -85,6 +95,7 @@ class Columns:
         self._roots: dict[str, _Node] = {}
         # Of the columns that have fields, how many; of those that have too many, nothing more is learned.
         self._field_counts: dict[str, int] = {}
+        self._field_count = 0
         self._overfull: set[str] = set()
 
     def add(self, row: Mapping[str, Any]) -> None:
@@ -102,7 +113,7 @@ class Columns:
                 root.seen.add(kind)
                 if kind in ("list", "object") and not self._learn(name, root, value, LEVEL_COUNT_MAX):
                     self._overfull.add(name)
-                    self._field_counts.pop(name, None)
+                    self._field_count -= self._field_counts.pop(name, 0)
                     root.fields, root.item = {}, None
         if len(self._roots) > COLUMN_COUNT_MAX:
             raise TooManyColumnsError(f"more than {COLUMN_COUNT_MAX:,} columns")
@@ -118,7 +129,8 @@ class Columns:
             inside = node.fields.get(key)
             if inside is None:
                 count = self._field_counts[name] = self._field_counts.get(name, 0) + 1
-                if count > FIELD_COUNT_MAX or len(self._roots) + sum(self._field_counts.values()) > COLUMN_COUNT_MAX:
+                self._field_count += 1
+                if count > FIELD_COUNT_MAX or len(self._roots) + self._field_count > COLUMN_COUNT_MAX:
                     return False
                 inside = node.fields[key] = _Node()
             if not self._learn_one(name, inside, item, level_count):
@@ -165,14 +177,15 @@ class Columns:
         return sorted(self._overfull)
 
     def _kind_of(self, value: object) -> str:
-        # In the order of what is most often there; a bool is an int to Python.
-        if isinstance(value, bool):
-            return "bool"
+        if (kind := _KINDS.get(type(value))) is not None:
+            return kind
+        # A bool is an int to Python, and is among those.
         if isinstance(value, int):
             return "int" if -_EXACT_MAX <= value <= _EXACT_MAX else "large" if value in _INT64 else "json"
-        for kind, name in ((str, "text"), (float, "float"), (bytes, "bytes"), (datetime, "time"), (list, "list")):
-            if isinstance(value, kind):
-                return name
+        # An enumeration, say.
+        for known, kind in _KINDS.items():
+            if isinstance(value, known):
+                return kind
         if fixed := self._fixed.get(type(value)):
             return fixed[0]
         return "json" if self._fields_of(value) is None else "object"

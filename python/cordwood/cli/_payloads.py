@@ -86,9 +86,10 @@ def payload_by_content(name: str, first: bytes | None, dialect: str | None) -> s
     return "wandb-history" if payload == "wandb" else payload
 
 
-def report_payload(name: str, payload: str | None) -> None:
+def report_payload(name: str, payload: str | None, *, has_records: bool = True) -> None:
     """Reports what the records of a log are taken for."""
-    text = f"read with --as {payload}" if payload else "read as bytes: its first record is not of just one known form"
+    why = "its first record is not of just one known form" if has_records else "there are no records"
+    text = f"read with --as {payload}" if payload else f"read as bytes: {why}"
     complain(f"{display_name(name)}: {text}")
 
 

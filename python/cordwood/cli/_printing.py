@@ -111,21 +111,19 @@ class DataPrinter:
             self._out.write(framed([record.data], self._format))
 
     def _is_wanted(self, record: cordwood.Record) -> bool:
-        data = self._encode(record.data)[0] if self._selection.has_names else {}
-        return self._selection.take({**_place(self._name, record), **data}) is not None
+        if not self._selection.has_names:
+            return self._selection.take({}) is not None
+        place = {
+            "source": source_name(self._name),
+            "offset": record.offset,
+            "end_offset": record.end_offset,
+            "len": len(record.data),
+            "salvaged": record.salvaged,
+        }
+        return self._selection.take({**place, **self._encode(record.data)[0]}) is not None
 
     def close(self) -> None:
         """There is nothing left to report."""
-
-
-def _place(name: str, record: cordwood.Record) -> dict[str, Any]:
-    return {
-        "source": source_name(name),
-        "offset": record.offset,
-        "end_offset": record.end_offset,
-        "len": len(record.data),
-        "salvaged": record.salvaged,
-    }
 
 
 class JsonPrinter:
@@ -141,7 +139,9 @@ class JsonPrinter:
         self._json_pieces, self._json_text = json_pieces, json_text
         self._out = stdout()
         self._name = name
+        self._source = source_name(name)
         self._selection = selection
+        self._is_selecting = selection.is_active
         # Then all of a value that may be streamed is needed.
         self._needs_value = selection.names("value")
         self._payload: str | None = options.payload
@@ -171,16 +171,22 @@ class JsonPrinter:
         if streamed is not None and self._needs_value:
             array.extend(streamed.items)
             streamed = None
-        value = self._selection.take({**_place(self._name, record), **data})
-        if value is not None:
-            pieces = (
-                [self._json_text(value)]
-                if streamed is None or "value" not in value
-                else self._json_pieces(value, array, streamed)
-            )
-            for piece in pieces:
-                self._out.write(piece.encode("utf-8", "backslashreplace"))
-            self._out.write(b"\n")
+        value = {
+            "source": self._source,
+            "offset": record.offset,
+            "end_offset": record.end_offset,
+            "len": len(record.data),
+            "salvaged": record.salvaged,
+            **data,
+        }
+        wanted = self._selection.take(value) if self._is_selecting else value
+        if wanted is not None:
+            if streamed is None or "value" not in wanted:
+                self._out.write((self._json_text(wanted) + "\n").encode("utf-8", "backslashreplace"))
+            else:
+                for piece in self._json_pieces(wanted, array, streamed):
+                    self._out.write(piece.encode("utf-8", "backslashreplace"))
+                self._out.write(b"\n")
         if "error" in data:
             self._report(record, data["error"])
 

@@ -9,6 +9,7 @@ import operator
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any, NamedTuple, cast
 
 from cordwood._text import quantity
@@ -26,6 +27,9 @@ _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
 
 _LISTED_MAX = 50
 """A message names at most this many columns."""
+
+_SEEN_MAX = 10_000
+"""It guesses from at most this many."""
 
 _MISSING = object()
 
@@ -223,13 +227,16 @@ class Selection:
     def _learn(self, row: dict[str, Any]) -> None:
         # Names within values are missing only where there are such values.
         self._has_rows = self._has_rows or not self._nested or any(name in row for name in self._nested)
-        for name in row:
-            self._seen.setdefault(name)
+        self._see(row)
         for name in list(self._wanted):
             if value_in(row, name) is not _MISSING:
                 del self._wanted[name]
             elif (inside := fields_of(value_in(row, head := name.partition(".")[0]))) is not None:
-                self._seen.update(dict.fromkeys(f"{head}.{field}" for field in inside))
+                self._see(f"{head}.{field}" for field in inside)
+
+    def _see(self, names: Iterable[str]) -> None:
+        # There may be any number of them, and the message is about a few.
+        self._seen.update(dict.fromkeys(islice(names, _SEEN_MAX - len(self._seen))))
 
     def of_columns(self, columns: dict[str, Any], otherwise: Any) -> dict[str, Any]:
         """What is wanted of the columns of a table, each with its type; `otherwise` for one without a value."""

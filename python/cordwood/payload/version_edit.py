@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, cast
 
 from cordwood._native import VersionEdit
 from cordwood.payload._json import jsonable
@@ -19,10 +19,12 @@ __all__ = [
     "Field",
     "FieldKind",
     "InternalKey",
+    "LiveFile",
     "NewFile",
     "Value",
     "VersionEdit",
     "WalAddition",
+    "live_files",
     "to_dict",
 ]
 
@@ -271,6 +273,108 @@ class Field(NamedTuple):
     kind: FieldKind
     tag: int
     value: Value
+
+
+class LiveFile(NamedTuple):
+    """A table that a database has.
+
+    Attributes:
+        column_family: The number of its column family, 0 for the default one and in LevelDB.
+        column_family_name: The name of that, if the MANIFEST states it; it does not for the default one.
+        file: Its level, its number, and what else the MANIFEST says of it.
+    """
+
+    column_family: int
+    column_family_name: bytes | None
+    file: NewFile
+
+
+def live_files(records: Iterable[bytes]) -> list[LiveFile]:
+    r"""The tables that a database has after all edits of its MANIFEST.
+
+    Edits of RocksDB that take effect together do so once all of them are there. Blob files are not listed.
+
+    Args:
+        records: The records of the MANIFEST, all of them: without one that is damaged, the result may be wrong.
+
+    Returns:
+        The tables by column family, level and number.
+
+    Raises:
+        PayloadError: A record is not a version edit.
+        CorruptionError: The records come from a reader, and there is damage in the file.
+
+    >>> from cordwood.payload import version_edit
+    >>> key = b"\x09a\x01\x01\0\0\0\0\0\0"
+    >>> for live in version_edit.live_files([b"\x07\x00\x05\xe8\x07" + key + key, b"\x07\x01\x06\x2a" + key + key, b"\x06\x00\x05"]):
+    ...     print(live.file.level, live.file.file_number, live.file.file_len)
+    1 6 42
+    """  # noqa: E501 - two records
+    state = LiveFiles()
+    for record in records:
+        state.apply(VersionEdit(record))
+    return state.files()
+
+
+class LiveFiles:
+    """What `live_files` has come to."""
+
+    def __init__(self) -> None:
+        self._files: dict[int, dict[DeletedFile, NewFile]] = {}
+        self._names: dict[int, bytes] = {}
+        # Edits that take effect together with some that follow.
+        self._group: list[tuple[Field, ...]] = []
+
+    def apply(self, edit: VersionEdit) -> None:
+        """Applies the edit of the next record."""
+        # What of it is of no influence here is not kept.
+        fields = tuple(field for field in edit if field.kind in _OF_FILES)
+        rest = next((field.value for field in fields if field.kind == FieldKind.IN_ATOMIC_GROUP), None)
+        if rest is None:
+            # A group that is followed by another edit is not complete, and never took effect.
+            self._group.clear()
+            self._apply(fields)
+            return
+        self._group.append(fields)
+        if rest == 0:
+            for edit_of_group in self._group:
+                self._apply(edit_of_group)
+            self._group.clear()
+
+    def _apply(self, fields: tuple[Field, ...]) -> None:
+        family = next((cast("int", field.value) for field in fields if field.kind == FieldKind.COLUMN_FAMILY), 0)
+        files = self._files.setdefault(family, {})
+        # The engines delete first, whatever the order: a file can come back where it was.
+        for field in fields:
+            if isinstance(field.value, DeletedFile):
+                files.pop(field.value, None)
+        for field in fields:
+            if isinstance(field.value, NewFile):
+                files[DeletedFile(field.value.level, field.value.file_number)] = field.value
+            elif field.kind == FieldKind.COLUMN_FAMILY_ADD:
+                self._names[family] = cast("bytes", field.value)
+            elif field.kind == FieldKind.COLUMN_FAMILY_DROP:
+                files.clear()
+
+    def files(self) -> list[LiveFile]:
+        """The tables by column family, level and number."""
+        return [
+            LiveFile(family, self._names.get(family), file)
+            for family, files in sorted(self._files.items())
+            for _, file in sorted(files.items(), key=lambda item: item[0])
+        ]
+
+
+_OF_FILES = frozenset(
+    (
+        FieldKind.DELETED_FILE,
+        FieldKind.NEW_FILE,
+        FieldKind.COLUMN_FAMILY,
+        FieldKind.COLUMN_FAMILY_ADD,
+        FieldKind.COLUMN_FAMILY_DROP,
+        FieldKind.IN_ATOMIC_GROUP,
+    )
+)
 
 
 def to_dict(record: bytes) -> dict[str, object]:

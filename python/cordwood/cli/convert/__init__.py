@@ -8,6 +8,8 @@ What is a row, by --as:
   write-batch    an operation of a LevelDB, RocksDB or Pebble log: offset of its
                  record, sequence, kind, key, value, ...
   version-edit   a record of a MANIFEST: offset, fields
+  live-files     a table that a database has after all edits of its MANIFEST:
+                 column family, level, file_number, ...
   entity         an entity of a Datastore or Firestore export: __kind__,
                  __id__, __name__, __path__, __key__ and its properties
   json           a record that is a text of JSON: the values of an object by
@@ -86,6 +88,7 @@ EXAMPLES = """\
   cordwood convert --as wandb-summary wandb/ summaries.csv
   cordwood convert --as wandb-history --columns _step,loss wandb/ losses.csv
   cordwood convert --as write-batch 000003.log | jq .key
+  cordwood convert --as live-files MANIFEST-000005 tables.csv
 """
 
 # A batch of rows has this many rows, or is made of this many bytes of records, or of a single longer one.
@@ -151,8 +154,8 @@ def run(options: argparse.Namespace) -> Status:
     if options.payload == AUTO:
         with reopenable(options.source) as source:
             with _reader(options, source.open(), options.end) as reader:
-                payload = _payload_of(options.source, reader)
-                report_payload(options.source, payload)
+                payload, has_records = _payload_of(options.source, reader)
+                report_payload(options.source, payload, has_records=has_records)
                 options.payload = payload or "raw"
             known = _known_columns(options, form)
             return (
@@ -172,9 +175,10 @@ def _known_columns(options: argparse.Namespace, form: str) -> dict[str, ColumnTy
     return {} if form == "ndjson" else KNOWN_COLUMNS.get(options.payload)
 
 
-def _payload_of(name: str, reader: cordwood.Reader) -> str | None:
+def _payload_of(name: str, reader: cordwood.Reader) -> tuple[str | None, bool]:
+    """What the records of a log are taken for, and whether there are any."""
     first = next(reader.records(), None)
-    return payload_by_content(name, first.data if first else None, reader.dialect)
+    return payload_by_content(name, first.data if first else None, reader.dialect), first is not None
 
 
 def _payload_of_all(options: argparse.Namespace) -> str:
@@ -193,9 +197,9 @@ def _payload_of_all(options: argparse.Namespace) -> str:
             if file.what or file.error:
                 continue
             with _reader(options, file.name, options.end) as reader:
-                payload = _payload_of(file.name, reader)
+                payload, has_records = _payload_of(file.name, reader)
                 # A log without records may be anything.
-                if payload or reader.tell() > options.start:
+                if payload or has_records:
                     firsts.setdefault(payload, file.name)
     if len(firsts) > 1:
         several = ", ".join(f"{payload or 'raw'} ({display_name(name)})" for payload, name in firsts.items())
@@ -469,6 +473,8 @@ class _Batches:
         )
         self._found = found
         self._is_reporting = found is None
+        # Otherwise, rows are as they come.
+        self._is_selecting = bool(self._first or found is not None or selection.is_active)
         self._left_out = {"record": 0, "value": 0}
         self._reported_max = {"record": REPORTED_MAX, "value": REPORTED_MAX}
 
@@ -479,6 +485,7 @@ class _Batches:
     def __iter__(self) -> Iterator[list[Row]]:
         rows: list[Row] = []
         rows_len = count = crc = 0
+        selected = self._selected if self._is_selecting else None
         for record in self.reader.records():
             count += 1
             crc = cordwood.crc32c(record.data, cordwood.crc32c(record.offset.to_bytes(8), crc))
@@ -489,12 +496,12 @@ class _Batches:
                 continue
             if count == 1:
                 self._report_other_kind(record)
-            for row in self._wanted(rows_of_record):
+            for row in rows_of_record if selected is None else selected(rows_of_record):
                 rows.append(row)
                 if len(rows) >= BATCH_COUNT:
                     yield rows
                     rows, rows_len = [], 0
-            if self.selection.is_full:
+            if selected is not None and self.selection.is_full:
                 self.end = record.end_offset
                 break
             rows_len += len(record.data)
@@ -503,7 +510,7 @@ class _Batches:
                     yield rows
                 rows, rows_len = [], 0
         if self.end is None:
-            rows.extend(self._wanted(self._rows.at_end()))
+            rows.extend(self._rows.at_end() if selected is None else selected(self._rows.at_end()))
         if rows:
             yield rows
         self.read = Read(count, crc)
@@ -517,28 +524,24 @@ class _Batches:
             if count > self._reported_max[noun]:
                 complain(f"{self._name}: {quantity(count, noun)} left out in all")
 
-    def _wanted(self, rows: Iterable[Row]) -> Iterable[Row]:
-        """Those rows that are wanted, and no more than that."""
-        if not (self._first or self._found is not None or self.selection.is_active):
-            return rows
-        return self._selected(rows)
-
     def _selected(self, rows: Iterable[Row]) -> Iterator[Row]:
-        selection, first = self.selection, self._first
+        """Those rows that are wanted, and no more than that."""
+        selection, first, found = self.selection, self._first, self._found
         for row in rows:
-            for name in first:
-                if name in row:
-                    raise _has_column(name)
-            row = {**first, **row}  # noqa: PLW2901 - the same, with what it begins with
+            if first:
+                for name in first:
+                    if name in row:
+                        raise _has_column(name)
+                row = {**first, **row}  # noqa: PLW2901 - the same, with what it begins with
             if selection.has_names:
                 row = {name: _all_of(value) for name, value in row.items()}  # noqa: PLW2901
-            if self._found is not None:
+            if found is not None:
                 # Which rows are wanted has no influence on the columns.
                 try:
-                    self._found.add(selection.in_columns(row))
+                    found.add(selection.in_columns(row))
                 except TooManyColumnsError as error:
                     raise Failure(f"{error}; --to ndjson has no columns") from error
-            wanted = selection.take(row)
+            wanted = selection.take(row) if selection.is_active else row
             if wanted is not None:
                 yield wanted
             if selection.is_full:
