@@ -168,6 +168,23 @@ def test_writers_that_are_closed_keep_no_memory():
     assert run(CLOSED)["growth"] < 16 * MIB
 
 
+OPENED = """
+log = fragment(1, b"one")
+readers = []
+for number in range(400):
+    if number == 100:
+        before = peak_len()
+    readers.append(cordwood.open(log))
+    assert next(readers[-1]) == b"one"
+    readers[-1].close()
+print(json.dumps({"growth": peak_len() - before}))
+"""
+
+
+def test_readers_that_are_closed_keep_no_memory():
+    assert run(OPENED)["growth"] < MIB
+
+
 DAMAGED = """
 block = fragment(1, bytes(32_761))
 good_and_bad = block + bytes([block[0] ^ 1]) + block[1:]

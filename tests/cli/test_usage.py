@@ -45,3 +45,17 @@ def test_colors_are_for_terminals_that_have_them_and_users_who_want_them(setting
     os.close(inner)
     os.close(outer)
     assert (b"\x1b[" in shown) == has_colors
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no such limit")
+@pytest.mark.parametrize("verb", ["info", "cat", "stat", "verify", "map", "fragments", "convert", "split", "salvage"])
+def test_many_files_need_few_descriptors(verb, tmp_path):
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    for number in range(100):
+        (folder / f"{number}.log").write_bytes(b"\xdd\x5f\xb3\x7a\x03\x00\x01foo")
+    script = "import resource, sys; resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40)); "
+    script += "from cordwood.cli import main; sys.exit(main(sys.argv[1:]))"
+    words = [verb, str(folder), *([str(tmp_path / "new")] if verb == "salvage" else [])]
+    done = subprocess.run([sys.executable, "-c", script, *words], capture_output=True, check=False, timeout=120)
+    assert (done.returncode, done.stderr) == (0, b"")

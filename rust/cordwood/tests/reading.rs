@@ -54,6 +54,27 @@ fn what_holds_a_log_is_send_and_sync() {
     }
 }
 
+/// Data is shown as bytes are written in a program, and long data by its beginning.
+#[test]
+fn a_record_is_shown_in_short() -> Result<(), Error> {
+    let file = [fragment(1, b"one\n\xff\""), fragment(1, &[b'x'; 30_000])].concat();
+    let mut reader = Reader::from_slice(&file, ReadOptions::default());
+    let record = reader.next_record()?.expect("a record");
+    assert_eq!(
+        format!("{record:?}"),
+        r#"Record { offset: 0, end_offset: 13, data: b"one\n\xff\"", is_salvaged: false }"#
+    );
+    let owned = reader.records().next().expect("a record")?;
+    assert_eq!(
+        format!("{owned:?}"),
+        format!(
+            r#"OwnedRecord {{ offset: 13, end_offset: 30020, data: <30000 bytes: b"{}"...>, is_salvaged: false }}"#,
+            "x".repeat(32)
+        )
+    );
+    Ok(())
+}
+
 // Small rules ---------------------------------------------------------------------------------------------------------
 
 /// The grid of `wandb_old` begins at offset 7, so its blocks end 7 bytes later than LevelDB's.

@@ -1,9 +1,11 @@
 //! What a reader returns.
 
+use std::fmt;
+
 use crate::damage::SkippedRegion;
 
 /// A record: its bytes and its position in the file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Record<'a> {
     /// File offset of the first fragment's header.
@@ -15,6 +17,37 @@ pub struct Record<'a> {
     /// Whether it begins after damage in the same block: see
     /// [`RecordSpan::is_salvaged`](crate::codec::RecordSpan::is_salvaged).
     pub is_salvaged: bool,
+}
+
+/// The data as in `b"one"`, and only the beginning of long data.
+impl fmt::Debug for Record<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        show("Record", *self, f)
+    }
+}
+
+/// A record as a structure of that name.
+pub(super) fn show(name: &str, record: Record<'_>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    f.debug_struct(name)
+        .field("offset", &record.offset)
+        .field("end_offset", &record.end_offset)
+        .field("data", &Shown(record.data))
+        .field("is_salvaged", &record.is_salvaged)
+        .finish()
+}
+
+struct Shown<'a>(&'a [u8]);
+
+impl fmt::Debug for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const LEN_MAX: usize = 32;
+        match self.0.get(..LEN_MAX) {
+            Some(begin) if self.0.len() > LEN_MAX => {
+                write!(f, "<{} bytes: b\"{}\"...>", self.0.len(), begin.escape_ascii())
+            }
+            _ => write!(f, "b\"{}\"", self.0.escape_ascii()),
+        }
+    }
 }
 
 /// A part of a file, in the order of the offsets.

@@ -1,12 +1,14 @@
 //! An iterator of records that own their bytes: for loops, adapters and collections.
 
+use std::fmt;
 use std::iter::FusedIterator;
 
+use super::event::show;
 use super::{Reader, Record, Source};
 use crate::error::Error;
 
 /// A record that owns its bytes: the item of [`Reader::records`].
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OwnedRecord {
     /// File offset of the first fragment's header.
@@ -18,6 +20,19 @@ pub struct OwnedRecord {
     /// Whether it begins after damage in the same block: see
     /// [`RecordSpan::is_salvaged`](crate::codec::RecordSpan::is_salvaged).
     pub is_salvaged: bool,
+}
+
+/// As that of [`Record`].
+impl fmt::Debug for OwnedRecord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let record = Record {
+            offset: self.offset,
+            end_offset: self.end_offset,
+            data: &self.data,
+            is_salvaged: self.is_salvaged,
+        };
+        show("OwnedRecord", record, f)
+    }
 }
 
 impl From<Record<'_>> for OwnedRecord {
