@@ -3,7 +3,7 @@
     CordwoodError
     ├── ClosedError            a reader, a writer or a follower was used after `close`; a `ValueError`, too
     ├── CorruptionError        damage, where the policy is to raise
-    ├── DialectError           a file that is no log
+    ├── DialectError           a file that is not a log
     ├── LogRotatedError        the path of a log that is followed names another file now
     ├── LogTruncatedError      a log ends before the offset at which reading was to begin
     ├── OtherLogError          a file to be salvaged, all of which belongs to another log than its name says

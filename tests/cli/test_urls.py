@@ -50,7 +50,7 @@ def test_a_url_is_as_its_file(arguments, path):
 
     def with_path(text):
         # That more can be read is only counted of a file.
-        return text.replace(url, str(path)).replace("more records may be read", "1 more record can be read")
+        return text.replace(url, str(path)).replace("salvage may return more records", "salvage returns 1 more record")
 
     status, out, err = run(*arguments, url)
     assert (status, with_path(out), with_path(err)) == expected

@@ -46,7 +46,7 @@ _LOST = ("missing_start", "missing_end", "interrupted_record")
 TITLES = {
     Category.WHOLE: "whole records",
     Category.PART: "parts of longer records",
-    Category.OTHER: "headers, trailers, the engine's own",
+    Category.OTHER: "headers, trailers, engine metadata",
     Category.ZEROS: "zeros",
     Category.STALE: "left over from an older log",
     Category.TORN: "torn tail",

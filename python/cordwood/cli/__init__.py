@@ -46,8 +46,8 @@ VERBS = (
 EPILOG = """\
 exit status:
   0  nothing is wrong
-  1  it could not be done: a file is missing or is no log, a disk is full;
-     also if that is so of one file of many, whatever is wrong with the others
+  1  it failed: a file is missing or is not a log, a disk is full; also if one
+     of several files failed, even if others are damaged
   2  the command line is wrong
   3  it was done, and damage was found or data was lost: stderr or the report
      says what

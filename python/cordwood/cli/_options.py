@@ -76,8 +76,8 @@ def add_record_len_max_argument(parser: argparse.ArgumentParser) -> None:
         type=parse_len,
         default=1 << 30,
         metavar="LENGTH",
-        help="leave out a longer record; a value above the default also raises the limit of what the records of a "
-        "compressed log may have together (default: 1GiB)",
+        help="leave out a longer record; a value above the default also raises the limit of the total "
+        "length of the records of a compressed log (default: 1GiB)",
     )
 
 

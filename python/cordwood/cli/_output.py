@@ -65,7 +65,7 @@ def check_destination(source: str, destination: str, *, overwrite: bool) -> None
     log = os.fstat(sys.stdin.fileno()) if source == "-" else os.stat(source)  # noqa: PTH116
     with contextlib.suppress(FileNotFoundError):  # A link to nothing.
         if os.path.samestat(log, os.stat(destination)):  # noqa: PTH116
-            raise ValueError(f"{destination} is the log itself: it would be lost")
+            raise ValueError(f"{destination} is the log that is read, and would be overwritten")
 
 
 WIDTH = 80

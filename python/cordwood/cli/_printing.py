@@ -57,8 +57,8 @@ def add_output_arguments(parser: argparse.ArgumentParser) -> None:
         "--as",
         dest="payload",
         choices=(*PAYLOADS, AUTO),
-        help='decode each record, and print it as "value" in place of the data; of a run, wandb-history and its like '
-        "print only the records that they are about; auto: what the dialect and the first record show, said on stderr",
+        help='decode each record, and print it as "value" in place of the data; the forms wandb-... print only '
+        "the records of a run that they apply to; auto: what the dialect and the first record show, said on stderr",
     )
     add_selection_arguments(parser, "record", "fields of the JSON, such as offset or value.loss")
 

@@ -167,9 +167,9 @@ def policy_note(policy: str, more: int | None) -> str:
     """How damage was treated, and what the policy "salvage" would read besides: `more` is from `salvageable_count`."""
     note = f"read with the policy {policy}"
     if more is None:
-        return f"{note}; more records may be read: --on-corruption salvage"
+        return f"{note}; --on-corruption salvage may return more records"
     records = "1 more record" if more == 1 else f"{more:,} more records"
-    return f"{note}; {records} can be read: --on-corruption salvage" if more else note
+    return f"{note}; --on-corruption salvage returns {records}" if more else note
 
 
 def print_policy(policy: str, more: int | None) -> None:

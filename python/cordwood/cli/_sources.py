@@ -34,7 +34,7 @@ class Named(NamedTuple):
     is_in_folder: bool = False
     """It was found in a folder: then it need not be a log."""
     what: str | None = None
-    """What it is, if no look into the file is needed to see that it is no log."""
+    """What it is, if no look into the file is needed to see that it is not a log."""
     error: OSError | None = None
     """It is a folder that cannot be listed."""
 
@@ -46,7 +46,7 @@ class Tally:
         log_count: Logs that were read, damaged ones among them.
         damaged_count: How many of these are damaged.
         failed_count: Sources that could not be read.
-        others: How many files in folders are no logs, by what they are.
+        others: How many files in folders are not logs, by what they are.
         status: The exit status: the worst of all, and a failure is worse than damage.
     """
 
@@ -63,12 +63,12 @@ class Tally:
         return Status.DAMAGE if self.damaged_count else Status.CLEAN
 
     def others_text(self) -> str:
-        """The files in folders that are no logs."""
+        """The files in folders that are not logs."""
         count = sum(self.others.values())
         kinds = ", ".join(
             what if len(self.others) == 1 else f"{what} ({count:,})" for what, count in sorted(self.others.items())
         )
-        return f"{quantity(count, 'file')} {'is no log' if count == 1 else 'are no logs'}: {kinds}"
+        return f"{quantity(count, 'file')} {'is not a log' if count == 1 else 'are not logs'}: {kinds}"
 
 
 def stdin_or_path(name: str) -> Source:
@@ -119,7 +119,7 @@ def for_each_source(
 ) -> Tally:
     """Does the work for each source that is named.
 
-    One that fails does not stop the others. What is found in a folder and is no log is counted. With `dialect`, all
+    One that fails does not stop the others. What is found in a folder and is not a log is counted. With `dialect`, all
     that is named is read in it, and of what is found in a folder, all that is a log.
 
     Args:
@@ -127,7 +127,7 @@ def for_each_source(
         work: What to do with a file.
         dialect: The value of `--dialect`.
         as_json: A source that fails has an object, too: its `source`, and the `error`.
-        has_totals: The caller says how many files are no logs. Otherwise that is reported on stderr.
+        has_totals: The caller says how many files are not logs. Otherwise that is reported on stderr.
     """
     tally = Tally()
     for file in named_files(names):

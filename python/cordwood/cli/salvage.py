@@ -77,7 +77,7 @@ def run(options: argparse.Namespace) -> Status:
     totals = Totals()
 
     def salvage(name: str) -> Status:
-        # No folder is made for what is no log.
+        # No folder is made for what is not a log.
         if name != "-" and not options.dialect:
             cordwood.detect(name)
         destination = destination_of(name)
@@ -127,7 +127,7 @@ def _destinations(sources: Sequence[str], destination: str) -> Callable[[str], s
     if not destination or not (folders or len(files) > 1 or os.path.isdir(destination)):  # noqa: PTH112
         return lambda _: destination
     if os.path.lexists(destination) and not os.path.isdir(destination):  # noqa: PTH112
-        raise ValueError(f"{destination} is no folder: several logs need one")
+        raise ValueError(f"{destination} is not a folder, and several logs need one")
     new = os.path.realpath(destination)
     for folder in folders:
         old = os.path.realpath(folder)

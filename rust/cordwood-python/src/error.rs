@@ -144,7 +144,7 @@ pub(crate) fn not_followed(py: Python<'_>, is_rotated: bool, path: &Path, offset
     let (class, message) = if is_rotated {
         (
             classes::LogRotatedError::type_object(py),
-            format!("{shown}: the path names another file now, or none; the old one was read up to {offset}"),
+            format!("{shown}: the file was replaced or removed; the old one was read up to offset {offset}"),
         )
     } else {
         (

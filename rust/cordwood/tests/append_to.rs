@@ -137,7 +137,7 @@ fn logs_with_log_numbers_or_compression_are_never_appended_to() {
     }
 }
 
-// What is no log, and what is damaged -----------------------------------------------------------
+// What is not a log, and what is damaged -----------------------------------------------------------
 
 #[test]
 fn a_file_without_a_valid_fragment_is_not_cut() {

@@ -42,7 +42,7 @@ struct History {
     appended: Vec<Record>,
 }
 
-/// Data that is no log and unlike that of any other number; some of it is zero, some of it at the end.
+/// Data that is not a log and unlike that of any other number; some of it is zero, some of it at the end.
 fn data(number: u64, len: usize) -> Vec<u8> {
     let mut state = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut bytes: Vec<u8> = (0..len)

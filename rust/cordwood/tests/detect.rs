@@ -75,7 +75,7 @@ fn other_formats_are_named() {
         // Asked again, it says so again.
         for _ in 0..2 {
             let Err(error @ Error::Foreign { foreign, .. }) = reader.next_record() else {
-                panic!("{format:?} is no log")
+                panic!("{format:?} is not a log")
             };
             assert_eq!(foreign, format);
             let message = error.to_string();

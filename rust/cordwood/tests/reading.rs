@@ -854,7 +854,7 @@ fn an_iterator_of_records_continues_after_damage_and_ends_at_other_errors() {
     assert!(items.next().is_none());
 
     let mut reader = Reader::from_slice(
-        b"%PDF-1.7 and more, which is no log of any dialect",
+        b"%PDF-1.7 and more, which is not a log of any dialect",
         ReadOptions::default(),
     );
     let mut items = reader.records();

@@ -720,7 +720,7 @@ impl World {
                 Call::Open(OnTornTail::Refuse) => *tail_before != Tail::Whole,
                 _ => *tail_before == Tail::Other,
             };
-            // A text is no log, and stays as it is. So does a log with log numbers, of which there may be no more than a torn record.
+            // A text is not a log, and stays as it is. So does a log with log numbers, of which there may be no more than a torn record.
             let may_refuse = may_refuse || self.setup.content == Content::Text || self.setup.pebble.is_some();
             if result.is_err() && fault.is_none() && !may_refuse && !self.has_flipped {
                 return Err(broken(Rule::UndamagedLogsOpen, "a log without damage is refused"));
