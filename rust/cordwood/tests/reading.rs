@@ -54,6 +54,48 @@ fn what_holds_a_log_is_send_and_sync() {
     }
 }
 
+/// LevelDB takes the end of a file for a clean end if no whole header is left there, or a length goes past it.
+#[test]
+fn leveldb_drops_a_pending_record_silently_at_the_end_of_a_file() {
+    let first = fragment(2, &[b'x'; BLOCK - 7]);
+    // The checksum is that of three bytes: a torn write does not leave this.
+    let mut wrong_length = fragment(1, b"abc");
+    wrong_length[4] = 50;
+    for (end, reason) in [(vec![0; 3], "zero_fill"), (wrong_length, "bad_length")] {
+        let file = [first.clone(), end].concat();
+        let (events, _) = read_all(&mut Reader::from_slice(&file, skip()));
+        let regions = events.iter().map(|event| match event {
+            Found::Skipped(region) => (region.begin, region.reason.as_str(), region.leveldb_len),
+            Found::Record { .. } => panic!("{event:?}"),
+        });
+        let regions: Vec<_> = regions.collect();
+        assert_eq!(regions, [(0, "interrupted_record", None), (BLOCK as u64, reason, None)]);
+    }
+}
+
+/// Zeros may be a preallocated file or a header that was destroyed: what follows them in the first block shows which.
+#[test]
+fn a_file_header_of_zeros_is_judged_by_the_whole_first_block() {
+    let mut file = vec![0; BLOCK];
+    file[200] = 1;
+    let mut decoder = Decoder::new(&skip().with_format(Dialect::WANDB)).unwrap();
+    let mut step = |len: usize| {
+        decoder.step(Window {
+            offset: 0,
+            bytes: &file[..len],
+            is_last: false,
+        })
+    };
+    assert!(matches!(step(100), Step::NeedMore));
+    let Step::Skipped(region) = step(BLOCK) else {
+        panic!("no region");
+    };
+    assert_eq!(
+        (region.begin, region.end, region.reason.as_str()),
+        (0, 7, "bad_file_header")
+    );
+}
+
 /// Data is shown as bytes are written in a program, and long data by its beginning.
 #[test]
 fn a_record_is_shown_in_short() -> Result<(), Error> {
