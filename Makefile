@@ -14,6 +14,9 @@ PIP_VERSION := 26.3
 # A core with nothing left to do takes over some of the tests of another.
 EACH_CORE := --numprocesses auto --dist worksteal
 
+# Tests of what has to happen within seconds, such as the end after Ctrl-C: they have the machine for themselves.
+IN_TIME := tests/api/test_interrupts.py tests/api/test_follow.py tests/cli/test_progress.py
+
 # One interpreter for every Cargo command: another path would rebuild PyO3.
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -94,7 +97,8 @@ install: wheel  ## Install that wheel into .venv
 
 # The tests see the installed wheel: nothing here puts python/ on the import path. Each core runs a part of them.
 test-python: $(VENV)/test.stamp $(VENV)/peers.stamp $(VENV)/appengine.stamp install  ## Run the Python tests on the installed wheel
-	$(BIN)/pytest --quiet $(EACH_CORE)
+	$(BIN)/pytest --quiet $(EACH_CORE) $(addprefix --ignore=,$(IN_TIME))
+	$(BIN)/pytest --quiet $(IN_TIME)
 
 # Not part of `make test`: 60 packages. That tests the same with file systems and stores in memory.
 test-remote: $(VENV)/remote.stamp install  ## Read from a server of S3, through s3fs and obstore

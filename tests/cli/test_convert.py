@@ -437,7 +437,7 @@ def test_what_is_replaced_stays_until_the_new_one_is_whole(tmp_path):
     assert (link.is_symlink(), table.stat().st_mode & 0o777) == (True, 0o640)
     assert sorted(file.name for file in tmp_path.iterdir()) == ["a.csv", "link.csv", "log"]
     done = subprocess.run([*COMMAND, "--overwrite", "--to", "csv", path, path], capture_output=True, check=False)
-    assert (done.returncode, b"is the log itself" in done.stderr) == (2, True)
+    assert (done.returncode, b"is the log that is read" in done.stderr) == (2, True)
 
 
 def test_a_log_that_grows_meanwhile(tmp_path, monkeypatch, capfdbinary):

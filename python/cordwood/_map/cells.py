@@ -96,14 +96,14 @@ class Cells:
 
     # Not a `dataclass`: the module of that takes longer to import than a small log to draw.
     def __init__(self, cell_len: int, count_max: int, regions_max: int = 1000) -> None:
-        self.cell_len = cell_len
+        self.cell_len: int = cell_len
         self.count_max = count_max
         self.regions_max = regions_max
         self.sums: list[list[int]] = []
-        self.totals = [0] * len(Category)
+        self.totals: list[int] = [0] * len(Category)
         self.regions: list[Region] = []
         self.region_count = 0
-        self.file_len = 0
+        self.file_len: int = 0
         self.fragment_count = 0
 
     @classmethod

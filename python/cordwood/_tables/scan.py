@@ -12,7 +12,6 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, NoReturn, cast, get_args
 
 from cordwood._native import Outcome, Reader, Record, SkippedRegion
-from cordwood._remote import source_of
 from cordwood.errors import PayloadError
 from cordwood.typing import DecoderName, Source
 
@@ -303,6 +302,8 @@ def decoded_scan(
 
 
 def _is_source(source: object) -> bool:
+    from cordwood._remote import source_of
+
     if isinstance(source, str | PathLike) or hasattr(source, "read") or source_of(source) is not None:
         return True
     try:
@@ -314,6 +315,8 @@ def _is_source(source: object) -> bool:
 
 def _position_of(source: object) -> int | None:
     """Where a file object is, if it can seek."""
+    from cordwood._remote import source_of
+
     seekable = getattr(source, "seekable", None)
     is_file = hasattr(source, "read") and source_of(source) is None
     return cast("Any", source).tell() if is_file and seekable is not None and seekable() else None

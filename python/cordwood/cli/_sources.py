@@ -73,7 +73,11 @@ class Tally:
 
 def stdin_or_path(name: str) -> Source:
     """What a reader takes for a source that the user named."""
-    return sys.stdin.buffer if name == "-" else name
+    if name != "-":
+        return name
+    # A buffered read of a pipe waits for all bytes that were requested, and notices a Ctrl-C that comes between two of
+    # its system calls only when they are there.
+    return getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)
 
 
 def source_name(name: str) -> str:
