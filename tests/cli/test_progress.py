@@ -6,6 +6,7 @@ import os
 import pty
 import re
 import resource
+import signal
 import struct
 import subprocess
 import sys
@@ -27,6 +28,8 @@ def stderr_of(
     """What a verb writes to stderr while a log comes through a pipe in so many seconds; or Ctrl-C in the middle."""
 
     def prepare():
+        # As at a terminal. In the background of a shell SIGINT is ignored, and Python leaves it so.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
         if is_terminal:
             fcntl.ioctl(2, termios.TIOCSCTTY, 0)
         if file_len_max:
