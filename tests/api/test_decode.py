@@ -259,3 +259,10 @@ def test_pyarrow_is_not_imported_before_it_is_needed():
     )
     done = subprocess.run([sys.executable, "-c", script], check=True, timeout=60, capture_output=True, text=True)
     assert done.stdout.startswith("scan with decode= needs the package pyarrow: pip install 'cordwood[arrow]'")
+
+
+@pytest.mark.parametrize("sources", [5, None, [5], ["some.log", None], io.StringIO("text"), [io.StringIO("text")]])
+def test_wrong_sources_are_refused_as_by_a_scan_of_bytes(sources):
+    message = r"must be a path, a URL, bytes or another buffer|text file"
+    with pytest.raises(TypeError, match=message):
+        cordwood.scan(sources, decode="json")

@@ -311,7 +311,7 @@ def _entity() -> RowsOf:
 
 
 def _json() -> RowsOf:
-    from cordwood.payload._json_text import document
+    from cordwood.payload._json_parser import document
 
     def rows(record: cordwood.Record) -> Iterable[Row]:
         value = document(record.data)

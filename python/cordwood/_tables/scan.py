@@ -6,14 +6,13 @@ The other modules are imported when a scan is made: this one is part of `import 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
-from os import PathLike
-from typing import TYPE_CHECKING, Any, NoReturn, cast, get_args
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, get_args
 
 from cordwood._native import Outcome, Reader, Record, SkippedRegion
 from cordwood.errors import PayloadError
-from cordwood.typing import DecoderName, Source
+from cordwood.typing import DecoderName
 
 if TYPE_CHECKING:
     from cordwood._tables.arrow import Batches
@@ -23,6 +22,9 @@ if TYPE_CHECKING:
 _BATCH_COUNT = 1 << 16
 _BATCH_LEN = 1 << 20
 _LEFT_OUT_MAX = 1_000
+
+_Reopened: TypeAlias = tuple[Any, int | None, bool]
+"""What a reader takes, the position to seek before, and whether it can be read only once: as `Scan` has it."""
 
 
 class DecodedScan:
@@ -34,7 +36,7 @@ class DecodedScan:
 
     def __init__(
         self,
-        sources: list[Source],
+        sources: list[_Reopened],
         decode: str,
         *,
         schema: Any,
@@ -45,8 +47,6 @@ class DecodedScan:
         from threading import Lock
 
         self._sources = sources
-        # Where file objects were when they were passed in.
-        self._begins = [_position_of(source) for source in sources]
         self._opened: set[int] = set()
         self._decode = decode
         self._origin = origin
@@ -191,10 +191,10 @@ class DecodedScan:
 
     def _open(self, number: int) -> Reader:
         """A reader of a source, from its beginning."""
-        source, begin = self._sources[number], self._begins[number]
+        source, begin, is_read_once = self._sources[number]
         if begin is not None:
-            cast("Any", source).seek(begin)
-        elif number in self._opened and hasattr(source, "read"):
+            source.seek(begin)
+        if is_read_once and number in self._opened:
             raise ValueError("the source was read once, and cannot seek: pass a path, or a file object that can")
         self._opened.add(number)
         return Reader(source, **self._options)
@@ -271,7 +271,12 @@ class _Log:
 
 
 def decoded_scan(
-    sources: Source | Iterable[Source], decode: str, schema: object, columns: Sequence[str] | None, **options: Any
+    sources: list[_Reopened],
+    are_several: bool,  # noqa: FBT001 - one caller, in Rust
+    decode: str,
+    schema: object,
+    columns: Sequence[str] | None,
+    **options: Any,
 ) -> DecodedScan:
     """The native `scan` calls it, with `decode`.
 
@@ -295,28 +300,5 @@ def decoded_scan(
         raise ValueError("schema names the columns: pass it without columns")
     if columns is not None and len(set(columns)) < len(columns):
         raise ValueError("columns names one twice")
-    are_several = not _is_source(sources)
-    several = list(cast("Iterable[Source]", sources)) if are_several else [cast("Source", sources)]
     origin = origin_column(decode) if are_several else None
-    return DecodedScan(several, decode, schema=schema, columns=columns, origin=origin, options=options)
-
-
-def _is_source(source: object) -> bool:
-    from cordwood._remote import source_of
-
-    if isinstance(source, str | PathLike) or hasattr(source, "read") or source_of(source) is not None:
-        return True
-    try:
-        memoryview(cast("Any", source))
-    except TypeError:
-        return False
-    return True
-
-
-def _position_of(source: object) -> int | None:
-    """Where a file object is, if it can seek."""
-    from cordwood._remote import source_of
-
-    seekable = getattr(source, "seekable", None)
-    is_file = hasattr(source, "read") and source_of(source) is None
-    return cast("Any", source).tell() if is_file and seekable is not None and seekable() else None
+    return DecodedScan(sources, decode, schema=schema, columns=columns, origin=origin, options=options)

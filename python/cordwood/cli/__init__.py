@@ -93,8 +93,8 @@ def make_parser(verbs: Iterable[str] = VERBS) -> argparse.ArgumentParser:
 class _Formatter(argparse.RawDescriptionHelpFormatter):
     """Help that fits in a terminal.
 
-    The paragraphs of a description are folded, but what is indented stays as it is: examples. Where an option has many
-    choices, they are in its text, which is folded, and not in front of it.
+    The paragraphs of a description are folded, but what is indented stays as it is: examples. The choices of an
+    option that has many are part of its text, so that they are folded, too.
     """
 
     def _split_lines(self, text: str, width: int) -> list[str]:

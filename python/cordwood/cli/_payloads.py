@@ -22,7 +22,7 @@ PAYLOADS = {
     "wandb-config": "cordwood.payload.wandb",
     "wandb-metrics": "cordwood.payload.wandb",
     "wandb-output": "cordwood.payload.wandb",
-    "json": "cordwood.payload._json_text",
+    "json": "cordwood.payload._json_parser",
 }
 """What `--as` can name, and the modules that decode a record."""
 

@@ -21,7 +21,7 @@ from typing import Any, TypeAlias, cast
 
 from cordwood._native import Reader, decode_wandb
 from cordwood.errors import PayloadError
-from cordwood.payload._json_text import DEPTH_MAX, is_too_deep, parsed
+from cordwood.payload._json_parser import DEPTH_MAX, is_too_deep, parsed
 from cordwood.types import PayloadReason
 
 __all__ = ["config", "history", "history_row", "metrics", "output", "summary", "to_dict"]

@@ -224,7 +224,12 @@ pub(crate) fn scan<'py>(
     (options.dialect, options.log_number, options.compression) = format_options(dialect, log_number, compression)?;
     options.check().map_err(|error| to_python(py, error, None))?;
     let threads = threads_of(threads)?;
+    let (sources, are_several) = Source::all_of(sources)?;
     if let Some(decode) = decode {
+        let sources: Vec<_> = sources
+            .iter()
+            .map(|source| source.to_reopen(py))
+            .collect::<PyResult<_>>()?;
         let reading = PyDict::new(py);
         reading.set_item("dialect", dialect)?;
         reading.set_item("log_number", log_number)?;
@@ -235,13 +240,12 @@ pub(crate) fn scan<'py>(
         let module = py.import("cordwood._tables.scan")?;
         return module
             .getattr("decoded_scan")?
-            .call((sources, decode, schema, columns), Some(&reading));
+            .call((sources, are_several, decode, schema, columns), Some(&reading));
     }
     if schema.is_some() {
         return Err(PyValueError::new_err("schema is for a scan with decode"));
     }
     let columns = columns.map(|names| columns_of(&names)).transpose()?;
-    let (sources, are_several) = Source::all_of(sources)?;
     let columns = columns.unwrap_or_else(|| {
         let path = are_several.then_some(Column::Path);
         [Column::Offset, Column::Record].into_iter().chain(path).collect()

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use cordwood::ReadOptions;
+use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -81,6 +82,23 @@ impl Source {
             Source::of(&item)?.map_or_else(|| Err(refused(&item)?), Ok)
         });
         Ok((sources.collect::<PyResult<_>>()?, true))
+    }
+
+    /// For Python: what `Reader` takes, where that has to be sought before, and whether it can be
+    /// read only once.
+    pub(super) fn to_reopen<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyAny>, Option<Bound<'py, PyAny>>, bool)> {
+        Ok(match self {
+            Source::Path(path) => (path.as_os_str().into_bound_py_any(py)?, None, false),
+            Source::Content { object, .. } => (object.bind(py).clone(), None, false),
+            Source::Object { object, begin } => {
+                let begin = begin.as_ref().map(|begin| begin.bind(py).clone());
+                let is_read_once = begin.is_none();
+                (object.bind(py).clone(), begin, is_read_once)
+            }
+        })
     }
 
     /// Opens it from its beginning. `is_again`: it has been opened before.

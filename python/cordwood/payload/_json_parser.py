@@ -1,4 +1,4 @@
-"""Texts of JSON. A module of its own, since `json` is loaded only where it is asked for."""
+"""From texts of JSON to values. A module of its own, since `json` is loaded only where it is asked for."""
 
 from __future__ import annotations
 
