@@ -87,6 +87,12 @@ impl Findings {
         }
     }
 
+    /// Whether [`add`](Self::add) changes the list: otherwise nobody sees which bit was flipped.
+    pub(crate) fn lists(&self, region: SkippedRegion) -> bool {
+        let joins = |last: &Finding| last.bit_flip.is_none() && last.region.joined(region).is_some();
+        !self.is_full() || self.listed.last().is_some_and(joins)
+    }
+
     /// The first regions, in the order of the offsets.
     pub fn listed(&self) -> &[Finding] {
         &self.listed
@@ -156,6 +162,17 @@ mod tests {
             let mut parts = findings(0..edge);
             parts.append(findings(edge..count));
             assert_eq!(parts, whole, "{edge}");
+        }
+        // One of the same reason after the last is part of it.
+        let last = whole.listed().last().unwrap().region;
+        let Reason::UnknownKind { kind } = last.reason else {
+            unreachable!()
+        };
+        for (next, is_listed) in [(finding(last.end, kind), true), (finding(last.end, 1), false)] {
+            let mut more = whole.clone();
+            more.add(next);
+            assert_eq!(more.listed() != whole.listed(), is_listed);
+            assert_eq!(whole.lists(next.region), is_listed);
         }
     }
 

@@ -31,8 +31,18 @@ pub(crate) fn resume(dialect: &Dialect, rest: &[u8], left: usize, may_scan: bool
     // 1. One bit of the length was flipped: then the checksum is valid for the true one. This is a
     //    proof; the checks after it are guesses: a wrong length may lead to another fragment by
     //    chance, if all have about the same length, or to one of a log inside the payload.
-    if let Some(len) = true_len(dialect, header, rest) {
-        let end = dialect.meaning(header.kind).form.header_len() + len;
+    //    Bytes after the last possible end are not checksummed: there may be 16 KiB of them after
+    //    each short record.
+    let header_len = dialect.meaning(header.kind).form.header_len();
+    let may_end = |end| ends.is_end(end) || stated_end(dialect, rest, end).is_some();
+    let longest = one_bit_off(header.len)
+        .map(|len| header_len + len)
+        .filter(|&end| end <= rest.len() && may_end(end))
+        .last();
+    if let Some(longest) = longest
+        && let Some(len) = true_len(dialect, header, &rest[..longest])
+    {
+        let end = header_len + len;
         if ends.is_end(end) || is_whole(dialect, rest, end) {
             return found(end);
         }
@@ -69,11 +79,9 @@ pub(crate) fn resume(dialect: &Dialect, rest: &[u8], left: usize, may_scan: bool
 pub(crate) fn true_len(dialect: &Dialect, header: Header, rest: &[u8]) -> Option<usize> {
     let header_len = dialect.meaning(header.kind).form.header_len();
     let (head, payload) = rest.split_at_checked(header_len)?;
-    let mut lens: [usize; 16] = std::array::from_fn(|bit| usize::from(header.len ^ 1 << bit));
-    lens.sort_unstable();
     let stored = dialect.checksum.load(header.masked_crc);
     let (mut crc, mut done) = (dialect.checksum.crc(&head[HEADER_LEN - 1..]), 0);
-    for len in lens.into_iter().take_while(|&len| len <= payload.len()) {
+    for len in one_bit_off(header.len).take_while(|&len| len <= payload.len()) {
         crc = dialect.checksum.extend(crc, &payload[done..len]);
         done = len;
         if crc == stored {
@@ -81,6 +89,14 @@ pub(crate) fn true_len(dialect: &Dialect, header: Header, rest: &[u8]) -> Option
         }
     }
     None
+}
+
+/// The lengths that differ from `len` in one bit, in ascending order.
+fn one_bit_off(len: u16) -> impl Iterator<Item = usize> {
+    let bits = (0..u16::BITS).map(|bit| 1 << bit);
+    let cleared = bits.clone().rev().filter(move |bit| len & bit != 0);
+    let set = bits.filter(move |bit| len & bit == 0);
+    cleared.chain(set).map(move |bit| usize::from(len ^ bit))
 }
 
 /// The header at `at`, if it is in `rest`.
@@ -325,6 +341,31 @@ mod tests {
         for (at, bits) in [(4, 1), (4, 0x80), (5, 1), (5, 0x80)] {
             let bad = damaged(fragment(1, &payload), at, bits);
             assert_eq!(resume_len(&[&bad, &good]), bad.len(), "{at} {bits}");
+        }
+    }
+
+    /// The checksum of each length that differs in one bit, where others of them may lead somewhere
+    /// as well.
+    #[test]
+    fn any_flipped_bit_of_the_length_is_undone_in_a_block_of_fragments() {
+        let inner = fragment(1, b"");
+        let payload = inner.repeat(1000);
+        let good = fragment(1, b"good");
+        for bit in 0..15 {
+            let bad = damaged(fragment(2, &payload), 4 + bit / 8, 1 << (bit % 8));
+            assert_eq!(resume_len(&[&bad, &good.repeat(1500)]), bad.len(), "{bit}");
+            let block = [bad.as_slice(), &good.repeat(1500)].concat();
+            let true_len = true_len(&Dialect::LEVELDB, Header::decode(block.first_chunk().unwrap()), &block);
+            assert_eq!(true_len, Some(payload.len()), "{bit}");
+        }
+    }
+
+    #[test]
+    fn the_lengths_one_bit_off_ascend() {
+        for len in [0, 1, 2, 93, 0x5555, 0x8000, u16::MAX] {
+            let mut lens: Vec<usize> = (0..16).map(|bit| usize::from(len ^ 1 << bit)).collect();
+            lens.sort_unstable();
+            assert_eq!(one_bit_off(len).collect::<Vec<_>>(), lens, "{len}");
         }
     }
 

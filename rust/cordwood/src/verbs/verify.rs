@@ -135,10 +135,9 @@ pub(super) fn report<S: Source>(
                 on_step(reader, Step::Record(span))?;
             }
             Ok(Step::Skipped(region)) | Err(Error::Corruption { region, .. }) => {
-                report.findings.add(Finding {
-                    region,
-                    bit_flip: reader.bit_flip(region),
-                });
+                let is_listed = report.findings.lists(region);
+                let bit_flip = is_listed.then(|| reader.bit_flip(region)).flatten();
+                report.findings.add(Finding { region, bit_flip });
                 on_step(reader, Step::Skipped(region))?;
             }
             Ok(Step::NeedMore) => {}
