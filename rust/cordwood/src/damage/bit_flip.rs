@@ -54,8 +54,10 @@ pub struct BitFlip {
 ///
 /// `bytes` begin with the damaged header and extend to the end of its block or of the file;
 /// `offset` is the file offset of the first byte, `dialect` the dialect of the file. `None` if no
-/// single bit explains the damage, or more than one does: in about one of 16,000 cases, two flipped
-/// bits look like a single one elsewhere. Nothing is repaired.
+/// single bit explains the damage, or more than one does. The length, and a type whose header has
+/// another length, are considered only if no bit of the checksum or of what it covers explains it.
+/// In about one of 16,000 cases, two flipped bits look like a single one elsewhere. Nothing is
+/// repaired.
 ///
 /// It takes time linear in the length of the fragment, about 0.02 ms for the longest.
 ///
@@ -74,10 +76,6 @@ pub fn locate_bit_flip(bytes: &[u8], offset: u64, dialect: Dialect) -> Option<Bi
         bit: bit as u8,
         part,
     };
-    let in_length = true_len(&dialect, header, bytes).map(|len| {
-        let bit = (usize::from(header.len) ^ len).trailing_zeros();
-        flip(4 + bit as usize / 8, bit % 8, FragmentPart::Length)
-    });
     let header_len = dialect.meaning(header.kind).form.header_len();
     // What the checksum covers: from the type byte on.
     let covered = bytes.get(HEADER_LEN - 1..header_len + usize::from(header.len));
@@ -94,7 +92,15 @@ pub fn locate_bit_flip(bytes: &[u8], offset: u64, dialect: Dialect) -> Option<Bi
         let at = KIND_AT + at;
         Some(flip(at, bit, part_of(at, header_len)))
     });
-    // With another type the header may have another length, so the checksum covers other bytes.
+    if in_checksum.or(in_data).is_some() {
+        return one_of(in_checksum.into_iter().chain(in_data));
+    }
+    // With another length, or another type whose header has another length, the checksum covers
+    // other bytes: up to 16 KiB. Damage that has been explained is not worth them.
+    let in_length = true_len(&dialect, header, bytes).map(|len| {
+        let bit = (usize::from(header.len) ^ len).trailing_zeros();
+        flip(4 + bit as usize / 8, bit % 8, FragmentPart::Length)
+    });
     let in_kind = (0..8).filter_map(|bit| {
         let kind = header.kind ^ 1 << bit;
         let form = dialect.meaning(kind).form;
@@ -104,7 +110,11 @@ pub fn locate_bit_flip(bytes: &[u8], offset: u64, dialect: Dialect) -> Option<Bi
             && checksum.extend(checksum.crc(&[kind]), covered) == checksum.load(header.masked_crc);
         is_right.then(|| flip(KIND_AT, bit, FragmentPart::Kind))
     });
-    let mut explanations = [in_length, in_checksum, in_data].into_iter().flatten().chain(in_kind);
+    one_of(in_length.into_iter().chain(in_kind))
+}
+
+/// The only explanation, if there is exactly one.
+fn one_of(mut explanations: impl Iterator<Item = BitFlip>) -> Option<BitFlip> {
     explanations.next().filter(|_| explanations.next().is_none())
 }
 
