@@ -6,7 +6,7 @@ use super::storage::{Storage, read_at_most};
 use crate::damage::Scanner;
 use crate::damage::locate_bit_flip;
 use crate::damage::{Reason, Severity, SkippedRegion};
-use crate::dialect::{Dialect, Role};
+use crate::dialect::{Dialect, LogFormat, Role};
 use crate::format::Kind;
 
 /// What a disk writes atomically. Only a hint at what a crash can have left; etcd assumes the same
@@ -131,8 +131,10 @@ fn has_zero_sector(bytes: &[u8], begin: u64) -> bool {
 /// than a silent loss.
 fn hides_record(dialect: Dialect, bytes: &[u8]) -> bool {
     let scanner = Scanner::new(bytes);
+    // Made once: for each byte, it would take longer than the rest of the search.
+    let format = LogFormat::new(dialect);
     (0..bytes.len()).any(|at| {
-        let role = scanner.own_fragment(&dialect.into(), at).map(|valid| valid.role);
+        let role = scanner.own_fragment(&format, at).map(|valid| valid.role);
         matches!(role, Some(Role::Fragment(Kind::Full | Kind::First)))
     })
 }
