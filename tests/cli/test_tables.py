@@ -3,12 +3,14 @@
 import json
 import os
 import random
+import shutil
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
 
 import entities
 import pytest
+from real_files import OLD_RUNS
 
 import cordwood
 
@@ -124,7 +126,7 @@ def test_200_files_of_an_export(tmp_path):
 RUNS = """
 import wandb
 settings = wandb.Settings(console="off", x_disable_stats=True, x_disable_meta=True)
-for number in range(50):
+for number in range(48):
     with wandb.init(project="p", id=f"r{number:02}", settings=settings) as run:
         for step in range(20):
             values = {"loss": step / 7, "n": number, "nested": {"a": step}, f"only{number % 3}": f"s{step}"}
@@ -134,13 +136,17 @@ for number in range(50):
 """
 
 
-def test_50_runs_of_which_one_was_killed(tmp_path):
+def test_50_runs_of_three_releases_of_which_one_was_killed(tmp_path):
     store = pytest.importorskip("wandb.sdk.internal.datastore")
     messages = pytest.importorskip("wandb.proto.wandb_internal_pb2")
     environment = {"WANDB_MODE": "offline", "WANDB_DIR": str(tmp_path), "WANDB_SILENT": "true", "HOME": str(tmp_path)}
     made = [sys.executable, "-c", RUNS]
     subprocess.run(made, env=os.environ | environment, capture_output=True, check=True, timeout=400)
     paths = sorted(tmp_path.glob("wandb/offline-run-*/run-*.wandb"))
+    # Those that `tools/wandb_run.py` wrote with wandb 0.12.21 and 0.17.9, whose messages have no nested keys.
+    for path in (path for [path] in (param.values for param in OLD_RUNS)):
+        shutil.copy(path, tmp_path / "wandb")
+        paths.append(path)
     assert len(paths) == 50
     # The run r17 ends within a record, which is that of its tenth step: wandb's own reader says where that is.
     [killed] = [path for path in paths if path.name == "run-r17.wandb"]
@@ -176,7 +182,12 @@ def test_50_runs_of_which_one_was_killed(tmp_path):
             }
             for step in range(9 if number == 17 else 20)
         ]
-        for number in range(50)
+        for number in range(48)
     }
+    for release in ("0.12.21", "0.17.9"):
+        expected[release] = [
+            {"_step": step, "loss": 1 / (step + 1), "step_text": f"s{step}", "nested": {"a": step, "b": [step, 0.5]}}
+            for step in range(8)
+        ]
     assert found == expected
     assert str(table.schema.field("sizes").type) == "list<element: double>"

@@ -1,0 +1,94 @@
+"""One report on the folders of many profiles, as browsers have them, against what LevelDB was given to write."""
+
+import json
+import sqlite3
+import subprocess
+import sys
+
+import pytest
+
+plyvel = pytest.importorskip("plyvel")
+
+COMMAND = [sys.executable, "-m", "cordwood"]
+RECORD_COUNT = 40
+
+
+def profile(folder):
+    """A profile as Chrome has it: databases of LevelDB in folders, beside files of other formats. Returns the logs."""
+    logs = []
+    for name in ("Local Storage/leveldb", "IndexedDB/https_example.org_0.indexeddb.leveldb"):
+        path = folder / name
+        path.mkdir(parents=True)
+        with plyvel.DB(str(path), create_if_missing=True) as database:
+            for number in range(RECORD_COUNT):
+                database.put(f"_https://example.org\0\x01key{number:03}".encode(), b"\x01" + b"value" * 30)
+        [log] = path.glob("*.log")
+        logs.append(log)
+    (folder / "Preferences").write_text(json.dumps({"profile": {"name": folder.name}}))
+    with sqlite3.connect(folder / "Cookies") as cookies:
+        cookies.execute("create table cookies (name text)")
+    cookies.close()
+    return logs
+
+
+def flip_a_bit(log):
+    file = bytearray(log.read_bytes())
+    # Within the data of a record: LevelDB wrote none that ends before this.
+    file[7 + 12 + 100] ^= 1
+    log.write_bytes(file)
+
+
+@pytest.fixture(scope="module")
+def profiles(tmp_path_factory):
+    """50 of them. In every fifth the log of one database has a flipped bit, and one log was cut."""
+    root = tmp_path_factory.mktemp("chrome")
+    logs = [profile(root / f"Profile {number}") for number in range(50)]
+    damaged = [logs[number][number % 2] for number in range(0, 50, 5)]
+    for log in damaged:
+        flip_a_bit(log)
+    torn = logs[1][0]
+    torn.write_bytes(torn.read_bytes()[:-3])
+    return root, damaged, torn
+
+
+def test_50_profiles_make_one_report(profiles):
+    root, damaged, torn = profiles
+    done = subprocess.run(
+        [*COMMAND, "verify", "--json", "--on-corruption", "salvage", root],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 3
+    *reports, totals = map(json.loads, done.stdout.splitlines())
+    by_source = {report["source"]: report for report in reports}
+    logs = {str(path) for path in root.rglob("*.log")}
+    manifests = {str(path) for path in root.rglob("MANIFEST-*")}
+    assert (len(logs), len(manifests)) == (100, 100)
+    assert set(by_source) == logs | manifests
+    lost = {str(path) for path in [*damaged, torn]}
+    assert {name: by_source[name]["record_count"] for name in logs} == {
+        name: RECORD_COUNT - (name in lost) for name in logs
+    }
+    assert {name for name in by_source if not by_source[name]["ok"]} == {str(path) for path in damaged}
+    for path in damaged:
+        [region] = by_source[str(path)]["skipped"]
+        assert region["bit_flip"] == {"offset": 119, "bit": 0, "part": "payload"}
+    assert by_source[str(torn)]["outcome"]["kind"] == "torn_tail"
+    totals = totals["totals"]
+    assert (totals["damaged_count"], totals["failed_count"]) == (10, 0)
+    assert totals["record_count"] == sum(report["record_count"] for report in reports)
+    assert totals["log_count"] == len(reports)
+    # Cookies; LOCK; LOG; CURRENT and Preferences.
+    assert totals["other_file_count_by_format"] == {"SQLite": 50, "empty": 100, "info log": 100, "text": 150}
+
+
+def test_the_text_of_it_ends_with_the_totals(profiles):
+    root, damaged, _ = profiles
+    done = subprocess.run([*COMMAND, "verify", root], check=False, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 3
+    lines = done.stdout.splitlines()
+    assert sum("DAMAGED" in line for line in lines) == len(damaged)
+    assert lines[-2].startswith("total: 200 logs, 10 damaged, 0 failed; ")
+    assert lines[-1].startswith("  400 files are not logs: ")
