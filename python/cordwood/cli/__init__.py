@@ -190,7 +190,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for stream in sys.stdout, sys.stderr:
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(errors="backslashreplace")
-        # One verb is imported, not all: the command starts in a few milliseconds.
+        # One verb is imported, not all: each takes some milliseconds.
         verbs = arguments[:1] if arguments[:1] and arguments[0] in VERBS else VERBS
         parser = make_parser(verbs)
         if not arguments:
