@@ -868,8 +868,8 @@ class Writer:
             appended to. Default: `None`, not at all.
         flush: For a path: when to write records to the operating system, which keeps them if this
             process ends. `"append"`: before each `append` returns, with one write; an `extend`
-            makes one for each 1,024 records or 128 KiB. `"close"`: records are buffered, up to 1
-            MiB, until `flush`, `sync` or `close`. An object is written to as with `"close"`, and
+            makes one for each 1,024 records or 128 KiB. `"close"`: records are buffered, up to 256
+            KiB, until `flush`, `sync` or `close`. An object is written to as with `"close"`, and
             takes no `flush`. Default: `None`, which is `"append"`.
         sync: When to wait until records are on the disk, besides `sync()` and `append(...,
             sync=True)`. `"never"`: not at all; `"close"`: when the writer is closed;

@@ -21,7 +21,7 @@ use crate::turns::{Contender, take_turns};
 const COUNT_MAX: usize = 20_000;
 
 /// What cordwood's writer gathers.
-const BUFFER_LEN: usize = 1 << 20;
+const BUFFER_LEN: usize = 1 << 18;
 
 pub(crate) fn compare() {
     let data = noise(4 << 20);

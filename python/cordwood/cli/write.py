@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--flush",
         choices=("append", "close"),
         default="append",
-        help="hand records to the operating system as they come in, or 1 MiB at a time (default: %(default)s)",
+        help="hand records to the operating system as they come in, or 256 KiB at a time (default: %(default)s)",
     )
     parser.add_argument("--json", action="store_true", help="at the end, how much was written, as one JSON object")
 

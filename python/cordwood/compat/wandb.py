@@ -53,7 +53,7 @@ On an undamaged file, all calls return what wandb's return. The deviations:
   the file does not end with a whole one. wandb cuts the file to 0 bytes and writes records without a file header.
 * **write**: `write` takes any object with `SerializeToString`, and does not ask for its `ByteSize`. A file that is
   written is locked against a second writer. Records are gathered: wandb's are in Python's buffer of 8 KiB, these in
-  one of 1 MiB, until `ensure_flushed`, `close`, or a record in several pieces. The file header is written with the
+  one of 256 KiB, until `ensure_flushed`, `close`, or a record in several pieces. The file header is written with the
   first record, or by `close`. A path is needed, not a file descriptor. `seek` raises an `io.UnsupportedOperation`;
   wandb's writes over what is there.
 * **reuse**: A store can write a second file. wandb's goes on counting where the first one ended, and so cuts the

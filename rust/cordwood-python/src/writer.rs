@@ -5,7 +5,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::MutexGuard;
 
-use cordwood::format::BLOCK_LEN;
 use cordwood::write::{LogStatus, Process};
 use cordwood::{LogFile, LogFileOptions, LogFormat, OnTornTail};
 use pyo3::exceptions::{PyResourceWarning, PyTypeError, PyValueError};
@@ -27,9 +26,9 @@ use crate::sink::ObjectOutput;
 use crate::skipped_region::SkippedRegion;
 use crate::value::not_pickled;
 
-/// With this many unwritten bytes, `append` releases the interpreter: the buffer is about to be
-/// written out.
-const DETACH_LEN: usize = (1 << 20) - BLOCK_LEN;
+/// With this many unwritten bytes, `append` releases the interpreter: with headers and trailers, they
+/// may fill the buffer, which is then written out.
+const DETACH_LEN: usize = (1 << 18) - 1024;
 
 /// The bytes that `extend` takes before it appends: few enough to stay in the processor's cache.
 const BATCH_LEN: usize = 128 << 10;
@@ -120,8 +119,8 @@ impl Object {
 ///         appended to. Default: `None`, not at all.
 ///     flush: For a path: when to write records to the operating system, which keeps them if this
 ///         process ends. `"append"`: before each `append` returns, with one write; an `extend`
-///         makes one for each 1,024 records or 128 KiB. `"close"`: records are buffered, up to 1
-///         MiB, until `flush`, `sync` or `close`. An object is written to as with `"close"`, and
+///         makes one for each 1,024 records or 128 KiB. `"close"`: records are buffered, up to 256
+///         KiB, until `flush`, `sync` or `close`. An object is written to as with `"close"`, and
 ///         takes no `flush`. Default: `None`, which is `"append"`.
 ///     sync: When to wait until records are on the disk, besides `sync()` and `append(...,
 ///         sync=True)`. `"never"`: not at all; `"close"`: when the writer is closed;

@@ -85,7 +85,8 @@ fn a_full_buffer_is_written() -> Result<(), Error> {
     for _ in 0..3000 {
         log.append(&[7; 1000])?;
     }
-    assert_eq!(double.ops().len(), 2);
+    // 261 records with their headers are the first that take 256 KiB.
+    assert_eq!(double.ops().len(), 3000 / 261);
     log.close()?;
     assert_eq!(records(&double.bytes()), vec![vec![7; 1000]; 3000]);
     Ok(())
@@ -214,7 +215,11 @@ fn by_default_each_append_is_one_write() -> Result<(), Error> {
     }
     assert_eq!(double.ops().len(), lens.len());
     log.extend(vec![vec![8; 1000]; 3000])?;
-    assert_eq!(double.ops().len(), lens.len() + 3, "one for each MiB");
+    assert_eq!(
+        double.ops().len(),
+        lens.len() + 3000_usize.div_ceil(261),
+        "one for each 256 KiB"
+    );
     let expected: Vec<Vec<u8>> = (lens.iter().map(|&len| vec![7; len]))
         .chain(vec![vec![8; 1000]; 3000])
         .collect();
@@ -906,7 +911,7 @@ fn a_writer_extends_as_it_appends() -> io::Result<()> {
         let mut all = Writer::with_format(Vec::new(), 0, dialect).unwrap();
         assert_eq!(all.extend(&records)?, 3_000);
         assert_eq!(all.offset(), one.offset());
-        assert!(all.buffered_len() < 1 << 20, "it writes on the way");
+        assert!(all.buffered_len() < 1 << 18, "it writes on the way");
         assert!(all.finish()? == one.finish()?);
     }
     let mut writer = Writer::new(Vec::new()).with_record_len_max(3);

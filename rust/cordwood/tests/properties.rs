@@ -958,7 +958,7 @@ proptest! {
     #[test]
     fn short_writes_change_nothing(
         seed: u64,
-        // Now and then more than the writer's buffer of 1 MiB.
+        // Now and then more than the writer's buffer of 256 KiB.
         sizes in prop::collection::vec((prop_oneof![20 => size(), 1 => Just(Size::Len(1_100_000))], any::<bool>()), 0..20),
         file_len in prop_oneof![Just(0), 32_750..32_780_u64, any::<u32>().prop_map(u64::from)],
         step_max in 1..20_000_usize,

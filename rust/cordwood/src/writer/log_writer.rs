@@ -15,7 +15,7 @@ const HAS_SINK: &str = "only what takes the whole writer takes its sink";
 
 /// Writes records to any [`Write`](io::Write). For a file on disk there is [`LogFile`](super::LogFile).
 ///
-/// Records are buffered and written about 1 MiB at a time; [`flush`](Writer::flush),
+/// Records are buffered and written about 256 KiB at a time; [`flush`](Writer::flush),
 /// [`finish`](Writer::finish) and [`into_inner`](Writer::into_inner) write the rest. **Call
 /// `finish` or `into_inner` to learn whether everything was written**: dropping the writer without
 /// either tries to write the buffer, but cannot report a failure. Dropping does not write after a

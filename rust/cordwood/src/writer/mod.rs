@@ -18,4 +18,4 @@ pub use sink::Sink;
 pub use storage::{FileId, Storage};
 
 /// Bytes that are buffered before they are written.
-const BUFFER_LEN: usize = 1 << 20;
+const BUFFER_LEN: usize = 1 << 18;

@@ -40,12 +40,12 @@ pub enum SyncPolicy {
 #[non_exhaustive]
 pub enum FlushPolicy {
     /// Each append, before it returns, with one write; an [`extend`](crate::LogFile::extend) with
-    /// one write for each MiB. What was appended survives the process, however it ends. LevelDB
+    /// one write for each 256 KiB. What was appended survives the process, however it ends. LevelDB
     /// does the same.
     #[default]
     EveryAppend,
-    /// On request, when 1 MiB has been buffered, and when the log is closed. Appending short
-    /// records takes a fraction of the time; if the process is killed, up to 1 MiB of records is
+    /// On request, when 256 KiB have been buffered, and when the log is closed. Appending short
+    /// records takes a fraction of the time; if the process is killed, up to 256 KiB of records are
     /// lost.
     OnClose,
 }

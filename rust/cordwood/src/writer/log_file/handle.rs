@@ -38,7 +38,7 @@ use crate::writer::storage::copy_of;
 /// | [`flush`](LogFile::flush) returned | yes | once synced |
 /// | [`sync`](LogFile::sync) or [`append_sync`](LogFile::append_sync) returned: it is before [`durable_offset`](LogFile::durable_offset) | yes | yes |
 ///
-/// With [`FlushPolicy::OnClose`] records are buffered and written about 1 MiB at a time;
+/// With [`FlushPolicy::OnClose`] records are buffered and written about 256 KiB at a time;
 /// [`flush`](LogFile::flush), [`sync`](LogFile::sync) and [`close`](LogFile::close) write the rest.
 /// **Call `close` to learn whether everything was written**: dropping the log without it tries to
 /// flush, but cannot report a failure. Dropping does not flush after a permanent failure or in a
@@ -276,11 +276,13 @@ impl LogFile {
             return Ok(None);
         };
         self.check(&state)?;
-        // Headers take a little more; this only bounds how full the buffer gets.
-        let is_full = state.buffer.len() + record.len() >= BUFFER_LEN - BLOCK_LEN;
         let is_too_large = record.len() as u64 > self.options.record_len_max;
         let offset = state.encoder.offset();
-        let end = offset.saturating_add(encoded_len(offset, record.len() as u64));
+        let len = encoded_len(offset, record.len() as u64);
+        let end = offset.saturating_add(len);
+        // A dialect with longer headers takes a little more; this only bounds how full the buffer
+        // gets.
+        let is_full = state.buffer.len() as u64 + len >= BUFFER_LEN as u64;
         if is_full || is_too_large || self.is_due(&state, end) {
             return Ok(None);
         }
