@@ -111,6 +111,20 @@ def test_damage_comes_between_packs():
         assert next(packs, None) is None
 
 
+def test_packs_do_not_end_at_damage_that_is_only_counted():
+    # Of a log in which every second record is damaged: for ten regions, which are logged, a pack ends.
+    records = [b"%093d" % index for index in range(3_000)]
+    offsets = reference.record_offsets(records)
+    file = bytearray(reference.encode(records))
+    for offset in offsets[1::2]:
+        file[offset + 50] ^= 1
+    with cordwood.open(file, on_corruption="salvage") as reader:
+        packs = list(reader.record_batches())
+    assert [record for pack in packs for record in pack] == records[::2]
+    assert [offset for pack in packs for offset in pack.record_offsets] == offsets[::2]
+    assert len(packs) == 11
+
+
 # In several threads ----------------------------------------------------------------------------
 
 

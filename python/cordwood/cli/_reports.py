@@ -73,13 +73,15 @@ REPORTED_MAX = 10
 
 def report_skipped(name: str, regions: Iterable[cordwood.SkippedRegion]) -> Status:
     """Reports the regions that hold something which was not returned. Damage decides the exit status."""
+    # There may be 100,000: what is the same for each is not looked up again.
+    damage, info = cordwood.Severity.CORRUPTION, cordwood.Severity.INFO
     status = Status.CLEAN
     count, rest_len = 0, 0
     for region in regions:
         severity = region.severity
-        if severity == cordwood.Severity.CORRUPTION:
+        if severity is damage:
             status = Status.DAMAGE
-        elif severity == cordwood.Severity.INFO:
+        elif severity is info:
             continue
         count += 1
         if count <= REPORTED_MAX:

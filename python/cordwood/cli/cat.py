@@ -73,9 +73,12 @@ def run(options: argparse.Namespace) -> Status:
                 print_record.close()
                 status = print_record.status
             else:
-                out = sys.stdout.buffer if options.format == "raw" else stdout()
-                for batch in reader.batches():
-                    out.write(framed(batch, options.format))
+                is_raw = options.format == "raw"
+                for batch in reader.record_batches() if is_raw else reader.batches():
+                    if isinstance(batch, list):
+                        stdout().write(framed(batch, options.format))
+                    else:
+                        sys.stdout.buffer.write(batch.data)
                     progress(reader.tell() - position)
                     position = reader.tell()
                     count += len(batch)

@@ -1,15 +1,15 @@
 //! The enums of the package, which are written in Python. Each is imported once, and its members are
-//! kept by value: a lookup costs less than a call of the class.
+//! kept with their values: a search among the few costs less than a call of the class, or than a text for a `dict`.
 
+use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyDict;
 
 /// A class whose members have texts as values.
 pub(crate) struct Enum {
     module: &'static str,
     name: &'static str,
-    members: PyOnceLock<Py<PyDict>>,
+    members: PyOnceLock<Vec<(String, Py<PyAny>)>>,
 }
 
 impl Enum {
@@ -24,16 +24,19 @@ impl Enum {
     /// The member with this value.
     pub(crate) fn member<'py>(&self, py: Python<'py>, value: &str) -> PyResult<Bound<'py, PyAny>> {
         let members = self.members.get_or_try_init(py, || self.import(py))?;
-        members.bind(py).as_any().get_item(value)
+        let found = members.iter().find(|(of_member, _)| of_member == value);
+        found
+            .map(|(_, member)| member.bind(py).clone())
+            .ok_or_else(|| PyKeyError::new_err(value.to_owned()))
     }
 
-    fn import(&self, py: Python<'_>) -> PyResult<Py<PyDict>> {
-        let members = PyDict::new(py);
-        for member in py.import(self.module)?.getattr(self.name)?.try_iter()? {
+    fn import(&self, py: Python<'_>) -> PyResult<Vec<(String, Py<PyAny>)>> {
+        let members = py.import(self.module)?.getattr(self.name)?;
+        let members = members.try_iter()?.map(|member| {
             let member = member?;
-            members.set_item(member.getattr("value")?, member)?;
-        }
-        Ok(members.unbind())
+            Ok((member.getattr("value")?.extract()?, member.unbind()))
+        });
+        members.collect()
     }
 }
 

@@ -165,6 +165,7 @@ impl Reader {
             referent,
             sought: None,
             logged: Logged::default(),
+            released_at: u64::MAX / 2,
             read_ahead: StopOnDrop::default(),
             reader,
             position: start,

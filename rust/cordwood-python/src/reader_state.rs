@@ -66,6 +66,9 @@ pub(crate) struct Open {
     /// Where `seek` last went: nothing after that offset belongs to a range before it.
     pub(crate) sought: Option<u64>,
     pub(crate) logged: Logged,
+    /// The position before the last step for which the interpreter was released. At first one that
+    /// is not near any other: the first step may have to read.
+    pub(crate) released_at: u64,
     /// Ends the threads that read ahead, when this is dropped.
     pub(crate) read_ahead: StopOnDrop,
 }
@@ -158,7 +161,7 @@ impl Open {
     }
 
     /// What comes next, if nothing more has been found yet: reads on, with the interpreter
-    /// released. It is not returned yet.
+    /// released, except for short steps. It is not returned yet.
     pub(crate) fn look(&mut self, py: Python<'_>) -> Next {
         match self.met.take() {
             Some(Next::Elsewhere) => {
@@ -170,9 +173,13 @@ impl Open {
             None => {}
         }
         while self.end.is_none() {
-            let step = py.detach(|| self.look_without_python());
+            let step = match self.short_step() {
+                Ok(Step::NeedMore) => py.detach(|| self.without_python(SourceReader::step_buffered)),
+                step => step,
+            };
             match step {
                 Ok(Step::Record(span)) => return Next::Record(span),
+                Ok(Step::Skipped(region)) if self.logged.only_counts(region) => self.skip(region),
                 Ok(Step::Skipped(region)) => return Next::Skipped(region),
                 Ok(Step::NeedMore) => {
                     if let Err(error) = py.check_signals() {
@@ -189,21 +196,42 @@ impl Open {
         Next::End
     }
 
-    /// The next step to report. Regions that are not logged are only counted here: they may be as
-    /// short as a header.
+    /// The next step, for which the interpreter need not be released: the last one for which it was
+    /// is less than 4 KiB before. Where every second record is damaged, releasing it for each
+    /// would take a quarter of the time. [`Step::NeedMore`] if it has to be released: for a read, or for a compressed
+    /// record, which may be as long as the limit allows.
+    fn short_step(&mut self) -> Result<Step, cordwood::Error> {
+        const NEAR_LEN: u64 = 1 << 12;
+        let is_near = self.position.wrapping_sub(self.released_at) < NEAR_LEN;
+        if is_near && self.reader.info().compression.is_none() {
+            self.reader.step_buffered()
+        } else {
+            Ok(Step::NeedMore)
+        }
+    }
+
+    /// The first of some steps to report, made by `step`, which does no I/O. Regions that are not
+    /// logged are only counted here: they may be as short as a header.
     ///
     /// [`Step::NeedMore`] after one read, or after many regions: a long part without a record must
     /// not delay Ctrl-C.
-    fn look_without_python(&mut self) -> Result<Step, cordwood::Error> {
+    fn without_python(
+        &mut self,
+        mut step: impl FnMut(&mut SourceReader) -> Result<Step, cordwood::Error>,
+    ) -> Result<Step, cordwood::Error> {
         const REGION_COUNT_MAX: u32 = 1 << 12;
+        let position = self.position;
         for _ in 0..REGION_COUNT_MAX {
-            match self.reader.step_buffered()? {
+            match step(&mut self.reader)? {
                 Step::NeedMore => {
                     self.reader.fill()?;
                     break;
                 }
                 Step::Skipped(region) if self.logged.only_counts(region) => self.skip(region),
-                step => return Ok(step),
+                step => {
+                    self.released_at = position;
+                    return Ok(step);
+                }
             }
         }
         Ok(Step::NeedMore)
@@ -334,10 +362,7 @@ impl Open {
             if self.end.is_some() {
                 break Next::End;
             }
-            let step = py.detach(|| match self.reader.record_batch_buffered(batch, len_max) {
-                Ok(Step::NeedMore) => self.reader.fill().map(|()| Step::NeedMore),
-                step => step,
-            });
+            let step = py.detach(|| self.without_python(|reader| reader.record_batch_buffered(batch, len_max)));
             match step {
                 Ok(Step::Record(span)) => {
                     self.position = span.end_offset;
