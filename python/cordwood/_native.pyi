@@ -362,7 +362,7 @@ class Reader:
         ...     list(reader.batches())
         [[b'one', b'two']]
         """
-    def record_batches(self, *, target_len: int = 1048576, threads: int = 1) -> Iterator[RecordBatch]:
+    def record_batches(self, *, target_len: int = 262144, threads: int = 1) -> Iterator[RecordBatch]:
         """Iterates over record batches: many records in a few buffers, without an object for each.
 
         The fastest way to read.
@@ -370,8 +370,8 @@ class Reader:
         Args:
             target_len: A batch is closed once it holds at least this many bytes; or 65,536 records,
                 or one record for each 16 bytes of `target_len` if that is more. It ends earlier
-                before damage that has to be reported, and at the end. Default: 1 MiB.
-            threads: Read ahead in this many threads, 1 to 256: parts of 2 MiB, or of `target_len` up
+                before damage that has to be reported, and at the end. Default: 256 KiB.
+            threads: Read ahead in this many threads, 1 to 256: parts of 1 MiB, or of `target_len` up
                 to 16 MiB, of which at most two more than there are threads are held in memory. The records
                 and their order are the same. One thread reads an object with `read`, a log with log
                 numbers, a file of fewer than two parts for each thread, and anything under the
@@ -1739,7 +1739,7 @@ def scan(
     """The records of one log or many as a table, for everything that reads Arrow.
 
     Pass it to `pyarrow.table`, `polars.DataFrame`, `pandas.DataFrame.from_arrow`, DuckDB, DataFusion
-    and others. Each reads the sources again, in batches of about 1 MiB, of which one is in memory at
+    and others. Each reads the sources again, in batches of about 256 KiB, of which one is in memory at
     a time unless the reader keeps them. Nothing is opened before.
 
     What goes wrong is raised by the one that reads, as an exception of its own, with our message.

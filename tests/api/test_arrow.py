@@ -26,7 +26,7 @@ from support import HELPERS, PAYLOAD, OnlyRead
 
 import cordwood
 
-RECORDS = [b"one", b"", PAYLOAD[:70_000], b"two", *[PAYLOAD[at : at + at % 300] for at in range(5_000)]]
+RECORDS = [b"one", b"", PAYLOAD[:70_000], b"two", *[PAYLOAD[at : at + at % 300] for at in range(1_200)]]
 FILE = reference.encode(RECORDS)
 OFFSETS = reference.record_offsets(RECORDS)
 # The next record begins where one ends, or after a trailer.
@@ -657,7 +657,7 @@ def test_a_child_that_was_moved_out_outlives_its_parent():
 
 
 def test_batches_may_be_released_in_any_order_by_any_thread(path):
-    path.write_bytes(reference.encode(PAYLOAD[at : at + 999] for at in range(5_000)))
+    path.write_bytes(reference.encode(PAYLOAD[at : at + 999] for at in range(1_250)))
     reader = pyarrow.RecordBatchReader.from_stream(cordwood.scan(path))
     batches = list(reader)
     assert len(batches) == 5
@@ -719,7 +719,7 @@ print(json.dumps([used(capsules, 10_000), used(partly, 500), used(whole, 1_000)]
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is read from /proc")
 def test_streams_leave_nothing_in_memory(path):
-    """A batch is 45 KB, a stream has a window of 1 MiB: one in ten, or four, that is not released would be seen."""
+    """A batch is 45 KB, a stream has a window of 256 KiB: one in ten, or 16, that is not released would be seen."""
     path.write_bytes(reference.encode(RECORDS[4:304]))
     done = subprocess.run([sys.executable, "-c", GROWTH, HELPERS, path], capture_output=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr.decode()

@@ -1,6 +1,6 @@
 """Record batches that threads read ahead: what comes, and in which order, does not depend on the number of threads.
 
-Threads take parts of 2 MiB, and only of files with at least two parts for each of them, so the files here are long.
+Threads take parts of 1 MiB, and only of files with at least two parts for each of them, so the files here are long.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ from support import PAYLOAD
 
 import cordwood
 
-PART_LEN = 2 << 20
+PART_LEN = 1 << 20
 FILE_LEN = 17 * PART_LEN
 TIMEOUT = 60  # seconds
 DIALECTS = ["leveldb", "wandb", "wandb_old", "swanlab"]

@@ -34,7 +34,7 @@ def test_packs_of_threads_are_bounded(tmp_path):
 def test_a_pack_of_short_records_holds_len_max_bytes():
     # The bound on the number does not make packs of the usual records smaller.
     records = [b"0123456789abcdef"] * 300_000
-    packs = list(cordwood.Reader(reference.encode(records)).record_batches())
+    packs = list(cordwood.Reader(reference.encode(records)).record_batches(target_len=1 << 20))
     assert [len(pack.data) for pack in packs] == [1 << 20] * 4 + [300_000 * 16 - (4 << 20)]
 
 

@@ -126,7 +126,7 @@ def test_the_same_records(kind, bucket, log, server):
 def test_a_range_transfers_little_more_than_itself(kind, bucket, log, server):
     file, offsets = log
     start, end = 16 * MIB, 24 * MIB
-    # A look at the dialect takes 1 MiB of any file object.
+    # A look at the dialect takes 256 KiB of any file object.
     dialect = "leveldb" if kind == "open_reader" else None
     with cordwood.open(bucket(kind, file), start=start, end=end, dialect=dialect) as reader:
         assert [record.offset for record in reader.records()] == [at for at in offsets if start <= at < end]

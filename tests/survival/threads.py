@@ -22,9 +22,9 @@ from typing import Any
 
 import cordwood
 
-PART_LEN = 2 << 20
+PART_LEN = 1 << 20
 FILE_LEN = 17 * PART_LEN
-"""Eight threads take part in reading from 32 MiB on."""
+"""Eight threads take part in reading from 16 MiB on."""
 
 TIMEOUT = 100
 """Seconds after which a reading is taken to hang."""

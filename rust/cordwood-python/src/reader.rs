@@ -247,8 +247,8 @@ impl Reader {
     /// Args:
     ///     target_len: A batch is closed once it holds at least this many bytes; or 65,536 records,
     ///         or one record for each 16 bytes of `target_len` if that is more. It ends earlier
-    ///         before damage that has to be reported, and at the end. Default: 1 MiB.
-    ///     threads: Read ahead in this many threads, 1 to 256: parts of 2 MiB, or of `target_len` up
+    ///         before damage that has to be reported, and at the end. Default: 256 KiB.
+    ///     threads: Read ahead in this many threads, 1 to 256: parts of 1 MiB, or of `target_len` up
     ///         to 16 MiB, of which at most two more than there are threads are held in memory. The records
     ///         and their order are the same. One thread reads an object with `read`, a log with log
     ///         numbers, a file of fewer than two parts for each thread, and anything under the
@@ -267,7 +267,7 @@ impl Reader {
     /// >>> with cordwood.open("example.log") as reader:
     /// ...     [(len(batch), batch.end_offset) for batch in reader.record_batches()]
     /// [(2, 20)]
-    #[pyo3(signature = (*, target_len = 1_048_576, threads = 1))]
+    #[pyo3(signature = (*, target_len = 262_144, threads = 1))]
     fn record_batches(
         slf: Py<Self>,
         py: Python<'_>,

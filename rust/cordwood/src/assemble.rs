@@ -68,8 +68,8 @@ pub(crate) struct Left {
     pub(crate) len: u16,
 }
 
-/// Payloads of one record that are left in the window, at most: more than a window of 1 MiB has of
-/// whole blocks. A file may consist of empty ones.
+/// Payloads of one record that are left in the window, at most: more than a window has of whole
+/// blocks. A file may consist of empty ones.
 const LEFT_MAX: usize = 40;
 
 /// The state between two fragments.

@@ -682,7 +682,7 @@ proptest! {
 proptest! {
     #![proptest_config(cases(6))]
 
-    /// Files of several windows of 1 MiB, and records longer than one.
+    /// Files of several windows of 256 KiB, and records longer than one.
     #[test]
     fn a_stream_longer_than_its_window(
         seed: u64,

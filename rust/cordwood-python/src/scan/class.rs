@@ -146,7 +146,7 @@ impl Scan {
 /// The records of one log or many as a table, for everything that reads Arrow.
 ///
 /// Pass it to `pyarrow.table`, `polars.DataFrame`, `pandas.DataFrame.from_arrow`, DuckDB, DataFusion
-/// and others. Each reads the sources again, in batches of about 1 MiB, of which one is in memory at
+/// and others. Each reads the sources again, in batches of about 256 KiB, of which one is in memory at
 /// a time unless the reader keeps them. Nothing is opened before.
 ///
 /// What goes wrong is raised by the one that reads, as an exception of its own, with our message.

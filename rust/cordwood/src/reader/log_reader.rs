@@ -59,7 +59,7 @@ impl<'a> Reader<SliceSource<'a>> {
 }
 
 impl<R: Read> Reader<StreamSource<R>> {
-    /// Reads from `read`, which must be at file offset 0, about 1 MiB at a time. If the range
+    /// Reads from `read`, which must be at file offset 0, about 256 KiB at a time. If the range
     /// begins later, what comes before is read and discarded. A short read is not the end of the
     /// file; only a read of no bytes is.
     pub fn new(read: R, options: ReadOptions) -> Self {

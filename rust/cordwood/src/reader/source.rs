@@ -7,8 +7,9 @@ use super::FileReader;
 use crate::decode::Window;
 use crate::format::BLOCK_LEN;
 
-/// Bytes requested per read. Measured: 256 KiB costs a quarter of the speed, 4 MiB gains nothing.
-const WINDOW_LEN: usize = 1 << 20;
+/// Bytes requested per read. They and what is made of them stay in the processor's cache. Measured on
+/// Sapphire Rapids: with 1 MiB, record batches take 1.05 to 1.15 times as long, and the rest the same.
+const WINDOW_LEN: usize = 1 << 18;
 
 /// The buffer keeps file offset and address congruent modulo this page size.
 ///
