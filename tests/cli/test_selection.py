@@ -48,6 +48,14 @@ CASES = [
     ("", "~", True),
     ("a=b", "=a=b", True),
     ("=b", "= =b", True),
+    # A number is neither less nor greater than a text, nor than anything else that is no number.
+    ("twohundredfifty", ">900", False),
+    ("10", "<9", False),
+    ("10", "<=10", False),
+    ("10", "=10", True),
+    ("2026-11-22", ">2026-11", True),
+    ([3], ">1", False),
+    (True, ">0", False),
     # Truth values as JSON has them.
     (True, "=true", True),
     (True, "=1", False),

@@ -50,7 +50,8 @@ exit status:
      of several files failed, even if others are damaged
   2  the command line is wrong
   3  it was done, and damage was found or data was lost: stderr or the report
-     says what
+     says what; an incomplete record at the end, as a crash leaves it, is
+     reported, but is not damage
   130 after Ctrl-C; 141 if nobody reads the output any more
 
 examples:
@@ -135,6 +136,10 @@ def _has_many_choices(action: argparse.Action) -> bool:
 _CHOICES_LEN_MAX = 40
 
 
+def _is_option(word: str) -> bool:
+    return word.startswith("-") and word != "-"
+
+
 class _Parser(argparse.ArgumentParser):
     # What a verb does not know is reported by the verb, with its own usage.
     is_verb = True
@@ -143,6 +148,13 @@ class _Parser(argparse.ArgumentParser):
         self, args: Any = None, namespace: Any = None
     ) -> tuple[Any, list[str]]:
         options, unknown = super().parse_known_args(args, namespace)
+        # To argparse the names of sources end at the first option that follows one of them.
+        if self.is_verb and hasattr(options, "sources") and not any(_is_option(word) for word in unknown):
+            names = [*options.sources, getattr(options, "destination", None), *unknown]
+            options.sources = [name for name in names if name is not None]
+            if getattr(options, "destination", None) is not None:
+                options.destination = options.sources.pop()
+            unknown = []
         if unknown and self.is_verb:
             known = [option for option in self._option_string_actions if option.startswith("--")]
             guesses = [guess(argument.partition("=")[0], known) for argument in unknown if argument.startswith("--")]

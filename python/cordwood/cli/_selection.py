@@ -25,6 +25,8 @@ _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     ">=": operator.ge,
 }
 
+_ORDERS = ("<", "<=", ">", ">=")
+
 _LISTED_MAX = 50
 """A message names at most this many columns."""
 
@@ -51,8 +53,8 @@ def add_selection_arguments(parser: argparse.ArgumentParser, row: str, column: s
         action="append",
         default=[],
         metavar="CONDITION",
-        help=f"only {row}s of which this holds: COLUMN OP VALUE, where OP is = != < <= > >= or ~ (contains); if given "
-        "several times, all must hold",
+        help=f"only {row}s of which this holds: COLUMN OP VALUE, where OP is = != < <= > >= or ~ (contains); a number "
+        "is less or greater than numbers only; if given several times, all must hold",
     )
 
 
@@ -63,7 +65,7 @@ def _count(text: str) -> int:
 
 
 def _names(text: str) -> list[str]:
-    names = text.split(",")
+    names = [name.strip(" ") for name in text.split(",")]
     if "" in names:
         raise argparse.ArgumentTypeError(f"names with a comma between any two are needed, not {text!r}")
     if twice := next((name for name in names if names.count(name) > 1), None):
@@ -93,6 +95,9 @@ class Condition(NamedTuple):
                 return self._compares(value, self.number)
             if isinstance(value, datetime):
                 return self._compares(value, self.time)
+        if self.number is not None and self.operator in _ORDERS:
+            # 900 is neither before nor after a text.
+            return False
         return self._compares(text_of(to_json(value)), self.text)
 
     def _compares(self, value: Any, other: Any) -> bool:
@@ -120,7 +125,7 @@ def _condition(text: str) -> Condition:
             f"COLUMN OP VALUE is needed, where OP is one of = != < <= > >= ~, not {text!r}; for example 'loss<0.5'"
         )
     column, comparison, value = match.groups()
-    if (wrong := comparison + value[:1]) in ("==", "=~", "=<", "=>", "<>"):
+    if (wrong := comparison + value[:1]) in ("==", "=~", "=<", "=>", "<>", "<<", ">>"):
         raise argparse.ArgumentTypeError(
             f"there is no operator {wrong}, only = != < <= > >= ~; a value that begins with {value[0]} takes a space "
             "before it"
@@ -182,7 +187,7 @@ class Selection:
         self._to_json = to_json
         self._nested = nested
         self._count = 0
-        self._is_reported = self._has_rows = False
+        self._is_reported = self._has_rows = self._is_asked = False
         # The names that are asked for and were in no row yet, and those that there were.
         self._wanted = dict.fromkeys([*(self.columns or ()), *(condition.column for condition in self._conditions)])
         self._seen: dict[str, None] = dict.fromkeys(always)
@@ -208,6 +213,7 @@ class Selection:
 
     def take(self, row: dict[str, Any]) -> dict[str, Any] | None:
         """What is wanted of a row; `None` if that is nothing. Otherwise it counts."""
+        self._is_asked = True
         if self._wanted:
             self._learn(row)
         for condition in self._conditions:
@@ -252,6 +258,15 @@ class Selection:
         """
         if self._has_rows:
             self._check(self._wanted)
+
+    def report_nothing(self) -> None:
+        """To be called after the last row. Reports that none was as `--where` says, if there were any."""
+        if not self._conditions or not self._is_asked or self._count:
+            return
+        texts = [condition.text for condition in self._conditions]
+        quoted = [text for text in texts if len(text) > 1 and text[0] in "'\"" and text[0] == text[-1]]
+        note = f"; the quotation marks are part of the value {escaped(quoted[0])}" if quoted else ""
+        complain(f"--where selects nothing{note}")
 
     def _check(self, missing: Iterable[str]) -> None:
         if name := next(iter(missing), None):

@@ -97,6 +97,7 @@ def run(options: argparse.Namespace) -> Status:
 
     status = for_each_source(options.sources, cat, dialect=options.dialect).status
     selection.check_names()
+    selection.report_nothing()
     return status
 
 

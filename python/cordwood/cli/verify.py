@@ -1,7 +1,7 @@
 """Check logs and say what is wrong with them.
 
 One line for each log, and below it one for each region that was not returned. Exit status 3 if one is damaged. An
-incomplete record at the end is what a crash leaves; it is reported, but is not damage.
+incomplete record at the end is what a crash leaves; it is reported, but is not damage, unless --strict is given.
 
 Of a folder, all logs in it are checked, and in the folders in it; other files are counted. Several logs end with their
 totals.
@@ -42,7 +42,8 @@ from cordwood.cli._sources import display_name, source_name, stdin_or_path
 
 EXAMPLES = """\
   cordwood verify 000003.log
-  cordwood verify database/ exports/
+  cordwood verify database/
+  cordwood verify --strict exports/
   cordwood verify --json database/ |
     jq -r 'select(.ok != true and has("source")).source'
 """
@@ -53,6 +54,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_source_arguments(parser)
     add_reading_arguments(parser)
     add_threads_argument(parser)
+    parser.add_argument(
+        "--strict",
+        action="store_true",
+        help="exit status 3 also if a log ends with an incomplete record: for files that must be complete, such as "
+        "exports and copies",
+    )
     parser.add_argument(
         "--json", action="store_true", help="one JSON object for each log, and one with the totals of several"
     )
@@ -87,7 +94,8 @@ def run(options: argparse.Namespace) -> Status:
                 end=options.end,
             )
         print_report(name, report, options, policy=options.on_corruption, more=more)
-        return Status.CLEAN if report.ok else Status.DAMAGE
+        is_torn = report.outcome.kind == cordwood.OutcomeKind.TORN_TAIL
+        return Status.DAMAGE if not report.ok or (options.strict and is_torn) else Status.CLEAN
 
     return for_each_source_with_totals(options, check, totals)
 

@@ -146,6 +146,11 @@ def run(options: argparse.Namespace) -> Status:
         # A file that is missing is reported when it is opened.
         with contextlib.suppress(FileNotFoundError):
             check_destination(file.name, options.destination, overwrite=options.overwrite)
+    if options.overwrite and _is_log(options.destination):
+        raise ValueError(
+            f"{options.destination} is a log, which --overwrite does not replace by a table; the DESTINATION is the "
+            "last name"
+        )
     if not is_one_file(options.sources):
         if options.payload == AUTO:
             options.payload = _payload_of_all(options)
@@ -168,6 +173,13 @@ def run(options: argparse.Namespace) -> Status:
         return _convert_once(options, form, known, stdin_or_path(options.source))
     with reopenable(options.source) as source:
         return _convert_twice(options, form, source)
+
+
+def _is_log(path: str) -> bool:
+    """Whether the file that is to be replaced is a log: a shell may have put the last of several logs there."""
+    with contextlib.suppress(OSError, cordwood.CordwoodError):
+        return os.path.isfile(path) and cordwood.detect(path) is not None  # noqa: PTH113 - pathlib is slow to import
+    return False
 
 
 def _known_columns(options: argparse.Namespace, form: str) -> dict[str, ColumnType] | None:
@@ -331,6 +343,7 @@ def _convert_many(  # noqa: PLR0915 - two passes
                 raise Failure("nothing was converted: there is no table")
             selection.check_names()
             status = tally.status
+        selection.report_nothing()
         if unread is not None:
             selection.report_stop(unread, None, "row")
         table.close()
@@ -398,6 +411,7 @@ def _write_table(
             progress(batches.reader.tell() - position)
             position = batches.reader.tell()
         batches.selection.check_names()
+        batches.selection.report_nothing()
         table.close()
         if first is not None and batches.read != first:
             raise changed_meanwhile(options.source, "rewritten")
