@@ -4,7 +4,7 @@
     PYTHON tools/wandb_run.py FILE
 
 `tests/vectors` has such runs of old releases, and `tests/cli/test_tables.py` knows what was logged here. The times
-differ from run to run, so a file that is made again is another one.
+differ from run to run, so a file that is made again differs.
 """
 
 import os

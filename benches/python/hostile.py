@@ -2,11 +2,11 @@
 
     python benches/python/hostile.py [--len MIB] [--family NAME]...
 
-Each measurement is one call in a fresh process, the fastest of three. `ratio` compares its CPU time per byte with
+Each measurement is the fastest of three calls, each in a fresh process. `ratio` compares its CPU time per byte with
 iterating over the records of a whole log of the same length: of records that take 100 bytes each, or as many as a
 fragment of the family. `memory` is how far the peak went above what the process had when cordwood was loaded. The zstd
-family is a short file, whose ratio means nothing: the budget for compressed logs bounds it. The import of what `cat`
-needs counts, which is most of its time for a few MiB: `--len 64` shows what it costs a byte. Linux only.
+family is a short file, whose ratio means nothing: the budget for compressed logs bounds it. The time of `cat` includes
+its imports, which are most of it for a few MiB: `--len 64` shows what it costs a byte. Linux only.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ def profile(folder):
 
 def flip_a_bit(log):
     file = bytearray(log.read_bytes())
-    # Within the data of a record: LevelDB wrote none that ends before this.
+    # Within the first record, which is longer than this.
     file[7 + 12 + 100] ^= 1
     log.write_bytes(file)
 

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import entities
 import pytest
@@ -144,9 +145,8 @@ def test_50_runs_of_three_releases_of_which_one_was_killed(tmp_path):
     subprocess.run(made, env=os.environ | environment, capture_output=True, check=True, timeout=400)
     paths = sorted(tmp_path.glob("wandb/offline-run-*/run-*.wandb"))
     # Those that `tools/wandb_run.py` wrote with wandb 0.12.21 and 0.17.9, whose messages have no nested keys.
-    for path in (path for [path] in (param.values for param in OLD_RUNS)):
-        shutil.copy(path, tmp_path / "wandb")
-        paths.append(path)
+    for param in OLD_RUNS:
+        paths.append(Path(shutil.copy(*param.values, tmp_path / "wandb")))
     assert len(paths) == 50
     # The run r17 ends within a record, which is that of its tenth step: wandb's own reader says where that is.
     [killed] = [path for path in paths if path.name == "run-r17.wandb"]

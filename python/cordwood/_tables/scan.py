@@ -24,7 +24,7 @@ _BATCH_LEN = 1 << 20
 _LEFT_OUT_MAX = 1_000
 
 _Reopened: TypeAlias = tuple[Any, int | None, bool]
-"""What a reader takes, the position to seek before, and whether it can be read only once: as `Scan` has it."""
+"""What to pass to `Reader`, the position to seek to first, if any, and whether it can be read only once."""
 
 
 class DecodedScan:

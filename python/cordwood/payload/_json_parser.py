@@ -1,4 +1,4 @@
-"""From texts of JSON to values. A module of its own, since `json` is loaded only where it is asked for."""
+"""Turns JSON text into values. A module of its own, since `json` is loaded only where it is asked for."""
 
 from __future__ import annotations
 

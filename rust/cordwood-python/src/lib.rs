@@ -64,7 +64,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 // A panic becomes an exception. If it aborted, it would end the interpreter.
-const _: () = assert!(cfg!(panic = "unwind"), "build it with panics that unwind");
+const _: () = assert!(cfg!(panic = "unwind"), "build it with panic = \"unwind\"");
 
 #[pymodule(name = "_native")]
 mod native {

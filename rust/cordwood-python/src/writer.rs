@@ -26,8 +26,9 @@ use crate::sink::ObjectOutput;
 use crate::skipped_region::SkippedRegion;
 use crate::value::not_pickled;
 
-/// With this many unwritten bytes, `append` releases the interpreter: with headers and trailers, they
-/// may fill the buffer, which is then written out.
+/// From this many unwritten bytes on, the new record included, `append` releases the interpreter: the
+/// core's buffer of 256 KiB may become full and be written. 1 KiB is more than the headers and
+/// trailers of one record that fits.
 const DETACH_LEN: usize = (1 << 18) - 1024;
 
 /// The bytes that `extend` takes before it appends: few enough to stay in the processor's cache.

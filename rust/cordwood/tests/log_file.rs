@@ -92,6 +92,22 @@ fn a_full_buffer_is_written() -> Result<(), Error> {
     Ok(())
 }
 
+/// `try_append` does no I/O: a record that would fill the buffer is left to `append`.
+#[test]
+fn try_append_leaves_a_full_buffer_to_append() -> Result<(), Error> {
+    let double = Double::default();
+    let log = plain(&double);
+    for _ in 0..260 {
+        assert!(log.try_append(&[7; 1000])?.is_some());
+    }
+    assert_eq!(log.try_append(&[7; 1000])?, None);
+    assert_eq!(double.ops().len(), 0);
+    log.append(&[7; 1000])?;
+    assert_eq!(double.ops().len(), 1);
+    assert!(log.try_append(&[7; 1000])?.is_some());
+    Ok(())
+}
+
 #[test]
 fn short_and_interrupted_writes_are_gone_on_with() -> Result<(), Error> {
     let double = Double::default();

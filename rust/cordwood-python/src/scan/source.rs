@@ -84,8 +84,8 @@ impl Source {
         Ok((sources.collect::<PyResult<_>>()?, true))
     }
 
-    /// For Python: what `Reader` takes, where that has to be sought before, and whether it can be
-    /// read only once.
+    /// For Python: what to pass to `Reader`, the position to seek to first, if any, and whether it can
+    /// be read only once.
     pub(super) fn to_reopen<'py>(
         &self,
         py: Python<'py>,

@@ -54,10 +54,10 @@ pub struct BitFlip {
 ///
 /// `bytes` begin with the damaged header and extend to the end of its block or of the file;
 /// `offset` is the file offset of the first byte, `dialect` the dialect of the file. `None` if no
-/// single bit explains the damage, or more than one does. The length, and a type whose header has
-/// another length, are considered only if no bit of the checksum or of what it covers explains it.
-/// In about one of 16,000 cases, two flipped bits look like a single one elsewhere. Nothing is
-/// repaired.
+/// single bit explains the damage, or more than one does. A length up to twice the stated one comes
+/// first, and any other length, and a type whose header has another length, last: each only if
+/// nothing before it explains the damage. In about one of 16,000 cases, two flipped bits look like
+/// a single one elsewhere. Nothing is repaired.
 ///
 /// It takes time linear in the length of the fragment, about 0.02 ms for the longest.
 ///
@@ -77,6 +77,16 @@ pub fn locate_bit_flip(bytes: &[u8], offset: u64, dialect: Dialect) -> Option<Bi
         part,
     };
     let header_len = dialect.meaning(header.kind).form.header_len();
+    let in_length = |bytes: &[u8]| {
+        let bit = (usize::from(header.len) ^ true_len(&dialect, header, bytes)?).trailing_zeros();
+        Some(flip(4 + bit as usize / 8, bit % 8, FragmentPart::Length))
+    };
+    // With a wrong length the checksum covers other bytes than it should, and a bit of these explains
+    // the damage once in 16,000 times; but a length explains what is no wrong length once in 2^28.
+    let near_len = header_len + 2 * usize::from(header.len);
+    if let Some(found) = in_length(bytes.get(..near_len).unwrap_or(bytes)) {
+        return Some(found);
+    }
     // What the checksum covers: from the type byte on.
     let covered = bytes.get(HEADER_LEN - 1..header_len + usize::from(header.len));
     let computed = covered.map(|covered| dialect.checksum.crc(covered));
@@ -95,12 +105,8 @@ pub fn locate_bit_flip(bytes: &[u8], offset: u64, dialect: Dialect) -> Option<Bi
     if in_checksum.or(in_data).is_some() {
         return one_of(in_checksum.into_iter().chain(in_data));
     }
-    // With another length, or another type whose header has another length, the checksum covers
-    // other bytes: up to 16 KiB. Damage that has been explained is not worth them.
-    let in_length = true_len(&dialect, header, bytes).map(|len| {
-        let bit = (usize::from(header.len) ^ len).trailing_zeros();
-        flip(4 + bit as usize / 8, bit % 8, FragmentPart::Length)
-    });
+    // With a length that is much longer, or another type whose header has another length, the
+    // checksum covers other bytes: up to 32 KiB. Damage that has been explained is not worth them.
     let in_kind = (0..8).filter_map(|bit| {
         let kind = header.kind ^ 1 << bit;
         let form = dialect.meaning(kind).form;
@@ -110,7 +116,7 @@ pub fn locate_bit_flip(bytes: &[u8], offset: u64, dialect: Dialect) -> Option<Bi
             && checksum.extend(checksum.crc(&[kind]), covered) == checksum.load(header.masked_crc);
         is_right.then(|| flip(KIND_AT, bit, FragmentPart::Kind))
     });
-    one_of(in_length.into_iter().chain(in_kind))
+    one_of(in_length(bytes).into_iter().chain(in_kind))
 }
 
 /// The only explanation, if there is exactly one.
@@ -216,6 +222,22 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// In a fragment of eight bytes, bit 4 of the length was flipped; and what follows happens to be
+    /// such that the checksum would also be valid for all 24, with bit 2 of byte 10 flipped.
+    #[test]
+    fn a_length_is_more_likely_than_a_bit_of_the_payload() {
+        let bytes = b"\x47\x0f\xd4\x8a\x18\x00\x01xxxxxxxx\x05\x2b\x28\x43\0\0\x01\0\0\0\0\0\x33\x2b\x79\xee";
+        let stored = u32::from_le_bytes(*bytes.first_chunk().unwrap());
+        let checksum = Dialect::LEVELDB.checksum;
+        assert_eq!(checksum.stored(&bytes[6..15]), stored);
+        let mut flipped = *bytes;
+        flipped[10] ^= 1 << 2;
+        assert_eq!(checksum.stored(&flipped[6..]), stored);
+        let (offset, bit, part) = (4, 4, FragmentPart::Length);
+        let found = locate_bit_flip(bytes, 0, Dialect::LEVELDB);
+        assert_eq!(found, Some(BitFlip { offset, bit, part }));
     }
 
     #[test]

@@ -12,7 +12,7 @@ pub struct Finding {
     /// The region.
     pub region: SkippedRegion,
     /// The one flipped bit that explains it, if the reason is one that a flipped bit can have and
-    /// exactly one does. Nothing is repaired.
+    /// [`locate_bit_flip`](crate::damage::locate_bit_flip) finds one. Nothing is repaired.
     pub bit_flip: Option<BitFlip>,
 }
 
@@ -87,7 +87,7 @@ impl Findings {
         }
     }
 
-    /// Whether [`add`](Self::add) changes the list: otherwise nobody sees which bit was flipped.
+    /// Whether [`add`](Self::add) may change the list: if not, which bit was flipped is not needed.
     pub(crate) fn lists(&self, region: SkippedRegion) -> bool {
         let joins = |last: &Finding| last.bit_flip.is_none() && last.region.joined(region).is_some();
         !self.is_full() || self.listed.last().is_some_and(joins)

@@ -344,8 +344,7 @@ mod tests {
         }
     }
 
-    /// The checksum of each length that differs in one bit, where others of them may lead somewhere
-    /// as well.
+    /// Fragments lie inside the payload and after it, so wrong lengths lead to fragments, too.
     #[test]
     fn any_flipped_bit_of_the_length_is_undone_in_a_block_of_fragments() {
         let inner = fragment(1, b"");

@@ -4,7 +4,7 @@
 //! MIDDLE, LAST rule. They differ in the meaning of the type bytes, the length of a header, the
 //! checksum, and the beginning and the end of a file.
 //!
-//! Each has a file here with its constant. A new one is also named in [`Dialect::ALL`]; names,
+//! Each is a constant in the file of its engine. A new one is also named in [`Dialect::ALL`]; names,
 //! detection and the choices of the command line come from there.
 
 mod leveldb;

@@ -528,8 +528,8 @@ impl<S: Source> Reader<S> {
     /// The one flipped bit that explains `region`, which must be the one that was returned or
     /// raised last.
     ///
-    /// `None` if its reason is not one that a flipped bit can have, or if not exactly one bit
-    /// explains it: see [`locate_bit_flip`](crate::damage::locate_bit_flip).
+    /// `None` if its reason is not one that a flipped bit can have, or if
+    /// [`locate_bit_flip`](crate::damage::locate_bit_flip) finds none.
     ///
     /// ```
     /// use cordwood_log::{Error, ReadOptions, Reader};

@@ -131,7 +131,7 @@ fn has_zero_sector(bytes: &[u8], begin: u64) -> bool {
 /// than a silent loss.
 fn hides_record(dialect: Dialect, bytes: &[u8]) -> bool {
     let scanner = Scanner::new(bytes);
-    // Made once: for each byte, it would take longer than the rest of the search.
+    // Made once, not for each byte.
     let format = LogFormat::new(dialect);
     (0..bytes.len()).any(|at| {
         let role = scanner.own_fragment(&format, at).map(|valid| valid.role);
