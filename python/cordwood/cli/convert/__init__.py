@@ -45,7 +45,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import cordwood
 from cordwood._tables.json_text import Streamed
@@ -79,6 +79,9 @@ from cordwood.cli._selection import Selection, add_selection_arguments
 from cordwood.cli._sources import display_name, for_each_source, is_one_file, named_files, stdin_or_path
 from cordwood.cli.convert.writers import BINARY_FORMATS, ENCODINGS, SUFFIXES, TABLE_FORMATS, check_installed, open_table
 from cordwood.errors import PayloadError
+
+if TYPE_CHECKING:
+    from cordwood._tables.entity_batches import EntityColumns, EntityRecords, LeftOutRecord
 
 EXAMPLES = """\
   cordwood convert app.log records.parquet
@@ -233,20 +236,21 @@ def _form_of(destination: str) -> str:
 
 def _convert_twice(options: argparse.Namespace, form: str, source: Reopenable) -> Status:
     """Finds the columns, and writes the table of what was read for that: what a log has grown by stays out."""
-    found = Columns(shapes_of(options.payload))
     selection = _selection(options)
+    found = _columns(options.payload, selection)
     with _reader(options, source.open(), options.end) as reader:
-        first = _Batches(options, reader, selection, found)
+        first = _Batches(options, reader, selection, found, is_native=_takes_records(options.payload, selection))
         for _ in first:
             pass
         # What was torn here is reported as such.
         end, skipped = reader.tell(), reader.skipped
     selection.check_names()
-    _report_conflicts(found, form)
-    columns = all_columns(options.payload, found.types())
+    columns = _columns_found(options.payload, found, form)
     with _reader(options, source.open(), end) as reader:
         source.check_same(end)
-        batches = _Batches(options, reader, _selection(options))
+        batches = _Batches(
+            options, reader, _selection(options), is_native=_is_native(options.payload, selection, columns, form)
+        )
         _write_table(options, form, columns, batches, first.read)
         return max(batches.status, _report_damage(options, batches, skipped))
 
@@ -256,15 +260,17 @@ def _convert_many(  # noqa: PLR0915 - two passes
 ) -> Status:
     """Writes one table of several logs. A first column says which log a row is from."""
     origin = origin_column(options.payload)
-    found = Columns(shapes_of(options.payload))
     # Of each log, how far it was read to find the columns, what was read, and what was skipped.
     firsts: dict[str, tuple[int | None, Read | None, Sequence[cordwood.SkippedRegion]]] = {}
     selection = _selection(options, origin)
+    found = _columns(options.payload, selection, origin)
+    is_native = known is None and _takes_records(options.payload, selection)
 
     unread: str | None = None
 
     def batches_of(one: argparse.Namespace, reader: cordwood.Reader, found: Columns | None = None) -> _Batches:
-        return _Batches(one, reader, selection, found, first={origin: _whence(one.source, origin)})
+        first: Row = {origin: _whence(one.source, origin)}
+        return _Batches(one, reader, selection, found, first=first, is_native=is_native)
 
     def find(name: str) -> Status:
         nonlocal unread
@@ -287,8 +293,8 @@ def _convert_many(  # noqa: PLR0915 - two passes
         if not firsts:
             return status
         selection.check_names()
-        _report_conflicts(found, form)
-        known = all_columns(options.payload, found.types())
+        known = _columns_found(options.payload, found, form)
+        is_native = _is_native(options.payload, selection, known, form)
         selection = _selection(options, origin)
     is_stream = options.destination == "-"
     with new_file(options.destination, overwrite=options.overwrite) as file:
@@ -337,6 +343,36 @@ def _convert_many(  # noqa: PLR0915 - two passes
     return status
 
 
+def _columns(payload: str, selection: Selection, origin: str | None = None) -> Columns:
+    """What learns the columns; `origin` is one that the table has besides."""
+    if not _takes_records(payload, selection):
+        return Columns(shapes_of(payload))
+    from cordwood._tables.entity_batches import EntityColumns
+
+    return EntityColumns(origin)
+
+
+def _takes_records(payload: str, selection: Selection) -> bool:
+    """Whether the native module takes records: what is wanted of a row is known only to rows of Python."""
+    return payload == "entity" and not selection.is_active
+
+
+def _columns_found(payload: str, found: Columns, form: str) -> dict[str, ColumnType]:
+    """All columns of a table, after the first pass."""
+    found.finish()
+    _report_conflicts(found, form)
+    return all_columns(payload, found.types())
+
+
+def _is_native(payload: str, selection: Selection, columns: dict[str, ColumnType], form: str) -> bool:
+    """Whether the native module makes the table."""
+    if form not in BINARY_FORMATS or not _takes_records(payload, selection):
+        return False
+    from cordwood._tables.entity_batches import is_native
+
+    return is_native(columns)
+
+
 def _whence(name: str, origin: str) -> str:
     """What is in the column that says which log a row is from."""
     return "<stdin>" if name == "-" else origin_of(name, origin)
@@ -357,6 +393,10 @@ def _of_one(options: argparse.Namespace, name: str) -> argparse.Namespace:
 
 def _has_column(name: str) -> Failure:
     return Failure(f"the logs have a column {name} of their own: convert each by itself")
+
+
+def _no_columns(error: TooManyColumnsError) -> Failure:
+    return Failure(f"{error}; --to ndjson has no columns")
 
 
 def _report_conflicts(found: Columns, form: str) -> None:
@@ -458,8 +498,12 @@ class _Batches:
         found: Columns | None = None,
         *,
         first: Row | None = None,
+        is_native: bool = False,
     ) -> None:
-        """In a first pass, `found` learns the columns of all rows. `first` is what each row begins with."""
+        """In a first pass, `found` learns the columns of all rows. `first` is what each row begins with.
+
+        If `is_native`, what learns and what writes takes records, and no rows are made of them here.
+        """
         self._source = options.source
         self._name = display_name(options.source)
         self._payload: str = options.payload
@@ -472,6 +516,7 @@ class _Batches:
             options.payload, reader.dialect, self._leave_out_value, lambda text: report_engine(options.source, text)
         )
         self._found = found
+        self._is_native = is_native
         self._is_reporting = found is None
         # Otherwise, rows are as they come.
         self._is_selecting = bool(self._first or found is not None or selection.is_active)
@@ -482,13 +527,40 @@ class _Batches:
     def status(self) -> Status:
         return Status.DAMAGE if any(self._left_out.values()) else Status.CLEAN
 
-    def __iter__(self) -> Iterator[list[Row]]:
+    def __iter__(self) -> Iterator[Any]:
+        """Lists of rows, or `EntityRecords`."""
+        if not self._is_native:
+            yield from self._lists()
+        elif self._found is None:
+            yield from self._entities()
+        else:
+            self._learn(cast("EntityColumns", self._found))
+        if self._is_reporting:
+            self._report_end()
+
+    def _learn(self, found: EntityColumns) -> None:
+        for records in self._entities():
+            try:
+                if not found.learn(records.batch, self._leave_out):
+                    raise _has_column(*self._first)
+            except TooManyColumnsError as error:
+                raise _no_columns(error) from error
+
+    def _entities(self) -> Iterator[EntityRecords]:
+        from cordwood._native import batch_crc
+        from cordwood._tables.entity_batches import EntityRecords
+
+        for batch in self.reader.record_batches(target_len=BATCH_LEN):
+            self.read = Read(self.read.record_count + len(batch), batch_crc(batch, self.read.crc))
+            yield EntityRecords(batch, self._first, self._leave_out)
+
+    def _lists(self) -> Iterator[list[Row]]:
         rows: list[Row] = []
         rows_len = count = crc = 0
         selected = self._selected if self._is_selecting else None
         for record in self.reader.records():
             count += 1
-            crc = cordwood.crc32c(record.data, cordwood.crc32c(record.offset.to_bytes(8), crc))
+            crc = cordwood.crc32c(record.data, cordwood.crc32c(record.offset.to_bytes(8, "little"), crc))
             try:
                 rows_of_record = self._rows.of_record(record)
             except PayloadError as error:
@@ -514,8 +586,6 @@ class _Batches:
         if rows:
             yield rows
         self.read = Read(count, crc)
-        if self._is_reporting:
-            self._report_end()
 
     def _report_end(self) -> None:
         if self.end is not None:
@@ -540,7 +610,7 @@ class _Batches:
                 try:
                     found.add(selection.in_columns(row))
                 except TooManyColumnsError as error:
-                    raise Failure(f"{error}; --to ndjson has no columns") from error
+                    raise _no_columns(error) from error
             wanted = selection.take(row) if selection.is_active else row
             if wanted is not None:
                 yield wanted
@@ -554,7 +624,7 @@ class _Batches:
         if advice := other_payload(first.data, self._payload, self.reader.dialect):
             complain(f"{self._name}: the record at offset {first.offset} is {advice}")
 
-    def _leave_out(self, record: cordwood.Record, error: PayloadError) -> None:
+    def _leave_out(self, record: cordwood.Record | LeftOutRecord, error: PayloadError) -> None:
         is_first = not self._left_out["record"]
         self._report("record", f"the record at offset {record.offset} is left out: {error}")
         if (

@@ -14,6 +14,7 @@ from cordwood._tables.schema import ColumnType, Shapes
 from cordwood.cli._messages import Failure
 
 if TYPE_CHECKING:
+    from cordwood._tables.entity_batches import EntityRecords
     from cordwood._tables.rows import Row
     from cordwood.cli._output import Output
 
@@ -33,8 +34,8 @@ TABLE_FORMATS = ("ndjson", "csv", "parquet", "arrow")
 class Table(Protocol):
     """A table that is being written."""
 
-    def write(self, rows: list[Row]) -> None:
-        """Writes some rows."""
+    def write(self, rows: Any) -> None:
+        """Writes some rows; what is written by pyarrow, also those that `EntityRecords` make."""
 
     def close(self) -> None:
         """Writes the end of the file. The file stays open."""
@@ -259,7 +260,7 @@ class _Arrow:
         else:
             self._writer = import_module("pyarrow").ipc.new_file(file, schema)
 
-    def write(self, rows: list[Row]) -> None:
+    def write(self, rows: list[Row] | EntityRecords) -> None:
         for batch in self._batches.of(rows):
             self._writer.write_batch(batch)
 
