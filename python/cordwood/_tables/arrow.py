@@ -43,7 +43,7 @@ class Batches:
         shapes: Shapes | None = None,
         known: Iterable[str] = (),
     ) -> None:
-        """`columns` are those of `Columns`, or a `pyarrow.Schema`. What rows have besides, `known` or not, is left out."""
+        """`columns` are those of `Columns`, or a `pyarrow.Schema`. What else rows have, `known` or not, is left out."""
         pa: Any = import_module("pyarrow")
         self._pa = pa
         self._fields_of = (shapes or Shapes()).fields_of

@@ -104,7 +104,7 @@ def _names(kind: ColumnType) -> Iterator[str]:
 
 
 class _Capsules:
-    """What pyarrow takes for a table. (A named tuple would be a list of arrays to it.)"""
+    """What pyarrow takes for a table. A named tuple would be a list of arrays to it."""
 
     def __init__(self, capsules: tuple[object, object]) -> None:
         self._capsules = capsules

@@ -9,6 +9,7 @@
 use std::collections::HashMap;
 
 use super::entity_key::{EntityKey, KeyForm, read_path};
+use super::entity_values::PropertyValues;
 use super::error::{PayloadError, PayloadReason};
 use super::proto::{Message, OtherField};
 
@@ -47,7 +48,7 @@ pub struct Property<'a> {
     /// Whether it is an array. If not, it has one value.
     pub is_array: bool,
     /// The values, in order.
-    pub values: Vec<PropertyValue<'a>>,
+    pub values: PropertyValues<'a>,
 }
 
 /// A value of a property.
@@ -89,7 +90,7 @@ pub enum EntityValue<'a> {
         longitude: f64,
     },
     /// The key of another entity.
-    Reference(EntityKey<'a>),
+    Reference(Box<EntityKey<'a>>),
     /// A user account.
     User(Box<User<'a>>),
     /// A nested entity: to Firestore a map.
@@ -154,7 +155,7 @@ impl<'a> Entity<'a> {
         }
         let mut entity = Entity::default();
         let mut entity_group = None;
-        let mut numbers = HashMap::new();
+        let mut numbers = Numbers::default();
         while let Some(field) = message.next_field()? {
             match field.number {
                 13 => {
@@ -183,7 +184,7 @@ impl<'a> Entity<'a> {
         &mut self,
         mut message: Message<'a>,
         is_indexed: bool,
-        numbers: &mut HashMap<&'a str, usize>,
+        numbers: &mut Numbers<'a>,
         depth: usize,
     ) -> Result<(), PayloadError> {
         let whole = message.clone();
@@ -208,26 +209,52 @@ impl<'a> Entity<'a> {
         if is_empty_list && value != EntityValue::Null {
             return Err(whole.error(PayloadReason::NonCanonical));
         }
-        let values = (!is_empty_list).then_some(PropertyValue {
+        let value = (!is_empty_list).then_some(PropertyValue {
             value,
             meaning,
             is_indexed,
         });
-        match numbers.get(name).and_then(|&number| self.properties.get_mut(number)) {
+        match numbers.find(name, &mut self.properties) {
             None => {
-                numbers.insert(name, self.properties.len());
                 self.properties.push(Property {
                     name,
                     is_array,
-                    values: values.into_iter().collect(),
+                    values: PropertyValues::new(value),
                 });
             }
             Some(property) if property.is_array && multiple == Some(true) && !property.values.is_empty() => {
-                property.values.extend(values);
+                if let Some(value) = value {
+                    property.values.push(value);
+                }
             }
             Some(_) => return Err(whole.error(PayloadReason::NonCanonical)),
         }
         Ok(())
+    }
+}
+
+/// Finds a property by its name: a few are looked through, and only many are worth a table.
+#[derive(Default)]
+struct Numbers<'a> {
+    /// Of the first properties, their numbers.
+    table: HashMap<&'a str, usize>,
+}
+
+impl<'a> Numbers<'a> {
+    const FEW: usize = 16;
+
+    fn find<'p>(&mut self, name: &str, properties: &'p mut [Property<'a>]) -> Option<&'p mut Property<'a>> {
+        // Mostly the items of an array.
+        if properties.last().is_some_and(|last| last.name == name) {
+            return properties.last_mut();
+        }
+        if properties.len() <= Self::FEW {
+            return properties.iter_mut().find(|property| property.name == name);
+        }
+        for (number, property) in properties.iter().enumerate().skip(self.table.len()) {
+            self.table.insert(property.name, number);
+        }
+        self.table.get(name).and_then(|&number| properties.get_mut(number))
     }
 }
 
@@ -260,7 +287,10 @@ impl<'a> EntityValue<'a> {
                 4 => EntityValue::Double(field.double()?),
                 5 => EntityValue::read_point(field.group()?, other_fields)?,
                 8 => EntityValue::User(Box::new(User::read(field.group()?, other_fields)?)),
-                12 => EntityValue::Reference(EntityKey::read(field.group()?, KeyForm::ReferenceValue, other_fields)?),
+                12 => {
+                    let key = EntityKey::read(field.group()?, KeyForm::ReferenceValue, other_fields)?;
+                    EntityValue::Reference(Box::new(key))
+                }
                 _ => {
                     other_fields.push(field.other("PropertyValue"));
                     continue;

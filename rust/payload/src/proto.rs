@@ -85,6 +85,7 @@ impl<'a> Message<'a> {
         self.error(PayloadReason::MissingField { tag })
     }
 
+    #[inline]
     pub(super) fn next_field(&mut self) -> Result<Option<Field<'a>>, PayloadError> {
         if self.cursor.is_at_end() {
             return Ok(None);
@@ -114,6 +115,7 @@ impl<'a> Message<'a> {
         }))
     }
 
+    #[inline]
     fn tag(&mut self) -> Result<(u32, u32), PayloadError> {
         let offset = self.cursor.offset();
         let tag = self.cursor.varint32()?;
@@ -160,6 +162,7 @@ impl<'a> Field<'a> {
     }
 
     /// Sets the value, if it is not set yet. A general reader would take the last of several.
+    #[inline]
     pub(super) fn set<T>(&self, place: &mut Option<T>, value: T) -> Result<(), PayloadError> {
         match place.replace(value) {
             None => Ok(()),
@@ -167,6 +170,7 @@ impl<'a> Field<'a> {
         }
     }
 
+    #[inline]
     pub(super) fn varint(&self) -> Result<u64, PayloadError> {
         match self.data {
             Data::Varint(value) => Ok(value),
@@ -189,6 +193,7 @@ impl<'a> Field<'a> {
         }
     }
 
+    #[inline]
     pub(super) fn bytes(&self) -> Result<&'a [u8], PayloadError> {
         match self.data {
             Data::Bytes(bytes) => Ok(bytes),
@@ -200,6 +205,7 @@ impl<'a> Field<'a> {
         std::str::from_utf8(self.bytes()?).map_err(|_| self.error(PayloadReason::NotUtf8))
     }
 
+    #[inline]
     pub(super) fn message(&self) -> Result<Message<'a>, PayloadError> {
         Ok(Message::at(self.record, self.record.len() - self.bytes()?.len()))
     }

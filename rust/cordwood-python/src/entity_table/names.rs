@@ -20,10 +20,10 @@ impl Names {
     /// The number of a name. It is looked for at `hint` first, for most entities have the same
     /// properties in the same order.
     pub(super) fn find(&self, name: &str, hint: usize) -> Option<usize> {
-        match self.names.get(hint) {
-            Some(hinted) if **hinted == *name => Some(hint),
-            _ => self.numbers.get(name).copied(),
-        }
+        let is_at = |number: usize| self.names.get(number).is_some_and(|known| **known == *name);
+        // One may be missing.
+        let near = [hint, hint + 1].into_iter().find(|&number| is_at(number));
+        near.or_else(|| self.numbers.get(name).copied())
     }
 
     /// Adds a name that is not there yet.
