@@ -236,6 +236,8 @@ impl<'a> Entity<'a> {
 /// Finds a property by its name: a few are looked through, and only many are worth a table.
 #[derive(Default)]
 struct Numbers<'a> {
+    /// A bit for each of the names so far, not always another: mostly it says that a name is new.
+    seen: u64,
     /// Of the first properties, their numbers.
     table: HashMap<&'a str, usize>,
 }
@@ -244,6 +246,13 @@ impl<'a> Numbers<'a> {
     const FEW: usize = 16;
 
     fn find<'p>(&mut self, name: &str, properties: &'p mut [Property<'a>]) -> Option<&'p mut Property<'a>> {
+        let (first, last) = (name.bytes().next(), name.bytes().next_back());
+        let hash = first.map_or(0, usize::from) * 5 + last.map_or(0, usize::from) * 3 + name.len();
+        let is_new = self.seen & (1 << (hash % 64)) == 0;
+        self.seen |= 1 << (hash % 64);
+        if is_new {
+            return None;
+        }
         // Mostly the items of an array.
         if properties.last().is_some_and(|last| last.name == name) {
             return properties.last_mut();

@@ -85,7 +85,9 @@ impl<'a> Message<'a> {
         self.error(PayloadReason::MissingField { tag })
     }
 
-    #[inline]
+    // Inlined into each loop over fields: that a field need not be put together, in memory, only to
+    // be taken apart again, makes an entity almost twice as fast to decode.
+    #[inline(always)]
     pub(super) fn next_field(&mut self) -> Result<Option<Field<'a>>, PayloadError> {
         if self.cursor.is_at_end() {
             return Ok(None);
@@ -94,18 +96,9 @@ impl<'a> Message<'a> {
         let (number, wire_type) = self.tag()?;
         let data = match wire_type {
             0 => Data::Varint(self.cursor.varint64()?),
-            1 => Data::Fixed64(self.cursor.fixed64()?),
             2 => Data::Bytes(self.cursor.string()?),
-            START_GROUP => {
-                let begin = self.cursor.offset();
-                let end = self.skip_group(number)?;
-                Data::Group { begin, end }
-            }
-            5 => {
-                self.cursor.fixed32()?;
-                Data::Fixed32
-            }
-            _ => return Err(self.cursor.error(offset, PayloadReason::BadWireType)),
+            1 => Data::Fixed64(self.cursor.fixed64()?),
+            _ => self.rare_data(offset, number, wire_type)?,
         };
         Ok(Some(Field {
             number,
@@ -115,7 +108,23 @@ impl<'a> Message<'a> {
         }))
     }
 
-    #[inline]
+    #[inline(never)]
+    fn rare_data(&mut self, offset: usize, number: u32, wire_type: u32) -> Result<Data<'a>, PayloadError> {
+        match wire_type {
+            START_GROUP => {
+                let begin = self.cursor.offset();
+                let end = self.skip_group(number)?;
+                Ok(Data::Group { begin, end })
+            }
+            5 => {
+                self.cursor.fixed32()?;
+                Ok(Data::Fixed32)
+            }
+            _ => Err(self.cursor.error(offset, PayloadReason::BadWireType)),
+        }
+    }
+
+    #[inline(always)]
     fn tag(&mut self) -> Result<(u32, u32), PayloadError> {
         let offset = self.cursor.offset();
         let tag = self.cursor.varint32()?;
@@ -128,7 +137,9 @@ impl<'a> Message<'a> {
     /// Skips a group including its end tag, and returns where that tag begins. Not recursive,
     /// although a group may hold others.
     fn skip_group(&mut self, number: u32) -> Result<usize, PayloadError> {
-        let mut open = vec![number];
+        // The numbers of the groups in it that are open.
+        let mut open = Vec::new();
+        let outermost = number;
         loop {
             let offset = self.cursor.offset();
             let (number, wire_type) = self.tag()?;
@@ -137,15 +148,12 @@ impl<'a> Message<'a> {
                 1 => drop(self.cursor.fixed64()?),
                 2 => drop(self.cursor.string()?),
                 5 => drop(self.cursor.fixed32()?),
-                START_GROUP if open.len() == GROUP_DEPTH_MAX => {
+                START_GROUP if open.len() + 1 == GROUP_DEPTH_MAX => {
                     return Err(self.cursor.error(offset, PayloadReason::TooDeep));
                 }
                 START_GROUP => open.push(number),
-                END_GROUP if open.pop() == Some(number) => {
-                    if open.is_empty() {
-                        return Ok(offset);
-                    }
-                }
+                END_GROUP if open.is_empty() && number == outermost => return Ok(offset),
+                END_GROUP if open.pop() == Some(number) => {}
                 _ => return Err(self.cursor.error(offset, PayloadReason::BadWireType)),
             }
         }

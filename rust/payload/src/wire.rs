@@ -50,16 +50,6 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    #[inline]
-    fn bytes(&mut self, len: usize) -> Result<&'a [u8], PayloadError> {
-        let (bytes, _) = self
-            .rest()
-            .split_at_checked(len)
-            .ok_or_else(|| self.error_here(PayloadReason::Truncated))?;
-        self.offset += len;
-        Ok(bytes)
-    }
-
     fn array<const LEN: usize>(&mut self) -> Result<[u8; LEN], PayloadError> {
         let (array, _) = self
             .rest()
@@ -109,7 +99,7 @@ impl<'a> Cursor<'a> {
         self.varint(10)
     }
 
-    #[inline]
+    #[inline(always)]
     fn varint(&mut self, len_max: usize) -> Result<u64, PayloadError> {
         // Most are of one byte.
         match self.payload.get(self.offset) {
@@ -121,6 +111,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
+    #[inline(never)]
     fn long_varint(&mut self, len_max: usize) -> Result<u64, PayloadError> {
         let mut value = 0;
         for (index, &byte) in self.rest().iter().take(len_max).enumerate() {
@@ -152,11 +143,17 @@ impl<'a> Cursor<'a> {
     pub(super) fn string(&mut self) -> Result<&'a [u8], PayloadError> {
         let begin = self.offset;
         let len = self.varint32()? as usize;
-        self.bytes(len).map_err(|error| PayloadError {
-            offset: begin,
-            len: self.payload.len() - begin,
-            ..error
-        })
+        match self.rest().get(..len) {
+            Some(bytes) => {
+                self.offset += len;
+                Ok(bytes)
+            }
+            None => Err(PayloadError {
+                offset: begin,
+                len: self.payload.len() - begin,
+                reason: PayloadReason::Truncated,
+            }),
+        }
     }
 
     /// A cursor over the inside of such a string.

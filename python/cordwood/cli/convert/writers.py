@@ -239,7 +239,10 @@ def _quoted(text: str) -> str:
 
 
 class _Arrow:
-    """Parquet, or one of Arrow's two IPC formats. A batch of rows is a row group, or a record batch."""
+    """Parquet, or one of Arrow's two IPC formats. A batch of rows is a row group, or a record batch.
+
+    One batch is written in another thread while the next is made: pyarrow holds the interpreter for neither.
+    """
 
     def __init__(
         self,
@@ -252,6 +255,8 @@ class _Arrow:
         is_stream: bool,
     ) -> None:
         self._batches = Batches(columns, to_json, shapes)
+        self._threads: Any = import_module("concurrent.futures").ThreadPoolExecutor(1)
+        self._pending: Any = None
         schema = self._batches.schema
         if form == "parquet":
             self._writer: Any = import_module("pyarrow.parquet").ParquetWriter(file, schema)
@@ -262,7 +267,15 @@ class _Arrow:
 
     def write(self, rows: list[Row] | EntityRecords) -> None:
         for batch in self._batches.of(rows):
-            self._writer.write_batch(batch)
+            self._wait()
+            self._pending = self._threads.submit(self._writer.write_batch, batch)
+
+    def _wait(self) -> None:
+        pending, self._pending = self._pending, None
+        if pending is not None:
+            pending.result()
 
     def close(self) -> None:
+        self._wait()
+        self._threads.shutdown()
         self._writer.close()

@@ -80,8 +80,10 @@ impl EntityLearner {
         }
     }
 
-    /// Takes records into account, up to one after which there are too many columns, or one that
-    /// has a property of the name `origin`.
+    /// Takes records into account.
+    ///
+    /// It stops at one after which there are too many columns, and at one that has a property of
+    /// the name `origin`.
     ///
     /// Args:
     ///     batch: The records.
@@ -159,6 +161,9 @@ fn nodes_object<'py>(py: Python<'py>, nodes: &Nodes) -> PyResult<Bound<'py, PyDi
 }
 
 /// Makes columns of entities: what `cordwood._tables.arrow.Batches` does with rows.
+///
+/// `columns` are pairs of a name and a type of `cordwood._tables.schema`, or `None` for a column
+/// that is not wanted.
 #[pyclass(frozen, module = "cordwood._native")]
 pub(crate) struct EntityBuilder {
     names: Names,
@@ -183,8 +188,6 @@ struct Chunk {
 
 #[pymethods]
 impl EntityBuilder {
-    /// `columns` are pairs of a name and a type of `cordwood._tables.schema`, or `None` for a column
-    /// that is not wanted.
     #[new]
     #[pyo3(signature = (columns, *, row_count_max, cell_count_max))]
     fn new(
