@@ -1978,9 +1978,10 @@ class EntityBuilder:
         cls, columns: Sequence[tuple[str, object]], *, row_count_max: int, cell_count_max: int
     ) -> EntityBuilder: ...
     def build(
-        self, batch: RecordBatch, begin: int, /
+        self, batch: RecordBatch, begin: int, learner: EntityLearner | None, /
     ) -> tuple[
         int,
+        bool,
         list[tuple[int, PayloadError | str]],
         str | None,
         str | None,
@@ -1993,12 +1994,15 @@ class EntityBuilder:
         Args:
             batch: The records.
             begin: The number of the first of them.
+            learner: It takes the records into account, if it is given, and the rows end before one that
+                has what none before it had.
 
         Returns:
-            The number of the record to go on with; the numbers of those that are left out, as `learn`
-            has them; a name that no column has, or `None`; the name of a column that a value does
-            not fit, or `None`; the names of the columns that have values, the number of rows, and
-            capsules of the Arrow C data interface with them.
+            The number of the record to go on with; whether that has what none before it had; the
+            numbers of those that are left out, as `learn` has them; a name that no column has, or
+            `None`; the name of a column that a value does not fit, or `None`; the names of the
+            columns that have values, the number of rows, and capsules of the Arrow C data interface
+            with them.
         """
 
 def batch_crc(batch: RecordBatch, crc: int, /) -> int:

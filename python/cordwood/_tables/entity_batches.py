@@ -33,6 +33,10 @@ class LeftOutRecord(NamedTuple):
     data: bytes
 
 
+class NewColumnsError(Exception):
+    """A record has what is not in the columns that were found before."""
+
+
 LeaveOut: TypeAlias = Callable[[LeftOutRecord, PayloadError], None]
 
 
@@ -45,6 +49,8 @@ class EntityRecords(NamedTuple):
     leave_out: LeaveOut
     check_name: Callable[[str], None] = lambda _: None
     """It gets a name that no column has, and may raise."""
+    learner: EntityColumns | None = None
+    """If there is one, it learns from the records, and no other columns may come of it."""
 
 
 def leave_out_all(batch: RecordBatch, left_out: list[tuple[int, Any]], leave_out: LeaveOut) -> None:
@@ -61,7 +67,8 @@ class EntityColumns(Columns):
         """`origin` is a column that the table has besides."""
         super().__init__(SHAPES)
         self._origin = origin
-        self._learner = EntityLearner(
+        self._settled: dict[str, ColumnType] = {}
+        self.native = EntityLearner(
             column_count_max=COLUMN_COUNT_MAX,
             field_count_max=FIELD_COUNT_MAX,
             level_count_max=LEVEL_COUNT_MAX,
@@ -76,7 +83,7 @@ class EntityColumns(Columns):
         """
         begin = 0
         while begin < len(batch):
-            begin, left_out, stop = self._learner.learn(batch, begin, self._origin)
+            begin, left_out, stop = self.native.learn(batch, begin, self._origin)
             leave_out_all(batch, left_out, leave_out)
             if stop == "columns":
                 raise TooManyColumnsError(f"more than {COLUMN_COUNT_MAX:,} columns")
@@ -86,7 +93,19 @@ class EntityColumns(Columns):
 
     def finish(self) -> None:
         """To be called before the columns are asked for."""
-        self.load(self._learner.columns())
+        self.load(self.native.columns())
+
+    def settle(self) -> dict[str, ColumnType]:
+        """The columns so far; `check_settled` says whether they are still the same."""
+        self.finish()
+        self._settled = self.types()
+        return self._settled
+
+    def check_settled(self) -> None:
+        """Raises `NewColumnsError` if there are other columns than when they were settled."""
+        self.finish()
+        if self.types() != self._settled:
+            raise NewColumnsError
 
 
 def is_native(columns: Mapping[str, ColumnType]) -> bool:
@@ -128,6 +147,7 @@ class EntityBatches:
         """The rows of records in batches.
 
         Raises:
+            NewColumnsError: There is a learner, and it found others.
             ValueError: A value does not fit its column.
         """
         if self._builder is None:
@@ -136,7 +156,11 @@ class EntityBatches:
             self._builder = EntityBuilder(columns, row_count_max=ROW_COUNT_MAX, cell_count_max=self._cell_count_max)
         begin = 0
         while begin < len(records.batch):
-            begin, left_out, unknown, misfit, names, row_count, capsules = self._builder.build(records.batch, begin)
+            begin, is_new, left_out, unknown, misfit, names, row_count, capsules = self._builder.build(
+                records.batch, begin, records.learner and records.learner.native
+            )
+            if is_new and records.learner:
+                records.learner.check_settled()
             leave_out_all(records.batch, left_out, records.leave_out)
             if unknown is not None:
                 records.check_name(unknown)

@@ -286,6 +286,8 @@ def _convert_many(  # noqa: PLR0915 - two passes
         return Status.CLEAN
 
     status = Status.CLEAN
+    if is_native and form in BINARY_FORMATS and _convert_at_once(options, form, origin):
+        return Status.CLEAN
     if known is None:
         if "-" in options.sources:
             raise ValueError("stdin can be converted by itself, or together with other logs to NDJSON: --to ndjson")
@@ -341,6 +343,30 @@ def _convert_many(  # noqa: PLR0915 - two passes
             selection.report_stop(unread, None, "row")
         table.close()
     return status
+
+
+def _convert_at_once(options: argparse.Namespace, form: str, origin: str) -> bool:
+    """Writes one table of entities in one reading. Returns whether that could be done: else there is no table yet."""
+    from cordwood.cli.convert.at_once import Again, AtOnce
+
+    # Of a stream, nothing can be taken back.
+    to = options.destination
+    if to == "-" or (os.path.exists(to) and not os.path.isfile(to)):  # noqa: PTH110, PTH113 - pathlib is slow to import
+        return False
+    try:
+        logs = AtOnce(options, lambda name: _reader(options, name, options.end), origin)
+        with new_file(options.destination, overwrite=options.overwrite) as file:
+            columns: dict[str, ColumnType] = {origin: "text", **logs.columns}
+            to_json, shapes = json_of(options.payload), shapes_of(options.payload)
+            table = open_table(form, file, columns, to_json, shapes, is_stream=False)
+            logs.write(table, lambda name: _whence(name, origin))
+            table.close()
+    except Again:
+        return False
+    _report_conflicts(logs.found, form)
+    if logs.others.others:
+        complain(logs.others.others_text())
+    return True
 
 
 def _columns(payload: str, selection: Selection, origin: str | None = None) -> Columns:

@@ -77,13 +77,17 @@ impl Node {
             .filter_map(move |(number, name)| (seen >> number & 1 == 1).then_some(name))
     }
 
-    fn see(&mut self, kind: Kind) {
+    /// Returns whether it is the first of its kind.
+    fn see(&mut self, kind: Kind) -> bool {
+        let before = self.seen;
         self.seen |= 1 << kind as u16;
+        self.seen != before
     }
 
     /// Learns what is in a list or an object. Returns whether there is room for it.
     fn learn(&mut self, value: View<'_>, level_count: usize, room: &mut Room) -> bool {
         if value.is_list() {
+            room.is_new |= self.item.is_none();
             let item = self.item.get_or_insert_default();
             return value.all_items(|value| item.learn_one(value, level_count, room));
         }
@@ -112,7 +116,7 @@ impl Node {
                 return false;
             }
         }
-        self.see(kind);
+        room.is_new |= self.see(kind);
         true
     }
 }
@@ -142,11 +146,14 @@ struct Room {
     field_count: usize,
     /// Of this one.
     own_count: usize,
+    /// Whether anything was seen for the first time.
+    is_new: bool,
 }
 
 impl Room {
     /// Takes the room of one more field, if there is any. It counts even if there is none.
     fn take(&mut self) -> bool {
+        self.is_new = true;
         self.own_count += 1;
         self.field_count += 1;
         self.own_count <= self.limits.fields && self.column_count + self.field_count <= self.limits.columns
@@ -163,6 +170,8 @@ pub(super) struct Learner {
     /// nothing more is learned.
     pub(super) field_counts: Vec<Option<usize>>,
     field_count: usize,
+    /// Whether a row had anything that was not in those before it.
+    pub(super) is_new: bool,
 }
 
 impl Learner {
@@ -173,6 +182,7 @@ impl Learner {
             columns: Nodes::default(),
             field_counts: Vec::new(),
             field_count: 0,
+            is_new: false,
         }
     }
 
@@ -190,6 +200,7 @@ impl Learner {
     fn add_cell(&mut self, name: &str, value: View<'_>, hint: usize) -> usize {
         let Nodes { names, nodes } = &mut self.columns;
         let number = names.find(name, hint).unwrap_or_else(|| {
+            self.is_new = true;
             nodes.push(Node::default());
             self.field_counts.push(Some(0));
             names.add(name)
@@ -198,17 +209,19 @@ impl Learner {
             return number;
         };
         let root = &mut nodes[number];
-        root.see(kind);
+        self.is_new |= root.see(kind);
         if matches!(kind, Kind::List | Kind::Object) {
             let mut room = Room {
                 limits: self.limits,
                 column_count: names.len() + self.other_count,
                 field_count: self.field_count,
                 own_count,
+                is_new: self.is_new,
             };
             let has_room = root.learn(value, self.limits.levels, &mut room);
             self.field_counts[number] = has_room.then_some(room.own_count);
             self.field_count = room.field_count;
+            self.is_new = room.is_new;
             if !has_room {
                 self.field_count -= room.own_count;
                 root.item = None;

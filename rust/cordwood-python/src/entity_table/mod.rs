@@ -184,6 +184,8 @@ struct Chunk {
     unknown: Option<String>,
     /// The column that a value does not fit.
     misfit: Option<String>,
+    /// The next record has what none before it had.
+    is_new: bool,
 }
 
 #[pymethods]
@@ -209,21 +211,26 @@ impl EntityBuilder {
     /// Args:
     ///     batch: The records.
     ///     begin: The number of the first of them.
+    ///     learner: It takes the records into account, if it is given, and the rows end before one that
+    ///         has what none before it had.
     ///
     /// Returns:
-    ///     The number of the record to go on with; the numbers of those that are left out, as `learn`
-    ///     has them; a name that no column has, or `None`; the name of a column that a value does
-    ///     not fit, or `None`; the names of the columns that have values, the number of rows, and
-    ///     capsules of the Arrow C data interface with them.
-    #[pyo3(signature = (batch, begin, /))]
+    ///     The number of the record to go on with; whether that has what none before it had; the
+    ///     numbers of those that are left out, as `learn` has them; a name that no column has, or
+    ///     `None`; the name of a column that a value does not fit, or `None`; the names of the
+    ///     columns that have values, the number of rows, and capsules of the Arrow C data interface
+    ///     with them.
+    #[pyo3(signature = (batch, begin, learner, /))]
     #[expect(clippy::type_complexity, reason = "a tuple of Python")]
     fn build<'py>(
         &self,
         py: Python<'py>,
         batch: &Bound<'py, RecordBatch>,
         begin: usize,
+        learner: Option<&Bound<'py, EntityLearner>>,
     ) -> PyResult<(
         usize,
+        bool,
         Vec<(usize, Py<PyAny>)>,
         Option<String>,
         Option<String>,
@@ -232,8 +239,10 @@ impl EntityBuilder {
         (Bound<'py, PyCapsule>, Bound<'py, PyCapsule>),
     )> {
         let batch = batch.get().shared();
+        let learner = learner.map(Bound::get);
         let (chunk, names, fields, table) = py.detach(|| {
-            let mut chunk = self.chunk(batch.records(), begin);
+            let mut learner = learner.map(|learner| learner.learner.lock().unwrap_or_else(PoisonError::into_inner));
+            let mut chunk = self.chunk(batch.records(), begin, learner.as_deref_mut());
             let (mut names, mut fields, mut arrays) = (Vec::new(), Vec::new(), Vec::new());
             let columns = std::mem::take(&mut chunk.columns);
             for ((name, kind), column) in self.names.iter().zip(&self.types).zip(columns) {
@@ -252,6 +261,7 @@ impl EntityBuilder {
         let capsules = array_capsules(py, &fields, table)?;
         Ok((
             chunk.next,
+            chunk.is_new,
             left_out,
             chunk.unknown,
             chunk.misfit,
@@ -263,7 +273,7 @@ impl EntityBuilder {
 }
 
 impl EntityBuilder {
-    fn chunk(&self, records: &cordwood::read::RecordBatch, begin: usize) -> Chunk {
+    fn chunk(&self, records: &cordwood::read::RecordBatch, begin: usize, mut learner: Option<&mut Learner>) -> Chunk {
         let mut chunk = Chunk {
             next: begin,
             left_out: LeftOut::new(),
@@ -271,6 +281,7 @@ impl EntityBuilder {
             columns: self.types.iter().map(|_| None).collect(),
             unknown: None,
             misfit: None,
+            is_new: false,
         };
         let mut width = 0;
         while let Some(record) = records.get(chunk.next)
@@ -280,6 +291,13 @@ impl EntityBuilder {
         {
             match decode(record) {
                 Ok(entity) => {
+                    if let Some(learner) = &mut learner {
+                        learner.is_new = false;
+                        chunk.is_new = !learner.add(&entity) || learner.is_new;
+                        if chunk.is_new {
+                            break;
+                        }
+                    }
                     let wider = width + self.new_width(&entity, &chunk);
                     if chunk.row_count > 0 && (chunk.row_count + 1) * wider > self.cell_count_max {
                         break;
