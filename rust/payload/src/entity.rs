@@ -134,6 +134,9 @@ impl<'a> Entity<'a> {
     /// levels.
     pub const DEPTH_MAX: usize = 50;
 
+    /// There is room for so many properties from the beginning.
+    const PROPERTY_COUNT: usize = 16;
+
     /// Reads a record.
     ///
     /// # Errors
@@ -154,6 +157,10 @@ impl<'a> Entity<'a> {
             return Err(message.error(PayloadReason::TooDeep));
         }
         let mut entity = Entity::default();
+        // Not those of its maps, of which there may be many in an array.
+        if depth == 1 {
+            entity.properties.reserve(Self::PROPERTY_COUNT);
+        }
         let mut entity_group = None;
         let mut numbers = Numbers::default();
         while let Some(field) = message.next_field()? {

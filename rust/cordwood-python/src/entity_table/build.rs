@@ -162,10 +162,14 @@ impl Column {
     }
 
     /// Appends nulls up to a length.
+    #[inline]
     fn pad(&mut self, len: usize) {
-        if self.validity.len == len {
-            return;
+        if self.validity.len != len {
+            self.pad_more(len);
         }
+    }
+
+    fn pad_more(&mut self, len: usize) {
         self.validity.pad(len);
         match &mut self.values {
             Values::Bool(bits) => bits.pad(len),

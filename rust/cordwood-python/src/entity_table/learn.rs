@@ -2,10 +2,8 @@
 //! `python/cordwood/_tables/schema.py`, which is its naive counterpart and makes types of what is
 //! found here. Neither Python nor Arrow is in it.
 
-use cordwood_payload::Entity;
-
 use super::names::Names;
-use super::view::{View, all_cells};
+use super::view::{Row, View};
 
 /// What was seen in a column, in the items of its lists, or in a field of its structures.
 #[derive(Debug, Default)]
@@ -187,9 +185,9 @@ impl Learner {
     }
 
     /// Takes a row into account. Returns whether there are not too many columns.
-    pub(super) fn add(&mut self, entity: &Entity<'_>) -> bool {
+    pub(super) fn add(&mut self, row: &Row<'_>) -> bool {
         let mut hint = 0;
-        all_cells(entity, |name, value| {
+        row.cells(|name, value| {
             hint = self.add_cell(name, value, hint) + 1;
             true
         });

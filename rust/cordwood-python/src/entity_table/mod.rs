@@ -18,7 +18,7 @@ use pyo3::types::{PyCapsule, PyDict, PyString, PyTuple};
 use self::build::{Column, Fields, Misfit, Type};
 use self::learn::{Learner, Limits, Node, Nodes};
 use self::names::Names;
-use self::view::{View, all_cells};
+use self::view::Row;
 use crate::arrow::{Array, array_capsules};
 use crate::error::payload_error;
 use crate::record_batch::RecordBatch;
@@ -118,7 +118,7 @@ impl EntityLearner {
                         if origin.is_some() && entity.properties.iter().any(is_origin) {
                             return (next, left_out, Some("origin"));
                         }
-                        if !learner.add(&entity) {
+                        if !learner.add(&Row::new(&entity)) {
                             return (next, left_out, Some("columns"));
                         }
                     }
@@ -169,6 +169,8 @@ pub(crate) struct EntityBuilder {
     names: Names,
     /// `None` for a column that is not wanted.
     types: Vec<Option<Type>>,
+    /// How many columns Parquet makes of all.
+    width: usize,
     row_count_max: usize,
     cell_count_max: usize,
 }
@@ -180,6 +182,8 @@ struct Chunk {
     left_out: LeftOut,
     row_count: usize,
     columns: Vec<Option<Column>>,
+    /// How many columns Parquet makes of them.
+    width: usize,
     /// A name that no column has.
     unknown: Option<String>,
     /// The column that a value does not fit.
@@ -198,8 +202,10 @@ impl EntityBuilder {
         cell_count_max: usize,
     ) -> PyResult<Self> {
         let types = columns.iter().map(|(_, kind)| kind.as_ref().map(type_of).transpose());
+        let types: Vec<Option<Type>> = types.collect::<PyResult<_>>()?;
         Ok(EntityBuilder {
-            types: types.collect::<PyResult<_>>()?,
+            width: types.iter().flatten().map(Type::leaf_count).sum(),
+            types,
             names: columns.iter().map(|(name, _)| name.as_str()).collect(),
             row_count_max,
             cell_count_max,
@@ -279,11 +285,11 @@ impl EntityBuilder {
             left_out: LeftOut::new(),
             row_count: 0,
             columns: self.types.iter().map(|_| None).collect(),
+            width: 0,
             unknown: None,
             misfit: None,
             is_new: false,
         };
-        let mut width = 0;
         while let Some(record) = records.get(chunk.next)
             && chunk.left_out.len() < LEFT_OUT_MAX
             && chunk.row_count < self.row_count_max
@@ -291,19 +297,18 @@ impl EntityBuilder {
         {
             match decode(record) {
                 Ok(entity) => {
+                    let row = Row::new(&entity);
                     if let Some(learner) = &mut learner {
                         learner.is_new = false;
-                        chunk.is_new = !learner.add(&entity) || learner.is_new;
+                        chunk.is_new = !learner.add(&row) || learner.is_new;
                         if chunk.is_new {
                             break;
                         }
                     }
-                    let wider = width + self.new_width(&entity, &chunk);
-                    if chunk.row_count > 0 && (chunk.row_count + 1) * wider > self.cell_count_max {
+                    if chunk.row_count > 0 && !self.fits(&row, &chunk) {
                         break;
                     }
-                    width = wider;
-                    self.add(&entity, &mut chunk);
+                    self.add(&row, &mut chunk);
                 }
                 Err(fault) => chunk.left_out.push((chunk.next, fault)),
             }
@@ -312,11 +317,17 @@ impl EntityBuilder {
         chunk
     }
 
-    /// How many columns of Parquet there would be more with the properties of an entity.
-    fn new_width(&self, entity: &Entity<'_>, chunk: &Chunk) -> usize {
+    /// Whether there are not too many cells with one row more. A column has one in each row, if it has
+    /// any.
+    fn fits(&self, row: &Row<'_>, chunk: &Chunk) -> bool {
+        let row_count = chunk.row_count + 1;
+        // Mostly there are too few columns for it to matter.
+        if row_count * self.width <= self.cell_count_max {
+            return true;
+        }
         let mut hint = 0;
-        let mut width = 0;
-        for property in &entity.properties {
+        let mut width = chunk.width;
+        for property in &row.entity.properties {
             if let Some(number) = self.names.find(property.name, hint) {
                 hint = number + 1;
                 if chunk.columns[number].is_none() {
@@ -324,20 +335,23 @@ impl EntityBuilder {
                 }
             }
         }
-        width
+        row_count * width <= self.cell_count_max
     }
 
     /// Adds the row that an entity makes.
-    fn add(&self, entity: &Entity<'_>, chunk: &mut Chunk) {
+    fn add(&self, row: &Row<'_>, chunk: &mut Chunk) {
         let mut hint = 0;
-        all_cells(entity, |name, value: View<'_>| {
+        row.cells(|name, value| {
             let Some(number) = self.names.find(name, hint) else {
                 chunk.unknown.get_or_insert_with(|| name.to_owned());
                 return true;
             };
             hint = number + 1;
             if let Some(kind) = &self.types[number] {
-                let column = chunk.columns[number].get_or_insert_with(|| Column::new(kind));
+                let column = chunk.columns[number].get_or_insert_with(|| {
+                    chunk.width += kind.leaf_count();
+                    Column::new(kind)
+                });
                 if column.set(chunk.row_count, value) == Err(Misfit) {
                     chunk.misfit = Some(name.to_owned());
                     return false;

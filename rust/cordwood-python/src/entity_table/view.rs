@@ -163,30 +163,52 @@ fn collect_others<'v>(entity: &'v Entity<'v>, found: &mut Vec<&'v OtherField<'v>
     }
 }
 
-/// Calls `each` with the cells of the row that an entity makes, in their order, until it returns
-/// `false`. Whether it never did.
-pub(super) fn all_cells<'v>(entity: &'v Entity<'v>, mut each: impl FnMut(&'v str, View<'_>) -> bool) -> bool {
-    let steps = entity.key.as_ref().map_or(&[][..], |key| &key.path);
-    if let Some(last) = steps.last() {
-        let goes_on = each("__kind__", View::Text(last.kind))
-            && match last.id {
-                PathId::None => true,
-                PathId::Id(id) => each("__id__", View::Int(id)),
-                PathId::Name(name) => each("__name__", View::Text(name)),
-            }
-            && each("__path__", View::Text(&path_text(steps)));
-        if !goes_on {
-            return false;
+/// The row that an entity makes.
+pub(super) struct Row<'v> {
+    pub(super) entity: &'v Entity<'v>,
+    path: Option<String>,
+    others: Vec<&'v OtherField<'v>>,
+}
+
+impl<'v> Row<'v> {
+    pub(super) fn new(entity: &'v Entity<'v>) -> Self {
+        let path = entity
+            .key
+            .as_ref()
+            .map(|key| &key.path[..])
+            .filter(|path| !path.is_empty());
+        let mut others = Vec::new();
+        collect_others(entity, &mut others);
+        Row {
+            entity,
+            path: path.map(path_text),
+            others,
         }
     }
-    let mut others = Vec::new();
-    collect_others(entity, &mut others);
-    each("__key__", entity.key.as_ref().map_or(View::Null, View::Key))
-        && entity
-            .properties
-            .iter()
-            .all(|property| each(property.name, View::of_property(property)))
-        && (others.is_empty() || each("__other_fields__", View::Others(&others)))
+
+    /// Calls `each` with the cells, in their order, until it returns `false`.
+    pub(super) fn cells(&self, mut each: impl FnMut(&'v str, View<'_>) -> bool) {
+        let entity = self.entity;
+        let last = entity.key.as_ref().and_then(|key| key.path.last());
+        if let (Some(last), Some(path)) = (last, &self.path) {
+            let goes_on = each("__kind__", View::Text(last.kind))
+                && match last.id {
+                    PathId::None => true,
+                    PathId::Id(id) => each("__id__", View::Int(id)),
+                    PathId::Name(name) => each("__name__", View::Text(name)),
+                }
+                && each("__path__", View::Text(path));
+            if !goes_on {
+                return;
+            }
+        }
+        let _ = each("__key__", entity.key.as_ref().map_or(View::Null, View::Key))
+            && entity
+                .properties
+                .iter()
+                .all(|property| each(property.name, View::of_property(property)))
+            && (self.others.is_empty() || each("__other_fields__", View::Others(&self.others)));
+    }
 }
 
 /// The kinds, and the numbers or names, with slashes between.
