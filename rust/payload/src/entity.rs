@@ -11,6 +11,7 @@ use std::collections::HashMap;
 use super::entity_key::{EntityKey, KeyForm, read_path};
 use super::entity_values::PropertyValues;
 use super::error::{PayloadError, PayloadReason};
+use super::plain_property::{PlainProperty, plain_value};
 use super::proto::{Message, OtherField};
 
 /// An entity of Datastore; to Firestore, a document or a map in a document.
@@ -122,11 +123,11 @@ pub struct User<'a> {
 /// accept no name that begins and ends with two underscores.
 const RESERVED_NAMES: [&str; 2] = ["__key__", "__other_fields__"];
 
-const MEANING_GD_WHEN: u64 = 7;
-const MEANING_BLOB: u64 = 14;
-const MEANING_BYTE_STRING: u64 = 16;
-const MEANING_INDEX_VALUE: u64 = 18;
-const MEANING_ENTITY_PROTO: u64 = 19;
+pub(super) const MEANING_GD_WHEN: u64 = 7;
+pub(super) const MEANING_BLOB: u64 = 14;
+pub(super) const MEANING_BYTE_STRING: u64 = 16;
+pub(super) const MEANING_INDEX_VALUE: u64 = 18;
+pub(super) const MEANING_ENTITY_PROTO: u64 = 19;
 const MEANING_EMPTY_LIST: u64 = 24;
 
 impl<'a> Entity<'a> {
@@ -186,14 +187,12 @@ impl<'a> Entity<'a> {
         Ok(entity)
     }
 
-    /// Reads one `Property`, and adds its value to those of the same name.
-    fn read_property(
+    /// The fields of a `Property`: its meaning, its name, whether there may be several, and its value.
+    #[expect(clippy::type_complexity, reason = "one caller, which names them")]
+    pub(super) fn read_fields(
         &mut self,
         mut message: Message<'a>,
-        is_indexed: bool,
-        numbers: &mut Numbers<'a>,
-        depth: usize,
-    ) -> Result<(), PayloadError> {
+    ) -> Result<(Option<u64>, &'a str, Option<bool>, Message<'a>), PayloadError> {
         let whole = message.clone();
         let (mut name, mut content, mut meaning, mut multiple) = (None, None, None, None);
         while let Some(field) = message.next_field()? {
@@ -207,6 +206,22 @@ impl<'a> Entity<'a> {
         }
         let name = name.ok_or_else(|| whole.missing(3))?;
         let content = content.ok_or_else(|| whole.missing(5))?;
+        Ok((meaning, name, multiple, content))
+    }
+
+    /// Reads one `Property`, and adds its value to those of the same name.
+    fn read_property(
+        &mut self,
+        message: Message<'a>,
+        is_indexed: bool,
+        numbers: &mut Numbers<'a>,
+        depth: usize,
+    ) -> Result<(), PayloadError> {
+        let whole = message.clone();
+        let (meaning, name, multiple, content) = match PlainProperty::read(&message) {
+            Some(plain) => (plain.meaning, plain.name, Some(plain.is_multiple), plain.content),
+            None => self.read_fields(message)?,
+        };
         if RESERVED_NAMES.contains(&name) {
             return Err(whole.error(PayloadReason::ReservedName));
         }
@@ -277,6 +292,18 @@ impl<'a> Numbers<'a> {
 impl<'a> EntityValue<'a> {
     /// Reads a `PropertyValue`: at most one of its fields.
     fn read(
+        message: Message<'a>,
+        meaning: Option<u64>,
+        other_fields: &mut Vec<OtherField<'a>>,
+        depth: usize,
+    ) -> Result<Self, PayloadError> {
+        match plain_value(&message, meaning) {
+            Some(value) => Ok(value),
+            None => Self::read_fields(message, meaning, other_fields, depth),
+        }
+    }
+
+    pub(super) fn read_fields(
         mut message: Message<'a>,
         meaning: Option<u64>,
         other_fields: &mut Vec<OtherField<'a>>,

@@ -34,6 +34,7 @@ mod entity_values;
 mod error;
 mod new_file;
 mod operation;
+mod plain_property;
 mod proto;
 mod version_edit;
 mod wandb;

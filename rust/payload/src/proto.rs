@@ -71,6 +71,18 @@ impl<'a> Message<'a> {
         }
     }
 
+    /// All of it.
+    #[inline]
+    pub(super) fn bytes(&self) -> &'a [u8] {
+        self.record.get(self.begin..).unwrap_or_default()
+    }
+
+    /// The message or the group of this length at its end.
+    #[inline]
+    pub(super) fn tail(&self, len: usize) -> Message<'a> {
+        Message::at(self.record, self.record.len().saturating_sub(len))
+    }
+
     /// An error about the whole field.
     pub(super) fn error(&self, reason: PayloadReason) -> PayloadError {
         PayloadError {
