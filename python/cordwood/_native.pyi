@@ -1934,7 +1934,14 @@ def decode_entity(record: ReadableBuffer, /) -> Entity:
 
 @final
 class EntityLearner:
-    """Learns the columns of a table of entities: what `cordwood._tables.schema.Columns` does with rows."""
+    """Learns the columns of a table of entities: what `cordwood._tables.schema.Columns` does with rows.
+
+    Args:
+        column_count_max: So many columns there may be, fields in columns included.
+        field_count_max: So many fields there may be in a column.
+        level_count_max: So many levels of lists and structures there may be in a column.
+        other_count: So many columns there are besides.
+    """
 
     def __new__(
         cls, *, column_count_max: int, field_count_max: int, level_count_max: int, other_count: int
@@ -1970,8 +1977,11 @@ class EntityLearner:
 class EntityBuilder:
     """Makes columns of entities: what `cordwood._tables.arrow.Batches` does with rows.
 
-    `columns` are pairs of a name and a type of `cordwood._tables.schema`, or `None` for a column
-    that is not wanted.
+    Args:
+        columns: Pairs of a name and a type of `cordwood._tables.schema`, or `None` for a column that
+            is not wanted.
+        row_count_max: So many rows a batch may have.
+        cell_count_max: So many cells it may have.
     """
 
     def __new__(

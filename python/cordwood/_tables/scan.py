@@ -54,9 +54,9 @@ class DecodedScan:
         self._columns = columns
         self._options = options
         self._raises: bool = options["on_corruption"] == "raise"
-        self._batches: Batches | None = None if schema is None else self._batches_of(schema)
         # All columns, where they were inferred.
         self._known: Mapping[str, ColumnType] | None = None
+        self._batches: Batches | None = None if schema is None else self._batches_of(schema)
         self._lock = Lock()
         self._latest: list[_Log] = []
 

@@ -300,7 +300,7 @@ def _convert_many(  # noqa: PLR0915 - two passes
         selection = _selection(options, origin)
     is_stream = options.destination == "-"
     with new_file(options.destination, overwrite=options.overwrite) as file:
-        table = open_table(
+        opened = open_table(
             form,
             file,
             selection.of_columns({origin: "text", **known}, "text"),
@@ -310,38 +310,41 @@ def _convert_many(  # noqa: PLR0915 - two passes
             encoding=options.encoding or "base64",
             escapes_formulas=options.escape_formulas,
         )
+        with contextlib.closing(opened) as table:
 
-        def write(name: str) -> Status:
-            nonlocal unread
-            if selection.is_full:
-                unread = unread or name
-                return Status.CLEAN
-            one = _of_one(options, name)
-            end, first, skipped = firsts.get(name, (one.end, None, ()))
-            with _reader(one, stdin_or_path(name), end) as reader, Progress(name, prints_records=is_stream) as progress:
-                batches = batches_of(one, reader)
-                position = one.start
-                for rows in batches:
-                    table.write(rows)
-                    progress(reader.tell() - position)
-                    position = reader.tell()
-                if first is not None and batches.read != first:
-                    raise changed_meanwhile(name, "rewritten")
-                return max(batches.status, _report_damage(one, batches, skipped if first else reader.skipped))
+            def write(name: str) -> Status:
+                nonlocal unread
+                if selection.is_full:
+                    unread = unread or name
+                    return Status.CLEAN
+                one = _of_one(options, name)
+                end, first, skipped = firsts.get(name, (one.end, None, ()))
+                with (
+                    _reader(one, stdin_or_path(name), end) as reader,
+                    Progress(name, prints_records=is_stream) as progress,
+                ):
+                    batches = batches_of(one, reader)
+                    position = one.start
+                    for rows in batches:
+                        table.write(rows)
+                        progress(reader.tell() - position)
+                        position = reader.tell()
+                    if first is not None and batches.read != first:
+                        raise changed_meanwhile(name, "rewritten")
+                    return max(batches.status, _report_damage(one, batches, skipped if first else reader.skipped))
 
-        if firsts:
-            # What cannot be read has been reported.
-            damage = max(write(name) for name in firsts)
-            status = status or damage
-        else:
-            tally = for_each_source(options.sources, write, dialect=options.dialect)
-            if not tally.log_count:
-                raise Failure("nothing was converted: there is no table")
-            selection.check_names()
-            status = tally.status
-        if unread is not None:
-            selection.report_stop(unread, None, "row")
-        table.close()
+            if firsts:
+                # What cannot be read has been reported.
+                damage = max(write(name) for name in firsts)
+                status = status or damage
+            else:
+                tally = for_each_source(options.sources, write, dialect=options.dialect)
+                if not tally.log_count:
+                    raise Failure("nothing was converted: there is no table")
+                selection.check_names()
+                status = tally.status
+            if unread is not None:
+                selection.report_stop(unread, None, "row")
     return status
 
 
@@ -358,9 +361,8 @@ def _convert_at_once(options: argparse.Namespace, form: str, origin: str) -> boo
         with new_file(options.destination, overwrite=options.overwrite) as file:
             columns: dict[str, ColumnType] = {origin: "text", **logs.columns}
             to_json, shapes = json_of(options.payload), shapes_of(options.payload)
-            table = open_table(form, file, columns, to_json, shapes, is_stream=False)
-            logs.write(table, lambda name: _whence(name, origin))
-            table.close()
+            with contextlib.closing(open_table(form, file, columns, to_json, shapes, is_stream=False)) as table:
+                logs.write(table, lambda name: _whence(name, origin))
     except Again:
         return False
     _report_conflicts(logs.found, form)
@@ -448,7 +450,7 @@ def _write_table(
         Progress(options.source, prints_records=is_stream) as progress,
         new_file(options.destination, overwrite=options.overwrite) as file,
     ):
-        table = open_table(
+        opened = open_table(
             form,
             file,
             batches.selection.of_columns(columns, "text"),
@@ -458,13 +460,13 @@ def _write_table(
             encoding=options.encoding or "base64",
             escapes_formulas=options.escape_formulas,
         )
-        position = options.start
-        for rows in batches:
-            table.write(rows)
-            progress(batches.reader.tell() - position)
-            position = batches.reader.tell()
-        batches.selection.check_names()
-        table.close()
+        with contextlib.closing(opened) as table:
+            position = options.start
+            for rows in batches:
+                table.write(rows)
+                progress(batches.reader.tell() - position)
+                position = batches.reader.tell()
+            batches.selection.check_names()
         if first is not None and batches.read != first:
             raise changed_meanwhile(options.source, "rewritten")
 

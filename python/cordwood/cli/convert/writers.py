@@ -38,7 +38,7 @@ class Table(Protocol):
         """Writes some rows; what is written by pyarrow, also those that `EntityRecords` make."""
 
     def close(self) -> None:
-        """Writes the end of the file. The file stays open."""
+        """Writes the end of the file, also of one that is not whole and will be removed. The file stays open."""
 
 
 BINARY_FORMATS = ("parquet", "arrow")
@@ -276,6 +276,8 @@ class _Arrow:
             pending.result()
 
     def close(self) -> None:
-        self._wait()
-        self._threads.shutdown()
-        self._writer.close()
+        try:
+            self._wait()
+        finally:
+            self._threads.shutdown()
+            self._writer.close()

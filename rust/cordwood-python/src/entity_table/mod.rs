@@ -60,6 +60,12 @@ fn left_out_objects(py: Python<'_>, left_out: LeftOut) -> PyResult<Vec<(usize, P
 }
 
 /// Learns the columns of a table of entities: what `cordwood._tables.schema.Columns` does with rows.
+///
+/// Args:
+///     column_count_max: So many columns there may be, fields in columns included.
+///     field_count_max: So many fields there may be in a column.
+///     level_count_max: So many levels of lists and structures there may be in a column.
+///     other_count: So many columns there are besides.
 #[pyclass(frozen, module = "cordwood._native")]
 pub(crate) struct EntityLearner {
     learner: Mutex<Learner>,
@@ -162,8 +168,11 @@ fn nodes_object<'py>(py: Python<'py>, nodes: &Nodes) -> PyResult<Bound<'py, PyDi
 
 /// Makes columns of entities: what `cordwood._tables.arrow.Batches` does with rows.
 ///
-/// `columns` are pairs of a name and a type of `cordwood._tables.schema`, or `None` for a column
-/// that is not wanted.
+/// Args:
+///     columns: Pairs of a name and a type of `cordwood._tables.schema`, or `None` for a column that
+///         is not wanted.
+///     row_count_max: So many rows a batch may have.
+///     cell_count_max: So many cells it may have.
 #[pyclass(frozen, module = "cordwood._native")]
 pub(crate) struct EntityBuilder {
     names: Names,
