@@ -1960,7 +1960,7 @@ class EntityLearner:
             origin: The name of a column that the table has besides, if it has one.
 
         Returns:
-            The number of the record to go on with; the numbers of those that are left out, each
+            The number of the record to continue with; the numbers of those that are left out, each
             with the error or with the reserved name of a property; and `"columns"` or `"origin"` if
             it stopped because of these.
         """
@@ -2008,7 +2008,7 @@ class EntityBuilder:
                 has what none before it had.
 
         Returns:
-            The number of the record to go on with; whether that has what none before it had; the
+            The number of the record to continue with; whether that has what none before it had; the
             numbers of those that are left out, as `learn` has them; a name that no column has, or
             `None`; the name of a column that a value does not fit, or `None`; the names of the
             columns that have values, the number of rows, and capsules of the Arrow C data interface

@@ -27,9 +27,9 @@ What is a row, by --as:
 
 In NDJSON, bytes that are UTF-8 are text, others {"base64": "..."}, as are all bytes of entities. In CSV, all bytes
 of a column are in the form that --encoding names. Where columns are not known beforehand, as those of entities and of
-wandb, the log is read twice, except for NDJSON: first to find them. A column whose values are all of one type has that
-type; arrays and objects are lists and structures in Parquet and Arrow; anything else is JSON. It needs a few tens of
-MiB of memory, more for very long records or thousands of columns.
+wandb, the log is read twice, except for NDJSON: first to find them. (Many files of an export are mostly read once.) A
+column whose values are all of one type has that type; arrays and objects are lists and structures in Parquet and Arrow;
+anything else is JSON. It needs a few tens of MiB of memory, more for very long records or thousands of columns.
 
 Several logs, or all logs in a folder, make one table. Its first column says which log a row is from: path; for entities
 and JSON __file__; and for wandb run_id, from the name of the file. It has the columns of all of them.

@@ -22,7 +22,7 @@ _BEGINNING_LEN = 1 << 16
 
 
 class Again(Exception):  # noqa: N818 - no error, but a reason to read all of it twice
-    """What was found is to be reported, or is not what was expected: it takes two readings, whose reports are told."""
+    """What was found is to be reported, or is not what was expected: it takes two readings."""
 
 
 class AtOnce:

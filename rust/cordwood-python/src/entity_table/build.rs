@@ -76,7 +76,7 @@ struct Bits {
 
 impl Bits {
     fn push(&mut self, bit: bool) {
-        if self.len % 8 == 0 {
+        if self.len.is_multiple_of(8) {
             self.bytes.push(0);
         }
         if let Some(last) = self.bytes.last_mut() {
