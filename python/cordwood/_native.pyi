@@ -6,6 +6,7 @@ from typing import Any, Final, Literal, Self, final, overload
 from _typeshed import ReadableBuffer
 
 from cordwood._tables.scan import DecodedScan
+from cordwood.errors import PayloadError
 from cordwood.payload.entity import Entity
 from cordwood.payload.version_edit import Field
 from cordwood.payload.write_batch import OperationKind
@@ -15,6 +16,8 @@ from cordwood.typing import ColumnName, CompressionName, DecoderName, DialectNam
 __all__ = [
     "NUMBERED_DIALECTS",
     "BitFlip",
+    "EntityBuilder",
+    "EntityLearner",
     "Follower",
     "FollowerRecords",
     "Fragment",
@@ -34,6 +37,7 @@ __all__ = [
     "WriteBatch",
     "Writer",
     "__version__",
+    "batch_crc",
     "crc32c",
     "decode_entity",
     "decode_wandb",
@@ -1926,6 +1930,100 @@ def decode_entity(record: ReadableBuffer, /) -> Entity:
     Raises:
         PayloadError: The record is not an entity.
         TypeError: `record` is not bytes-like.
+    """
+
+@final
+class EntityLearner:
+    """Learns the columns of a table of entities: what `cordwood._tables.schema.Columns` does with rows.
+
+    Args:
+        column_count_max: So many columns there may be, fields in columns included.
+        field_count_max: So many fields there may be in a column.
+        level_count_max: So many levels of lists and structures there may be in a column.
+        other_count: So many columns there are besides.
+    """
+
+    def __new__(
+        cls, *, column_count_max: int, field_count_max: int, level_count_max: int, other_count: int
+    ) -> EntityLearner: ...
+    def learn(
+        self, batch: RecordBatch, begin: int, origin: str | None, /
+    ) -> tuple[int, list[tuple[int, PayloadError | str]], Literal["columns", "origin"] | None]:
+        """Takes records into account.
+
+        It stops at one after which there are too many columns, and at one that has a property of
+        the name `origin`.
+
+        Args:
+            batch: The records.
+            begin: The number of the first of them.
+            origin: The name of a column that the table has besides, if it has one.
+
+        Returns:
+            The number of the record to continue with; the numbers of those that are left out, each
+            with the error or with the reserved name of a property; and `"columns"` or `"origin"` if
+            it stopped because of these.
+        """
+
+    def columns(self) -> dict[str, tuple[list[str], Any, dict[str, Any]] | None]:
+        """What was learned.
+
+        Returns:
+            For each column by its name the kinds that were seen, what was in the items of lists,
+            and what was in fields; `None` for one that has too many fields.
+        """
+
+@final
+class EntityBuilder:
+    """Makes columns of entities: what `cordwood._tables.arrow.Batches` does with rows.
+
+    Args:
+        columns: Pairs of a name and a type of `cordwood._tables.schema`, or `None` for a column that
+            is not wanted.
+        row_count_max: So many rows a batch may have.
+        cell_count_max: So many cells it may have.
+    """
+
+    def __new__(
+        cls, columns: Sequence[tuple[str, object]], *, row_count_max: int, cell_count_max: int
+    ) -> EntityBuilder: ...
+    def build(
+        self, batch: RecordBatch, begin: int, learner: EntityLearner | None, /
+    ) -> tuple[
+        int,
+        bool,
+        list[tuple[int, PayloadError | str]],
+        str | None,
+        str | None,
+        list[str],
+        int,
+        tuple[object, object],
+    ]:
+        """Makes rows of records, as many as one batch of Arrow may have.
+
+        Args:
+            batch: The records.
+            begin: The number of the first of them.
+            learner: It takes the records into account, if it is given, and the rows end before one that
+                has what none before it had.
+
+        Returns:
+            The number of the record to continue with; whether that has what none before it had; the
+            numbers of those that are left out, as `learn` has them; a name that no column has, or
+            `None`; the name of a column that a value does not fit, or `None`; the names of the
+            columns that have values, the number of rows, and capsules of the Arrow C data interface
+            with them.
+        """
+
+def batch_crc(batch: RecordBatch, crc: int, /) -> int:
+    """The CRC-32C of the offsets and the data of records, after what gave `crc`.
+
+    Args:
+        batch: The records.
+        crc: That of those before them.
+
+    Returns:
+        A number of 32 bits.
     """
 
 def decode_wandb(record: ReadableBuffer, kind: str, /) -> dict[str, Any] | None:

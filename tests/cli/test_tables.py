@@ -14,6 +14,7 @@ import pytest
 from real_files import OLD_RUNS
 
 import cordwood
+from cordwood.cli import convert, main
 
 pq = pytest.importorskip("pyarrow.parquet")
 
@@ -191,3 +192,64 @@ def test_50_runs_of_three_releases_of_which_one_was_killed(tmp_path):
         ]
     assert found == expected
     assert str(table.schema.field("sizes").type) == "list<element: double>"
+
+
+def export_of(folder, seed, file_count=12, late=False):
+    """An export whose files differ in their columns from their beginnings on, or only in their last entity."""
+    chance = random.Random(seed)
+    folder.mkdir()
+    for number in range(file_count):
+        with cordwood.open(folder / f"output-{number:03}", "x") as writer:
+            for index in range(chance.randrange(1, 400)):
+                writer.append(entities.entity([("Task", index + 1)], values_of(chance, number)))
+            if late:
+                # After more than is read to find out the columns.
+                writer.extend([entities.entity([("Task", 1)], {"name": "x" * 1_000})] * 200)
+                last = {"count": 0.5, "new": 1, "address": {"new": [{"x": number}]}}
+                writer.append(entities.entity([("Task", 1)], last))
+
+
+@pytest.mark.parametrize(("late", "readings"), [(False, 1), (True, 2)])
+def test_an_export_is_read_once_if_it_can_be(late, readings, tmp_path, monkeypatch, capfd):
+    """The table is that of two readings."""
+    export_of(tmp_path / "export", seed=7, late=late)
+    (tmp_path / "export/readme.txt").write_text("This is not a log. " * 100)
+    at_once = convert._convert_at_once  # noqa: SLF001 - to see what it returns
+    succeeded = []
+    monkeypatch.setattr(convert, "_convert_at_once", lambda *some: succeeded.append(at_once(*some)) or succeeded[-1])
+    arguments = ["convert", "--as", "entity", str(tmp_path / "export")]
+    assert main([*arguments, str(tmp_path / "once.parquet")]) == 0
+    once = capfd.readouterr().err
+    assert succeeded == [readings == 1]
+    monkeypatch.setattr(convert, "_convert_at_once", lambda *_: False)
+    assert main([*arguments, str(tmp_path / "twice.parquet")]) == 0
+    assert sorted(capfd.readouterr().err.splitlines()) == sorted(once.splitlines())
+    assert "not a log" in once
+    tables = [pq.read_table(tmp_path / f"{name}.parquet") for name in ("once", "twice")]
+    assert tables[0].schema.equals(tables[1].schema)
+    assert tables[0].num_rows > 1_000
+    assert tables[0].equals(tables[1])
+
+
+@pytest.mark.parametrize("what", ["junk", "damage", "torn"])
+def test_what_is_reported_takes_two_readings(what, tmp_path, capfd):
+    """Each report comes once, and the exit status says that something was left out."""
+    export_of(tmp_path / "export", seed=8, file_count=3)
+    path = tmp_path / "export/output-001"
+    if what == "junk":
+        with cordwood.open(path, "a") as writer:
+            writer.append(b"junk")
+    elif what == "damage":
+        data = bytearray(path.read_bytes())
+        data[100] ^= 1
+        path.write_bytes(data)
+    else:
+        path.write_bytes(path.read_bytes()[:-3])
+    to = tmp_path / "t.parquet"
+    status = main(["convert", "--as", "entity", str(tmp_path / "export"), str(to)])
+    assert status == (0 if what == "torn" else 3)
+    lines = [line for line in capfd.readouterr().err.splitlines() if "output-001" in line]
+    assert len(lines) == len(set(lines))
+    assert lines
+    assert pq.read_table(to).num_rows > 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["export", "t.parquet"]

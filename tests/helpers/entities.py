@@ -18,6 +18,12 @@ class Place(tuple):
     __slots__ = ()
 
 
+class Raw(tuple):
+    """A meaning, or `None`, and the bytes of a PropertyValue."""
+
+    __slots__ = ()
+
+
 def varint(number):
     number %= 1 << 64
     out = bytearray()
@@ -49,6 +55,8 @@ def value_of(value):  # noqa: PLR0911 - one for each type
         case datetime():
             since = value - EPOCH
             return 7, b"\x08" + varint((since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds)
+        case Raw():
+            return value
         case Place():
             return None, b"\x2b\x31" + struct.pack("<d", value[0]) + b"\x39" + struct.pack("<d", value[1]) + b"\x2c"
         case Key():

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import functools
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from importlib import import_module
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cordwood._tables.json_text import Streamed, json_pieces, json_text
 from cordwood._tables.schema import ColumnType, ListOf, Shapes, StructOf, leaf_count
+
+if TYPE_CHECKING:
+    from cordwood._tables.entity_batches import EntityBatches, EntityRecords
 
 ToJson: TypeAlias = Callable[[Any], object]
 _Cell: TypeAlias = Callable[[Any], object]
@@ -32,12 +36,19 @@ class Batches:
         schema: The `pyarrow.Schema` of the batches.
     """
 
-    def __init__(self, columns: Mapping[str, ColumnType] | Any, to_json: ToJson, shapes: Shapes | None = None) -> None:
-        """`columns` are those of `Columns`, or a `pyarrow.Schema`. What rows have besides is left out."""
+    def __init__(
+        self,
+        columns: Mapping[str, ColumnType] | Any,
+        to_json: ToJson,
+        shapes: Shapes | None = None,
+        known: Iterable[str] = (),
+    ) -> None:
+        """`columns` are those of `Columns`, or a `pyarrow.Schema`. What else rows have, `known` or not, is left out."""
         pa: Any = import_module("pyarrow")
         self._pa = pa
         self._fields_of = (shapes or Shapes()).fields_of
         self._to_json = to_json
+        self._known = known
         if isinstance(columns, pa.Schema):
             self.schema: Any = columns
             self._types = {field.name: field.type for field in self.schema}
@@ -48,9 +59,13 @@ class Batches:
             self._cells = {name: self._cell(kind) for name, kind in columns.items()}
             self._leaf_counts = {name: leaf_count(kind) for name, kind in columns.items()}
             self.schema = pa.schema([(utf8(name), kind) for name, kind in self._types.items()])
+        self._columns = columns
 
-    def of(self, rows: list[dict[str, Any]]) -> Iterator[Any]:
+    def of(self, rows: list[dict[str, Any]] | EntityRecords) -> Iterator[Any]:
         """The rows in batches, none of which has very many cells: a column takes room in each row, if it is in any."""
+        if not isinstance(rows, list):
+            yield from self._entity_batches.of(rows)
+            return
         begin = width = 0
         names: set[str] = set()
         for index, row in enumerate(rows):
@@ -65,6 +80,13 @@ class Batches:
                 width = wider
         if rows[begin:]:
             yield self._batch(rows[begin:], names)
+
+    @functools.cached_property
+    def _entity_batches(self) -> EntityBatches:
+        from cordwood._tables.entity_batches import EntityBatches
+
+        columns = {**dict.fromkeys(self._known), **self._columns}
+        return EntityBatches(self._pa, self.schema, columns, _CELL_COUNT_MAX)
 
     def _batch(self, rows: list[dict[str, Any]], names: set[str]) -> Any:
         """Rows that have values in these columns only. All other columns share one array for each type."""

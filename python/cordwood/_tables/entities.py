@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from cordwood._tables.schema import ColumnType, ListOf, Shapes, StructOf
+from cordwood.errors import PayloadError
 from cordwood.payload.entity import Entity, GeoPoint, Key, User
+from cordwood.types import PayloadReason
 
 KEY_COLUMNS: dict[str, ColumnType] = {
     "__kind__": "text",
@@ -35,6 +37,13 @@ def key_columns(key: Key | None) -> dict[str, Any]:
     kind, last = key.path[-1]
     path = "/".join(str(part) for element in key.path for part in element if part is not None)
     return {"__kind__": kind, **_id_or_name(last, "__"), "__path__": path}
+
+
+def reserved_name(name: str, record: bytes) -> PayloadError:
+    """What is wrong with a record that has a property of this name, which is that of a column for the key."""
+    message = f"a property has the name {name}, which a table has for the key"
+    message += f" ({len(record)} bytes at offset 0 of the payload)"
+    return PayloadError(message, offset=0, length=len(record), reason=PayloadReason.RESERVED_NAME)
 
 
 def _id_or_name(last: int | str | None, around: str = "") -> dict[str, int | str]:

@@ -16,7 +16,6 @@ import cordwood
 from cordwood._tables.json_text import Streamed
 from cordwood._tables.schema import ColumnType, Shapes
 from cordwood.errors import PayloadError
-from cordwood.types import PayloadReason
 
 if TYPE_CHECKING:
     from cordwood.payload import WriteBatch
@@ -293,7 +292,7 @@ def _wandb_lines() -> Rows:
 
 
 def _entity() -> RowsOf:
-    from cordwood._tables.entities import KEY_COLUMNS, key_columns
+    from cordwood._tables.entities import KEY_COLUMNS, key_columns, reserved_name
     from cordwood.payload.entity import decode, other_fields
 
     def rows(record: cordwood.Record) -> Iterable[Row]:
@@ -301,9 +300,7 @@ def _entity() -> RowsOf:
         others = other_fields(entity)
         for name in KEY_COLUMNS:
             if name in entity.properties:
-                message = f"a property has the name {name}, which a table has for the key"
-                message += f" ({len(record.data)} bytes at offset 0 of the payload)"
-                raise PayloadError(message, offset=0, length=len(record.data), reason=PayloadReason.RESERVED_NAME)
+                raise reserved_name(name, record.data)
         row = {**key_columns(entity.key), "__key__": entity.key, **entity.properties}
         return [{**row, "__other_fields__": others} if others else row]
 

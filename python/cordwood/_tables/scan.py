@@ -16,8 +16,9 @@ from cordwood.typing import DecoderName
 
 if TYPE_CHECKING:
     from cordwood._tables.arrow import Batches
+    from cordwood._tables.entity_batches import EntityRecords, LeftOutRecord
     from cordwood._tables.rows import Row
-    from cordwood._tables.schema import ColumnType
+    from cordwood._tables.schema import Columns, ColumnType
 
 _BATCH_COUNT = 1 << 16
 _BATCH_LEN = 1 << 20
@@ -53,9 +54,9 @@ class DecodedScan:
         self._columns = columns
         self._options = options
         self._raises: bool = options["on_corruption"] == "raise"
-        self._batches: Batches | None = None if schema is None else self._batches_of(schema)
         # All columns, where they were inferred.
         self._known: Mapping[str, ColumnType] | None = None
+        self._batches: Batches | None = None if schema is None else self._batches_of(schema)
         self._lock = Lock()
         self._latest: list[_Log] = []
 
@@ -139,22 +140,48 @@ class DecodedScan:
         from cordwood._tables.arrow import Batches
         from cordwood._tables.rows import json_of, shapes_of
 
-        return Batches(columns, json_of(self._decode), shapes_of(self._decode))
+        return Batches(columns, json_of(self._decode), shapes_of(self._decode), self._known or ())
+
+    @property
+    def _is_native(self) -> bool:
+        """Whether the native module makes the columns."""
+        if self._decode != "entity" or self._known is None:
+            return False
+        from cordwood._tables.entity_batches import is_native
+
+        return is_native(self._known)
 
     def _all_columns(self) -> dict[str, ColumnType]:
-        from cordwood._tables.rows import KNOWN_COLUMNS, all_columns, shapes_of
-        from cordwood._tables.schema import Columns
+        from cordwood._tables.rows import KNOWN_COLUMNS, all_columns
 
         origin: dict[str, ColumnType] = {self._origin: "text"} if self._origin else {}
         known = KNOWN_COLUMNS.get(self._decode)
         if known is None:
-            found = Columns(shapes_of(self._decode))
-            for log in self._logs():
-                for rows in log.rows():
-                    for row in rows:
-                        found.add(row)
+            found = self._learned()
             known = all_columns(self._decode, found.types())
         return {**origin, **known}
+
+    def _learned(self) -> Columns:
+        """The columns of all logs."""
+        from cordwood._tables.rows import shapes_of
+        from cordwood._tables.schema import Columns
+
+        if self._decode == "entity":
+            from cordwood._tables.entity_batches import EntityColumns
+
+            entities = EntityColumns(self._origin)
+            for log in self._logs():
+                for records in log.entities():
+                    if not entities.learn(records.batch, log.leave_out):
+                        raise _has_column(log, self._origin)
+            entities.finish()
+            return entities
+        found = Columns(shapes_of(self._decode))
+        for log in self._logs():
+            for rows in log.rows():
+                for row in rows:
+                    found.add(row)
+        return found
 
     def _chosen(self, known: dict[str, ColumnType]) -> dict[str, ColumnType]:
         if self._columns is None:
@@ -167,7 +194,12 @@ class DecodedScan:
     def _stream(self, batches: Batches) -> Iterator[Any]:
         logs = self._logs()
         self._latest = logs
+        is_native = self._is_native
         for log in logs:
+            if is_native:
+                for records in log.entities():
+                    yield from batches.of(records)
+                continue
             for rows in log.rows():
                 self._check(rows, log)
                 yield from batches.of(rows)
@@ -178,14 +210,11 @@ class DecodedScan:
         for row in rows:
             if not row.keys() <= self._known.keys():
                 [name, *_] = row.keys() - self._known.keys()
-                raise ValueError(
-                    f"{log.name}: the column {name!r} was not there when the columns were found: the file has changed; "
-                    "make a new scan, or pass schema="
-                )
+                raise _new_column(log, name)
 
     def _logs(self) -> list[_Log]:
         return [
-            _Log(functools.partial(self._open, number), self._rows_of, number, raises=self._raises)
+            _Log(functools.partial(self._open, number), self._rows_of, self._entities_of, number, raises=self._raises)
             for number in range(len(self._sources))
         ]
 
@@ -199,11 +228,17 @@ class DecodedScan:
         self._opened.add(number)
         return Reader(source, **self._options)
 
+    def _first(self, reader: Reader) -> dict[str, str | None]:
+        """What each row of a log begins with."""
+        from cordwood._tables.rows import origin_of
+
+        return {self._origin: origin_of(reader.path, self._origin) if reader.path else None} if self._origin else {}
+
     def _rows_of(self, reader: Reader, log: _Log) -> Iterator[list[Row]]:
         """The rows of a log, many at a time."""
-        from cordwood._tables.rows import origin_of, rows_as
+        from cordwood._tables.rows import rows_as
 
-        first = {self._origin: origin_of(reader.path, self._origin) if reader.path else None} if self._origin else {}
+        first = self._first(reader)
         maker = rows_as(self._decode, reader.dialect, log.leave_out, lambda _: None)
         rows: list[Row] = []
         rows_len = 0
@@ -215,9 +250,7 @@ class DecodedScan:
                 continue
             for row in found:
                 if self._origin and self._origin in row:
-                    raise ValueError(
-                        f"{log.name}: the rows have a column {self._origin!r} of their own: scan each by itself"
-                    )
+                    raise _has_column(log, self._origin)
                 rows.append({**first, **row} if first else row)
                 if len(rows) >= _BATCH_COUNT:
                     yield rows
@@ -230,6 +263,28 @@ class DecodedScan:
         if rows:
             yield rows
 
+    def _entities_of(self, reader: Reader, log: _Log) -> Iterator[EntityRecords]:
+        """The records of a log, many at a time."""
+        from cordwood._tables.entity_batches import EntityRecords
+
+        def check_name(name: str) -> None:
+            raise _new_column(log, name)
+
+        first = self._first(reader)
+        for batch in reader.record_batches(target_len=_BATCH_LEN):
+            yield EntityRecords(batch, first, log.leave_out, check_name)
+
+
+def _new_column(log: _Log, name: str) -> ValueError:
+    return ValueError(
+        f"{log.name}: the column {name!r} was not there when the columns were found: the file has changed; "
+        "make a new scan, or pass schema="
+    )
+
+
+def _has_column(log: _Log, name: str | None) -> ValueError:
+    return ValueError(f"{log.name}: the rows have a column {name!r} of their own: scan each by itself")
+
 
 class _Log:
     """One source in one reading."""
@@ -238,12 +293,14 @@ class _Log:
         self,
         open_: Callable[[], Reader],
         rows_of: Callable[[Reader, _Log], Iterator[list[Row]]],
+        entities_of: Callable[[Reader, _Log], Iterator[EntityRecords]],
         number: int,
         *,
         raises: bool,
     ) -> None:
         self._open = open_
         self._rows_of = rows_of
+        self._entities_of = entities_of
         self._number = number
         self._raises = raises
         self.reader: Reader | None = None
@@ -258,7 +315,12 @@ class _Log:
             self.reader = reader
             yield from self._rows_of(reader, self)
 
-    def leave_out(self, record: Record, error: PayloadError) -> None:
+    def entities(self) -> Iterator[EntityRecords]:
+        with self._open() as reader:
+            self.reader = reader
+            yield from self._entities_of(reader, self)
+
+    def leave_out(self, record: Record | LeftOutRecord, error: PayloadError) -> None:
         if self._raises:
             raise PayloadError(
                 f"{self.name}: the record at offset {record.offset}: {error}",

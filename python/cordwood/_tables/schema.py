@@ -81,6 +81,19 @@ class _Node:
         yield from self.fields.values()
 
 
+_Found: TypeAlias = tuple[list[str], Any, dict[str, Any]]
+"""What was seen, in items and in fields, too: what a `_Node` has."""
+
+
+def _node_of(found: _Found) -> _Node:
+    node = _Node()
+    seen, item, fields = found
+    node.seen = set(seen)
+    node.item = None if item is None else _node_of(item)
+    node.fields = {name: _node_of(inside) for name, inside in fields.items()}
+    return node
+
+
 class Columns:
     """Learns the columns of a table from its rows.
 
@@ -148,6 +161,14 @@ class Columns:
                 return False
         node.seen.add(kind)
         return True
+
+    def load(self, columns: Mapping[str, _Found | None]) -> None:
+        """Takes over what was learned elsewhere. A column with nothing has too many fields."""
+        self._roots = {name: _Node() if node is None else _node_of(node) for name, node in columns.items()}
+        self._overfull = {name for name, node in columns.items() if node is None}
+
+    def finish(self) -> None:
+        """To be called after the last row, before the columns are asked for."""
 
     def types(self) -> dict[str, ColumnType]:
         """The columns by name, in the order in which they were first seen."""

@@ -5,6 +5,10 @@
 //!
 //! - *Memory stays where it is, unchanged, until it is released*: an exported array owns the
 //!   [`Memory`] of its buffers, which is moved, but never changed.
+//! - *The content is what the schema says*: an [`Array`] has the buffers and the children of its
+//!   [`Field`], in their order, and these are as long as the type asks for: each child of a structure
+//!   as long as the structure, each item of a list as long as its last offset. Whoever makes the two
+//!   sees to it: `scan/columns.rs` and `entity_table/build.rs`, each in one place for all types.
 //! - *`release` is called once, by any thread, with or without the interpreter*: [`Memory`] can be
 //!   sent, and is dropped without the interpreter. `release` sets itself to null.
 //! - *A consumer may move a structure out*, a child among them, and then sets `release` of the
@@ -14,6 +18,7 @@
 
 #![expect(unsafe_code, reason = "the interface is one of C")]
 
+use std::borrow::Cow;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
@@ -30,32 +35,49 @@ const SCHEMA: &CStr = c"arrow_schema";
 const STREAM: &CStr = c"arrow_array_stream";
 
 /// A column: its name and its type.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Field {
-    pub(crate) name: &'static CStr,
+    pub(crate) name: Cow<'static, CStr>,
     pub(crate) data_type: DataType,
     pub(crate) is_nullable: bool,
+    /// The item of a list, or the fields of a structure.
+    pub(crate) children: Vec<Field>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DataType {
     Bool,
+    Int64,
     UInt64,
+    Float64,
+    /// UTF-8, with 32-bit offsets.
+    Text,
+    /// Microseconds since 1970 in UTC, in 64 bits.
+    Time,
     /// With 32-bit offsets.
     Binary,
     LargeBinary,
     /// Text of few values, each written once: 32-bit indices and a `utf8` dictionary.
     Dictionary,
+    /// With 32-bit offsets.
+    List,
+    Struct,
 }
 
 impl DataType {
     fn format(self) -> &'static CStr {
         match self {
             DataType::Bool => c"b",
+            DataType::Int64 => c"l",
             DataType::UInt64 => c"L",
+            DataType::Float64 => c"g",
+            DataType::Text => c"u",
+            DataType::Time => c"tsu:UTC",
             DataType::Binary => c"z",
             DataType::LargeBinary => c"Z",
             DataType::Dictionary => c"i",
+            DataType::List => c"+l",
+            DataType::Struct => c"+s",
         }
     }
 }
@@ -67,6 +89,8 @@ pub(crate) enum Memory {
     Batch(Arc<PooledBatch>, Part),
     Bytes(Arc<Vec<u8>>),
     I32(Arc<Vec<i32>>),
+    I64(Vec<i64>),
+    F64(Vec<f64>),
     U64(Vec<u64>),
 }
 
@@ -79,6 +103,8 @@ impl Memory {
             Memory::Batch(batch, Part::RecordOffsets) => batch.records().record_offsets().as_ptr().cast(),
             Memory::Bytes(bytes) => bytes.as_ptr().cast(),
             Memory::I32(numbers) => numbers.as_ptr().cast(),
+            Memory::I64(numbers) => numbers.as_ptr().cast(),
+            Memory::F64(numbers) => numbers.as_ptr().cast(),
             Memory::U64(numbers) => numbers.as_ptr().cast(),
         }
     }
@@ -238,8 +264,9 @@ struct ArrowSchema {
 // SAFETY: it refers to static text and to its `KeptSchema`, which nothing binds to a thread.
 unsafe impl Send for ArrowSchema {}
 
-/// What an exported schema owns: boxes, the last of them null for none.
+/// What an exported schema owns: its name, and boxes, the last of them null for none.
 struct KeptSchema {
+    name: Cow<'static, CStr>,
     children: Vec<*mut ArrowSchema>,
     dictionary: *mut ArrowSchema,
 }
@@ -249,18 +276,20 @@ const NULLABLE: i64 = 2;
 impl ArrowSchema {
     fn new(
         format: &'static CStr,
-        name: &'static CStr,
+        name: Cow<'static, CStr>,
         is_nullable: bool,
         children: Vec<ArrowSchema>,
         dictionary: Option<ArrowSchema>,
     ) -> Self {
         let mut kept = Box::new(KeptSchema {
+            name,
             children: children.into_iter().map(boxed).collect(),
             dictionary: dictionary.map_or(ptr::null_mut(), boxed),
         });
         ArrowSchema {
             format: format.as_ptr(),
-            name: name.as_ptr(),
+            // Where it is does not change when the box is moved: text of the heap, or static text.
+            name: kept.name.as_ptr(),
             metadata: ptr::null(),
             flags: if is_nullable { NULLABLE } else { 0 },
             n_children: kept.children.len() as i64,
@@ -273,18 +302,20 @@ impl ArrowSchema {
 
     /// That of a table.
     fn of(fields: &[Field]) -> Self {
-        let child = |field: &Field| {
-            let is_dictionary = field.data_type == DataType::Dictionary;
-            let values = is_dictionary.then(|| ArrowSchema::new(c"u", c"", false, Vec::new(), None));
-            ArrowSchema::new(
-                field.data_type.format(),
-                field.name,
-                field.is_nullable,
-                Vec::new(),
-                values,
-            )
-        };
-        ArrowSchema::new(c"+s", c"", false, fields.iter().map(child).collect(), None)
+        let children = fields.iter().map(ArrowSchema::of_field).collect();
+        ArrowSchema::new(c"+s", c"".into(), false, children, None)
+    }
+
+    fn of_field(field: &Field) -> Self {
+        let is_dictionary = field.data_type == DataType::Dictionary;
+        let values = is_dictionary.then(|| ArrowSchema::new(c"u", c"".into(), false, Vec::new(), None));
+        ArrowSchema::new(
+            field.data_type.format(),
+            field.name.clone(),
+            field.is_nullable,
+            field.children.iter().map(ArrowSchema::of_field).collect(),
+            values,
+        )
     }
 }
 

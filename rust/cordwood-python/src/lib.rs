@@ -38,6 +38,7 @@ mod watched;
 
 // What engines keep in records.
 mod entity;
+mod entity_table;
 mod operation;
 mod version_edit;
 mod wandb;
@@ -81,6 +82,8 @@ mod native {
     use crate::detect::detect;
     #[pymodule_export]
     use crate::entity::decode_entity;
+    #[pymodule_export]
+    use crate::entity_table::{EntityBuilder, EntityLearner, batch_crc};
     #[pymodule_export]
     use crate::follower::{Follower, FollowerRecords};
     #[pymodule_export]

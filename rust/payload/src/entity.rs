@@ -9,7 +9,9 @@
 use std::collections::HashMap;
 
 use super::entity_key::{EntityKey, KeyForm, read_path};
+use super::entity_values::PropertyValues;
 use super::error::{PayloadError, PayloadReason};
+use super::plain_property::{PlainProperty, plain_value};
 use super::proto::{Message, OtherField};
 
 /// An entity of Datastore; to Firestore, a document or a map in a document.
@@ -47,7 +49,7 @@ pub struct Property<'a> {
     /// Whether it is an array. If not, it has one value.
     pub is_array: bool,
     /// The values, in order.
-    pub values: Vec<PropertyValue<'a>>,
+    pub values: PropertyValues<'a>,
 }
 
 /// A value of a property.
@@ -89,7 +91,7 @@ pub enum EntityValue<'a> {
         longitude: f64,
     },
     /// The key of another entity.
-    Reference(EntityKey<'a>),
+    Reference(Box<EntityKey<'a>>),
     /// A user account.
     User(Box<User<'a>>),
     /// A nested entity: to Firestore a map.
@@ -121,17 +123,20 @@ pub struct User<'a> {
 /// accept no name that begins and ends with two underscores.
 const RESERVED_NAMES: [&str; 2] = ["__key__", "__other_fields__"];
 
-const MEANING_GD_WHEN: u64 = 7;
-const MEANING_BLOB: u64 = 14;
-const MEANING_BYTE_STRING: u64 = 16;
-const MEANING_INDEX_VALUE: u64 = 18;
-const MEANING_ENTITY_PROTO: u64 = 19;
+pub(super) const MEANING_GD_WHEN: u64 = 7;
+pub(super) const MEANING_BLOB: u64 = 14;
+pub(super) const MEANING_BYTE_STRING: u64 = 16;
+pub(super) const MEANING_INDEX_VALUE: u64 = 18;
+pub(super) const MEANING_ENTITY_PROTO: u64 = 19;
 const MEANING_EMPTY_LIST: u64 = 24;
 
 impl<'a> Entity<'a> {
     /// How deep entities may be nested in each other. Datastore and Firestore themselves allow 20
     /// levels.
     pub const DEPTH_MAX: usize = 50;
+
+    /// There is room for so many properties from the beginning.
+    const PROPERTY_COUNT: usize = 16;
 
     /// Reads a record.
     ///
@@ -153,8 +158,12 @@ impl<'a> Entity<'a> {
             return Err(message.error(PayloadReason::TooDeep));
         }
         let mut entity = Entity::default();
+        // Not those of its maps, of which there may be many in an array.
+        if depth == 1 {
+            entity.properties.reserve(Self::PROPERTY_COUNT);
+        }
         let mut entity_group = None;
-        let mut numbers = HashMap::new();
+        let mut numbers = Numbers::default();
         while let Some(field) = message.next_field()? {
             match field.number {
                 13 => {
@@ -178,14 +187,12 @@ impl<'a> Entity<'a> {
         Ok(entity)
     }
 
-    /// Reads one `Property`, and adds its value to those of the same name.
-    fn read_property(
+    /// The fields of a `Property`: its meaning, its name, whether there may be several, and its value.
+    #[expect(clippy::type_complexity, reason = "one caller, which names them")]
+    pub(super) fn read_fields(
         &mut self,
         mut message: Message<'a>,
-        is_indexed: bool,
-        numbers: &mut HashMap<&'a str, usize>,
-        depth: usize,
-    ) -> Result<(), PayloadError> {
+    ) -> Result<(Option<u64>, &'a str, Option<bool>, Message<'a>), PayloadError> {
         let whole = message.clone();
         let (mut name, mut content, mut meaning, mut multiple) = (None, None, None, None);
         while let Some(field) = message.next_field()? {
@@ -199,6 +206,22 @@ impl<'a> Entity<'a> {
         }
         let name = name.ok_or_else(|| whole.missing(3))?;
         let content = content.ok_or_else(|| whole.missing(5))?;
+        Ok((meaning, name, multiple, content))
+    }
+
+    /// Reads one `Property`, and adds its value to those of the same name.
+    fn read_property(
+        &mut self,
+        message: Message<'a>,
+        is_indexed: bool,
+        numbers: &mut Numbers<'a>,
+        depth: usize,
+    ) -> Result<(), PayloadError> {
+        let whole = message.clone();
+        let (meaning, name, multiple, content) = match PlainProperty::read(&message) {
+            Some(plain) => (plain.meaning, plain.name, Some(plain.is_multiple), plain.content),
+            None => self.read_fields(message)?,
+        };
         if RESERVED_NAMES.contains(&name) {
             return Err(whole.error(PayloadReason::ReservedName));
         }
@@ -208,22 +231,23 @@ impl<'a> Entity<'a> {
         if is_empty_list && value != EntityValue::Null {
             return Err(whole.error(PayloadReason::NonCanonical));
         }
-        let values = (!is_empty_list).then_some(PropertyValue {
+        let value = (!is_empty_list).then_some(PropertyValue {
             value,
             meaning,
             is_indexed,
         });
-        match numbers.get(name).and_then(|&number| self.properties.get_mut(number)) {
+        match numbers.find(name, &mut self.properties) {
             None => {
-                numbers.insert(name, self.properties.len());
                 self.properties.push(Property {
                     name,
                     is_array,
-                    values: values.into_iter().collect(),
+                    values: PropertyValues::new(value),
                 });
             }
             Some(property) if property.is_array && multiple == Some(true) && !property.values.is_empty() => {
-                property.values.extend(values);
+                if let Some(value) = value {
+                    property.values.push(value);
+                }
             }
             Some(_) => return Err(whole.error(PayloadReason::NonCanonical)),
         }
@@ -231,9 +255,55 @@ impl<'a> Entity<'a> {
     }
 }
 
+/// Finds a property by its name: a few are looked through, and only many are worth a table.
+#[derive(Default)]
+struct Numbers<'a> {
+    /// A bit for each of the names so far, not always another: mostly it says that a name is new.
+    seen: u64,
+    /// Of the first properties, their numbers.
+    table: HashMap<&'a str, usize>,
+}
+
+impl<'a> Numbers<'a> {
+    const FEW: usize = 16;
+
+    fn find<'p>(&mut self, name: &str, properties: &'p mut [Property<'a>]) -> Option<&'p mut Property<'a>> {
+        let (first, last) = (name.bytes().next(), name.bytes().next_back());
+        let hash = first.map_or(0, usize::from) * 5 + last.map_or(0, usize::from) * 3 + name.len();
+        let is_new = self.seen & (1 << (hash % 64)) == 0;
+        self.seen |= 1 << (hash % 64);
+        if is_new {
+            return None;
+        }
+        // Mostly the items of an array.
+        if properties.last().is_some_and(|last| last.name == name) {
+            return properties.last_mut();
+        }
+        if properties.len() <= Self::FEW {
+            return properties.iter_mut().find(|property| property.name == name);
+        }
+        for (number, property) in properties.iter().enumerate().skip(self.table.len()) {
+            self.table.insert(property.name, number);
+        }
+        self.table.get(name).and_then(|&number| properties.get_mut(number))
+    }
+}
+
 impl<'a> EntityValue<'a> {
     /// Reads a `PropertyValue`: at most one of its fields.
     fn read(
+        message: Message<'a>,
+        meaning: Option<u64>,
+        other_fields: &mut Vec<OtherField<'a>>,
+        depth: usize,
+    ) -> Result<Self, PayloadError> {
+        match plain_value(&message, meaning) {
+            Some(value) => Ok(value),
+            None => Self::read_fields(message, meaning, other_fields, depth),
+        }
+    }
+
+    pub(super) fn read_fields(
         mut message: Message<'a>,
         meaning: Option<u64>,
         other_fields: &mut Vec<OtherField<'a>>,
@@ -260,7 +330,10 @@ impl<'a> EntityValue<'a> {
                 4 => EntityValue::Double(field.double()?),
                 5 => EntityValue::read_point(field.group()?, other_fields)?,
                 8 => EntityValue::User(Box::new(User::read(field.group()?, other_fields)?)),
-                12 => EntityValue::Reference(EntityKey::read(field.group()?, KeyForm::ReferenceValue, other_fields)?),
+                12 => {
+                    let key = EntityKey::read(field.group()?, KeyForm::ReferenceValue, other_fields)?;
+                    EntityValue::Reference(Box::new(key))
+                }
                 _ => {
                     other_fields.push(field.other("PropertyValue"));
                     continue;

@@ -30,9 +30,11 @@
 
 mod entity;
 mod entity_key;
+mod entity_values;
 mod error;
 mod new_file;
 mod operation;
+mod plain_property;
 mod proto;
 mod version_edit;
 mod wandb;
@@ -41,6 +43,7 @@ mod write_batch;
 
 pub use entity::{Entity, EntityValue, Property, PropertyValue, User};
 pub use entity_key::{EntityKey, PathElement, PathId};
+pub use entity_values::PropertyValues;
 pub use error::{PayloadError, PayloadReason};
 pub use new_file::{CustomField, InternalKey, NewFile, NewFileForm};
 pub use operation::{Engine, Operation};

@@ -71,6 +71,18 @@ impl<'a> Message<'a> {
         }
     }
 
+    /// All of it.
+    #[inline]
+    pub(super) fn bytes(&self) -> &'a [u8] {
+        self.record.get(self.begin..).unwrap_or_default()
+    }
+
+    /// The message or the group of this length at its end.
+    #[inline]
+    pub(super) fn tail(&self, len: usize) -> Message<'a> {
+        Message::at(self.record, self.record.len().saturating_sub(len))
+    }
+
     /// An error about the whole field.
     pub(super) fn error(&self, reason: PayloadReason) -> PayloadError {
         PayloadError {
@@ -85,6 +97,9 @@ impl<'a> Message<'a> {
         self.error(PayloadReason::MissingField { tag })
     }
 
+    // Inlined into each loop over fields: that a field need not be put together, in memory, only to
+    // be taken apart again, makes an entity almost twice as fast to decode.
+    #[inline(always)]
     pub(super) fn next_field(&mut self) -> Result<Option<Field<'a>>, PayloadError> {
         if self.cursor.is_at_end() {
             return Ok(None);
@@ -93,18 +108,9 @@ impl<'a> Message<'a> {
         let (number, wire_type) = self.tag()?;
         let data = match wire_type {
             0 => Data::Varint(self.cursor.varint64()?),
-            1 => Data::Fixed64(self.cursor.fixed64()?),
             2 => Data::Bytes(self.cursor.string()?),
-            START_GROUP => {
-                let begin = self.cursor.offset();
-                let end = self.skip_group(number)?;
-                Data::Group { begin, end }
-            }
-            5 => {
-                self.cursor.fixed32()?;
-                Data::Fixed32
-            }
-            _ => return Err(self.cursor.error(offset, PayloadReason::BadWireType)),
+            1 => Data::Fixed64(self.cursor.fixed64()?),
+            _ => self.rare_data(offset, number, wire_type)?,
         };
         Ok(Some(Field {
             number,
@@ -114,6 +120,23 @@ impl<'a> Message<'a> {
         }))
     }
 
+    #[inline(never)]
+    fn rare_data(&mut self, offset: usize, number: u32, wire_type: u32) -> Result<Data<'a>, PayloadError> {
+        match wire_type {
+            START_GROUP => {
+                let begin = self.cursor.offset();
+                let end = self.skip_group(number)?;
+                Ok(Data::Group { begin, end })
+            }
+            5 => {
+                self.cursor.fixed32()?;
+                Ok(Data::Fixed32)
+            }
+            _ => Err(self.cursor.error(offset, PayloadReason::BadWireType)),
+        }
+    }
+
+    #[inline(always)]
     fn tag(&mut self) -> Result<(u32, u32), PayloadError> {
         let offset = self.cursor.offset();
         let tag = self.cursor.varint32()?;
@@ -126,7 +149,9 @@ impl<'a> Message<'a> {
     /// Skips a group including its end tag, and returns where that tag begins. Not recursive,
     /// although a group may hold others.
     fn skip_group(&mut self, number: u32) -> Result<usize, PayloadError> {
-        let mut open = vec![number];
+        // The numbers of the groups in it that are open.
+        let mut open = Vec::new();
+        let outermost = number;
         loop {
             let offset = self.cursor.offset();
             let (number, wire_type) = self.tag()?;
@@ -135,15 +160,12 @@ impl<'a> Message<'a> {
                 1 => drop(self.cursor.fixed64()?),
                 2 => drop(self.cursor.string()?),
                 5 => drop(self.cursor.fixed32()?),
-                START_GROUP if open.len() == GROUP_DEPTH_MAX => {
+                START_GROUP if open.len() + 1 == GROUP_DEPTH_MAX => {
                     return Err(self.cursor.error(offset, PayloadReason::TooDeep));
                 }
                 START_GROUP => open.push(number),
-                END_GROUP if open.pop() == Some(number) => {
-                    if open.is_empty() {
-                        return Ok(offset);
-                    }
-                }
+                END_GROUP if open.is_empty() && number == outermost => return Ok(offset),
+                END_GROUP if open.pop() == Some(number) => {}
                 _ => return Err(self.cursor.error(offset, PayloadReason::BadWireType)),
             }
         }
@@ -160,6 +182,7 @@ impl<'a> Field<'a> {
     }
 
     /// Sets the value, if it is not set yet. A general reader would take the last of several.
+    #[inline]
     pub(super) fn set<T>(&self, place: &mut Option<T>, value: T) -> Result<(), PayloadError> {
         match place.replace(value) {
             None => Ok(()),
@@ -167,6 +190,7 @@ impl<'a> Field<'a> {
         }
     }
 
+    #[inline]
     pub(super) fn varint(&self) -> Result<u64, PayloadError> {
         match self.data {
             Data::Varint(value) => Ok(value),
@@ -189,6 +213,7 @@ impl<'a> Field<'a> {
         }
     }
 
+    #[inline]
     pub(super) fn bytes(&self) -> Result<&'a [u8], PayloadError> {
         match self.data {
             Data::Bytes(bytes) => Ok(bytes),
@@ -200,6 +225,7 @@ impl<'a> Field<'a> {
         std::str::from_utf8(self.bytes()?).map_err(|_| self.error(PayloadReason::NotUtf8))
     }
 
+    #[inline]
     pub(super) fn message(&self) -> Result<Message<'a>, PayloadError> {
         Ok(Message::at(self.record, self.record.len() - self.bytes()?.len()))
     }

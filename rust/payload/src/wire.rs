@@ -17,14 +17,17 @@ impl<'a> Cursor<'a> {
         Cursor { payload, offset }
     }
 
+    #[inline]
     pub(super) fn offset(&self) -> usize {
         self.offset
     }
 
+    #[inline]
     pub(super) fn is_at_end(&self) -> bool {
         self.offset >= self.payload.len()
     }
 
+    #[inline]
     fn rest(&self) -> &'a [u8] {
         self.payload.get(self.offset..).unwrap_or_default()
     }
@@ -45,15 +48,6 @@ impl<'a> Cursor<'a> {
             len: self.rest().len(),
             reason,
         }
-    }
-
-    fn bytes(&mut self, len: usize) -> Result<&'a [u8], PayloadError> {
-        let (bytes, _) = self
-            .rest()
-            .split_at_checked(len)
-            .ok_or_else(|| self.error_here(PayloadReason::Truncated))?;
-        self.offset += len;
-        Ok(bytes)
     }
 
     fn array<const LEN: usize>(&mut self) -> Result<[u8; LEN], PayloadError> {
@@ -91,6 +85,7 @@ impl<'a> Cursor<'a> {
 
     /// `GetVarint32`: 7 bits a byte, the lowest first; the high bit says that more follow. At most
     /// 5 bytes.
+    #[inline]
     pub(super) fn varint32(&mut self) -> Result<u32, PayloadError> {
         let begin = self.offset;
         let value = self.varint(5)?;
@@ -99,11 +94,25 @@ impl<'a> Cursor<'a> {
     }
 
     /// `GetVarint64`: the same with at most 10 bytes.
+    #[inline]
     pub(super) fn varint64(&mut self) -> Result<u64, PayloadError> {
         self.varint(10)
     }
 
+    #[inline(always)]
     fn varint(&mut self, len_max: usize) -> Result<u64, PayloadError> {
+        // Most are of one byte.
+        match self.payload.get(self.offset) {
+            Some(&byte) if byte < 0x80 => {
+                self.offset += 1;
+                Ok(byte.into())
+            }
+            _ => self.long_varint(len_max),
+        }
+    }
+
+    #[inline(never)]
+    fn long_varint(&mut self, len_max: usize) -> Result<u64, PayloadError> {
         let mut value = 0;
         for (index, &byte) in self.rest().iter().take(len_max).enumerate() {
             let bits = u64::from(byte & 0x7f);
@@ -130,14 +139,21 @@ impl<'a> Cursor<'a> {
 
     /// `GetLengthPrefixedSlice`: the length as a varint32, then that many bytes. Nothing is
     /// allocated for them.
+    #[inline]
     pub(super) fn string(&mut self) -> Result<&'a [u8], PayloadError> {
         let begin = self.offset;
         let len = self.varint32()? as usize;
-        self.bytes(len).map_err(|error| PayloadError {
-            offset: begin,
-            len: self.payload.len() - begin,
-            ..error
-        })
+        match self.rest().get(..len) {
+            Some(bytes) => {
+                self.offset += len;
+                Ok(bytes)
+            }
+            None => Err(PayloadError {
+                offset: begin,
+                len: self.payload.len() - begin,
+                reason: PayloadReason::Truncated,
+            }),
+        }
     }
 
     /// A cursor over the inside of such a string.

@@ -27,9 +27,9 @@ What is a row, by --as:
 
 In NDJSON, bytes that are UTF-8 are text, others {"base64": "..."}, as are all bytes of entities. In CSV, all bytes
 of a column are in the form that --encoding names. Where columns are not known beforehand, as those of entities and of
-wandb, the log is read twice, except for NDJSON: first to find them. A column whose values are all of one type has that
-type; arrays and objects are lists and structures in Parquet and Arrow; anything else is JSON. It needs a few tens of
-MiB of memory, more for very long records or thousands of columns.
+wandb, the log is read twice, except for NDJSON: first to find them. (Many files of an export are mostly read once.) A
+column whose values are all of one type has that type; arrays and objects are lists and structures in Parquet and Arrow;
+anything else is JSON. It needs a few tens of MiB of memory, more for very long records or thousands of columns.
 
 Several logs, or all logs in a folder, make one table. Its first column says which log a row is from: path; for entities
 and JSON __file__; and for wandb run_id, from the name of the file. It has the columns of all of them.
@@ -45,7 +45,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import cordwood
 from cordwood._tables.json_text import Streamed
@@ -79,6 +79,9 @@ from cordwood.cli._selection import Selection, add_selection_arguments
 from cordwood.cli._sources import display_name, for_each_source, is_one_file, named_files, stdin_or_path
 from cordwood.cli.convert.writers import BINARY_FORMATS, ENCODINGS, SUFFIXES, TABLE_FORMATS, check_installed, open_table
 from cordwood.errors import PayloadError
+
+if TYPE_CHECKING:
+    from cordwood._tables.entity_batches import EntityColumns, EntityRecords, LeftOutRecord
 
 EXAMPLES = """\
   cordwood convert app.log records.parquet
@@ -245,20 +248,21 @@ def _form_of(destination: str) -> str:
 
 def _convert_twice(options: argparse.Namespace, form: str, source: Reopenable) -> Status:
     """Finds the columns, and writes the table of what was read for that: what a log has grown by stays out."""
-    found = Columns(shapes_of(options.payload))
     selection = _selection(options)
+    found = _columns(options.payload, selection)
     with _reader(options, source.open(), options.end) as reader:
-        first = _Batches(options, reader, selection, found)
+        first = _Batches(options, reader, selection, found, is_native=_takes_records(options.payload, selection))
         for _ in first:
             pass
         # What was torn here is reported as such.
         end, skipped = reader.tell(), reader.skipped
     selection.check_names()
-    _report_conflicts(found, form)
-    columns = all_columns(options.payload, found.types())
+    columns = _columns_found(options.payload, found, form)
     with _reader(options, source.open(), end) as reader:
         source.check_same(end)
-        batches = _Batches(options, reader, _selection(options))
+        batches = _Batches(
+            options, reader, _selection(options), is_native=_is_native(options.payload, selection, columns, form)
+        )
         _write_table(options, form, columns, batches, first.read)
         return max(batches.status, _report_damage(options, batches, skipped))
 
@@ -268,15 +272,17 @@ def _convert_many(  # noqa: PLR0915 - two passes
 ) -> Status:
     """Writes one table of several logs. A first column says which log a row is from."""
     origin = origin_column(options.payload)
-    found = Columns(shapes_of(options.payload))
     # Of each log, how far it was read to find the columns, what was read, and what was skipped.
     firsts: dict[str, tuple[int | None, Read | None, Sequence[cordwood.SkippedRegion]]] = {}
     selection = _selection(options, origin)
+    found = _columns(options.payload, selection, origin)
+    is_native = known is None and _takes_records(options.payload, selection)
 
     unread: str | None = None
 
     def batches_of(one: argparse.Namespace, reader: cordwood.Reader, found: Columns | None = None) -> _Batches:
-        return _Batches(one, reader, selection, found, first={origin: _whence(one.source, origin)})
+        first: Row = {origin: _whence(one.source, origin)}
+        return _Batches(one, reader, selection, found, first=first, is_native=is_native)
 
     def find(name: str) -> Status:
         nonlocal unread
@@ -292,6 +298,8 @@ def _convert_many(  # noqa: PLR0915 - two passes
         return Status.CLEAN
 
     status = Status.CLEAN
+    if is_native and form in BINARY_FORMATS and _convert_at_once(options, form, origin):
+        return Status.CLEAN
     if known is None:
         if "-" in options.sources:
             raise ValueError("stdin can be converted by itself, or together with other logs to NDJSON: --to ndjson")
@@ -299,12 +307,12 @@ def _convert_many(  # noqa: PLR0915 - two passes
         if not firsts:
             return status
         selection.check_names()
-        _report_conflicts(found, form)
-        known = all_columns(options.payload, found.types())
+        known = _columns_found(options.payload, found, form)
+        is_native = _is_native(options.payload, selection, known, form)
         selection = _selection(options, origin)
     is_stream = options.destination == "-"
     with new_file(options.destination, overwrite=options.overwrite) as file:
-        table = open_table(
+        opened = open_table(
             form,
             file,
             selection.of_columns({origin: "text", **known}, "text"),
@@ -314,40 +322,96 @@ def _convert_many(  # noqa: PLR0915 - two passes
             encoding=options.encoding or "base64",
             escapes_formulas=options.escape_formulas,
         )
+        with contextlib.closing(opened) as table:
 
-        def write(name: str) -> Status:
-            nonlocal unread
-            if selection.is_full:
-                unread = unread or name
-                return Status.CLEAN
-            one = _of_one(options, name)
-            end, first, skipped = firsts.get(name, (one.end, None, ()))
-            with _reader(one, stdin_or_path(name), end) as reader, Progress(name, prints_records=is_stream) as progress:
-                batches = batches_of(one, reader)
-                position = one.start
-                for rows in batches:
-                    table.write(rows)
-                    progress(reader.tell() - position)
-                    position = reader.tell()
-                if first is not None and batches.read != first:
-                    raise changed_meanwhile(name, "rewritten")
-                return max(batches.status, _report_damage(one, batches, skipped if first else reader.skipped))
+            def write(name: str) -> Status:
+                nonlocal unread
+                if selection.is_full:
+                    unread = unread or name
+                    return Status.CLEAN
+                one = _of_one(options, name)
+                end, first, skipped = firsts.get(name, (one.end, None, ()))
+                with (
+                    _reader(one, stdin_or_path(name), end) as reader,
+                    Progress(name, prints_records=is_stream) as progress,
+                ):
+                    batches = batches_of(one, reader)
+                    position = one.start
+                    for rows in batches:
+                        table.write(rows)
+                        progress(reader.tell() - position)
+                        position = reader.tell()
+                    if first is not None and batches.read != first:
+                        raise changed_meanwhile(name, "rewritten")
+                    return max(batches.status, _report_damage(one, batches, skipped if first else reader.skipped))
 
-        if firsts:
-            # What cannot be read has been reported.
-            damage = max(write(name) for name in firsts)
-            status = status or damage
-        else:
-            tally = for_each_source(options.sources, write, dialect=options.dialect)
-            if not tally.log_count:
-                raise Failure("nothing was converted: there is no table")
-            selection.check_names()
-            status = tally.status
-        selection.report_nothing()
-        if unread is not None:
-            selection.report_stop(unread, None, "row")
-        table.close()
+            if firsts:
+                # What cannot be read has been reported.
+                damage = max(write(name) for name in firsts)
+                status = status or damage
+            else:
+                tally = for_each_source(options.sources, write, dialect=options.dialect)
+                if not tally.log_count:
+                    raise Failure("nothing was converted: there is no table")
+                selection.check_names()
+                status = tally.status
+            selection.report_nothing()
+            if unread is not None:
+                selection.report_stop(unread, None, "row")
     return status
+
+
+def _convert_at_once(options: argparse.Namespace, form: str, origin: str) -> bool:
+    """Writes one table of entities in one reading. Returns whether that could be done: else there is no table yet."""
+    from cordwood.cli.convert.at_once import Again, AtOnce
+
+    # Of a stream, nothing can be taken back.
+    to = options.destination
+    if to == "-" or (os.path.exists(to) and not os.path.isfile(to)):  # noqa: PTH110, PTH113 - pathlib is slow to import
+        return False
+    try:
+        logs = AtOnce(options, lambda name: _reader(options, name, options.end), origin)
+        with new_file(options.destination, overwrite=options.overwrite) as file:
+            columns: dict[str, ColumnType] = {origin: "text", **logs.columns}
+            to_json, shapes = json_of(options.payload), shapes_of(options.payload)
+            with contextlib.closing(open_table(form, file, columns, to_json, shapes, is_stream=False)) as table:
+                logs.write(table, lambda name: _whence(name, origin))
+    except Again:
+        return False
+    _report_conflicts(logs.found, form)
+    if logs.others.others:
+        complain(logs.others.others_text())
+    return True
+
+
+def _columns(payload: str, selection: Selection, origin: str | None = None) -> Columns:
+    """What learns the columns; `origin` is one that the table has besides."""
+    if not _takes_records(payload, selection):
+        return Columns(shapes_of(payload))
+    from cordwood._tables.entity_batches import EntityColumns
+
+    return EntityColumns(origin)
+
+
+def _takes_records(payload: str, selection: Selection) -> bool:
+    """Whether the native module takes records: what is wanted of a row is known only to rows of Python."""
+    return payload == "entity" and not selection.is_active
+
+
+def _columns_found(payload: str, found: Columns, form: str) -> dict[str, ColumnType]:
+    """All columns of a table, after the first pass."""
+    found.finish()
+    _report_conflicts(found, form)
+    return all_columns(payload, found.types())
+
+
+def _is_native(payload: str, selection: Selection, columns: dict[str, ColumnType], form: str) -> bool:
+    """Whether the native module makes the table."""
+    if form not in BINARY_FORMATS or not _takes_records(payload, selection):
+        return False
+    from cordwood._tables.entity_batches import is_native
+
+    return is_native(columns)
 
 
 def _whence(name: str, origin: str) -> str:
@@ -370,6 +434,10 @@ def _of_one(options: argparse.Namespace, name: str) -> argparse.Namespace:
 
 def _has_column(name: str) -> Failure:
     return Failure(f"the logs have a column {name} of their own: convert each by itself")
+
+
+def _no_columns(error: TooManyColumnsError) -> Failure:
+    return Failure(f"{error}; --to ndjson has no columns")
 
 
 def _report_conflicts(found: Columns, form: str) -> None:
@@ -395,7 +463,7 @@ def _write_table(
         Progress(options.source, prints_records=is_stream) as progress,
         new_file(options.destination, overwrite=options.overwrite) as file,
     ):
-        table = open_table(
+        opened = open_table(
             form,
             file,
             batches.selection.of_columns(columns, "text"),
@@ -405,14 +473,14 @@ def _write_table(
             encoding=options.encoding or "base64",
             escapes_formulas=options.escape_formulas,
         )
-        position = options.start
-        for rows in batches:
-            table.write(rows)
-            progress(batches.reader.tell() - position)
-            position = batches.reader.tell()
-        batches.selection.check_names()
-        batches.selection.report_nothing()
-        table.close()
+        with contextlib.closing(opened) as table:
+            position = options.start
+            for rows in batches:
+                table.write(rows)
+                progress(batches.reader.tell() - position)
+                position = batches.reader.tell()
+            batches.selection.check_names()
+            batches.selection.report_nothing()
         if first is not None and batches.read != first:
             raise changed_meanwhile(options.source, "rewritten")
 
@@ -472,8 +540,12 @@ class _Batches:
         found: Columns | None = None,
         *,
         first: Row | None = None,
+        is_native: bool = False,
     ) -> None:
-        """In a first pass, `found` learns the columns of all rows. `first` is what each row begins with."""
+        """In a first pass, `found` learns the columns of all rows. `first` is what each row begins with.
+
+        If `is_native`, what learns and what writes takes records, and no rows are made of them here.
+        """
         self._source = options.source
         self._name = display_name(options.source)
         self._payload: str = options.payload
@@ -486,6 +558,7 @@ class _Batches:
             options.payload, reader.dialect, self._leave_out_value, lambda text: report_engine(options.source, text)
         )
         self._found = found
+        self._is_native = is_native
         self._is_reporting = found is None
         # Otherwise, rows are as they come.
         self._is_selecting = bool(self._first or found is not None or selection.is_active)
@@ -496,13 +569,40 @@ class _Batches:
     def status(self) -> Status:
         return Status.DAMAGE if any(self._left_out.values()) else Status.CLEAN
 
-    def __iter__(self) -> Iterator[list[Row]]:
+    def __iter__(self) -> Iterator[Any]:
+        """Lists of rows, or `EntityRecords`."""
+        if not self._is_native:
+            yield from self._lists()
+        elif self._found is None:
+            yield from self._entities()
+        else:
+            self._learn(cast("EntityColumns", self._found))
+        if self._is_reporting:
+            self._report_end()
+
+    def _learn(self, found: EntityColumns) -> None:
+        for records in self._entities():
+            try:
+                if not found.learn(records.batch, self._leave_out):
+                    raise _has_column(*self._first)
+            except TooManyColumnsError as error:
+                raise _no_columns(error) from error
+
+    def _entities(self) -> Iterator[EntityRecords]:
+        from cordwood._native import batch_crc
+        from cordwood._tables.entity_batches import EntityRecords
+
+        for batch in self.reader.record_batches(target_len=BATCH_LEN):
+            self.read = Read(self.read.record_count + len(batch), batch_crc(batch, self.read.crc))
+            yield EntityRecords(batch, self._first, self._leave_out)
+
+    def _lists(self) -> Iterator[list[Row]]:
         rows: list[Row] = []
         rows_len = count = crc = 0
         selected = self._selected if self._is_selecting else None
         for record in self.reader.records():
             count += 1
-            crc = cordwood.crc32c(record.data, cordwood.crc32c(record.offset.to_bytes(8), crc))
+            crc = cordwood.crc32c(record.data, cordwood.crc32c(record.offset.to_bytes(8, "little"), crc))
             try:
                 rows_of_record = self._rows.of_record(record)
             except PayloadError as error:
@@ -528,8 +628,6 @@ class _Batches:
         if rows:
             yield rows
         self.read = Read(count, crc)
-        if self._is_reporting:
-            self._report_end()
 
     def _report_end(self) -> None:
         if self.end is not None:
@@ -554,7 +652,7 @@ class _Batches:
                 try:
                     found.add(selection.in_columns(row))
                 except TooManyColumnsError as error:
-                    raise Failure(f"{error}; --to ndjson has no columns") from error
+                    raise _no_columns(error) from error
             wanted = selection.take(row) if selection.is_active else row
             if wanted is not None:
                 yield wanted
@@ -568,7 +666,7 @@ class _Batches:
         if advice := other_payload(first.data, self._payload, self.reader.dialect):
             complain(f"{self._name}: the record at offset {first.offset} is {advice}")
 
-    def _leave_out(self, record: cordwood.Record, error: PayloadError) -> None:
+    def _leave_out(self, record: cordwood.Record | LeftOutRecord, error: PayloadError) -> None:
         is_first = not self._left_out["record"]
         self._report("record", f"the record at offset {record.offset} is left out: {error}")
         if (

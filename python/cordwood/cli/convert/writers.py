@@ -14,6 +14,7 @@ from cordwood._tables.schema import ColumnType, Shapes
 from cordwood.cli._messages import Failure
 
 if TYPE_CHECKING:
+    from cordwood._tables.entity_batches import EntityRecords
     from cordwood._tables.rows import Row
     from cordwood.cli._output import Output
 
@@ -33,11 +34,11 @@ TABLE_FORMATS = ("ndjson", "csv", "parquet", "arrow")
 class Table(Protocol):
     """A table that is being written."""
 
-    def write(self, rows: list[Row]) -> None:
-        """Writes some rows."""
+    def write(self, rows: Any) -> None:
+        """Writes some rows; what is written by pyarrow, also those that `EntityRecords` make."""
 
     def close(self) -> None:
-        """Writes the end of the file. The file stays open."""
+        """Writes the end of the file, also of one that is not whole and will be removed. The file stays open."""
 
 
 BINARY_FORMATS = ("parquet", "arrow")
@@ -238,7 +239,10 @@ def _quoted(text: str) -> str:
 
 
 class _Arrow:
-    """Parquet, or one of Arrow's two IPC formats. A batch of rows is a row group, or a record batch."""
+    """Parquet, or one of Arrow's two IPC formats. A batch of rows is a row group, or a record batch.
+
+    One batch is written in another thread while the next is made: pyarrow holds the interpreter for neither.
+    """
 
     def __init__(
         self,
@@ -251,6 +255,8 @@ class _Arrow:
         is_stream: bool,
     ) -> None:
         self._batches = Batches(columns, to_json, shapes)
+        self._threads: Any = import_module("concurrent.futures").ThreadPoolExecutor(1)
+        self._pending: Any = None
         schema = self._batches.schema
         if form == "parquet":
             self._writer: Any = import_module("pyarrow.parquet").ParquetWriter(file, schema)
@@ -259,9 +265,19 @@ class _Arrow:
         else:
             self._writer = import_module("pyarrow").ipc.new_file(file, schema)
 
-    def write(self, rows: list[Row]) -> None:
+    def write(self, rows: list[Row] | EntityRecords) -> None:
         for batch in self._batches.of(rows):
-            self._writer.write_batch(batch)
+            self._wait()
+            self._pending = self._threads.submit(self._writer.write_batch, batch)
+
+    def _wait(self) -> None:
+        pending, self._pending = self._pending, None
+        if pending is not None:
+            pending.result()
 
     def close(self) -> None:
-        self._writer.close()
+        try:
+            self._wait()
+        finally:
+            self._threads.shutdown()
+            self._writer.close()

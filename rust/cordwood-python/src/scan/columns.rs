@@ -60,7 +60,7 @@ impl Column {
 
     pub(crate) fn field(self, is_binary: bool) -> Field {
         Field {
-            name: self.name(),
+            name: self.name().into(),
             data_type: match self {
                 Column::Offset | Column::EndOffset | Column::Length => DataType::UInt64,
                 Column::Record if is_binary => DataType::Binary,
@@ -70,6 +70,7 @@ impl Column {
             },
             // A source without a path has none.
             is_nullable: self == Column::Path,
+            children: Vec::new(),
         }
     }
 }

@@ -1,0 +1,191 @@
+"""Entities as batches of Arrow, made of records by the native module: no row of Python is made of them.
+
+The rows of `rows`, the columns of `schema` and the batches of `arrow` are the naive counterpart: the tables are equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+from cordwood._native import EntityBuilder, EntityLearner, RecordBatch
+from cordwood._tables.entities import SHAPES, reserved_name
+from cordwood._tables.schema import (
+    COLUMN_COUNT_MAX,
+    FIELD_COUNT_MAX,
+    LEVEL_COUNT_MAX,
+    Columns,
+    ColumnType,
+    ListOf,
+    StructOf,
+    TooManyColumnsError,
+)
+from cordwood.errors import PayloadError
+
+ROW_COUNT_MAX = 1 << 16
+"""So many rows are in a batch of Arrow, at most."""
+
+
+class LeftOutRecord(NamedTuple):
+    """A record that is no entity."""
+
+    offset: int
+    data: bytes
+
+
+class NewColumnsError(Exception):
+    """A record has what is not in the columns that were found before."""
+
+
+LeaveOut: TypeAlias = Callable[[LeftOutRecord, PayloadError], None]
+
+
+class EntityRecords(NamedTuple):
+    """Records of a log, of which rows are still to be made."""
+
+    batch: RecordBatch
+    first: Mapping[str, str | None]
+    """What each row begins with."""
+    leave_out: LeaveOut
+    check_name: Callable[[str], None] = lambda _: None
+    """It gets a name that no column has, and may raise."""
+    learner: EntityColumns | None = None
+    """If there is one, it learns from the records, and no other columns may come of it."""
+
+
+def leave_out_all(batch: RecordBatch, left_out: list[tuple[int, Any]], leave_out: LeaveOut) -> None:
+    """Has each record left out that is no entity."""
+    for index, error in left_out:
+        record = LeftOutRecord(batch.record_offsets[index], batch[index])
+        leave_out(record, reserved_name(error, record.data) if isinstance(error, str) else error)
+
+
+class EntityColumns(Columns):
+    """Learns the columns of entities from records."""
+
+    def __init__(self, origin: str | None) -> None:
+        """`origin` is a column that the table has besides."""
+        super().__init__(SHAPES)
+        self._origin = origin
+        self._settled: dict[str, ColumnType] = {}
+        self.native = EntityLearner(
+            column_count_max=COLUMN_COUNT_MAX,
+            field_count_max=FIELD_COUNT_MAX,
+            level_count_max=LEVEL_COUNT_MAX,
+            other_count=0 if origin is None else 1,
+        )
+
+    def learn(self, batch: RecordBatch, leave_out: LeaveOut) -> bool:
+        """Takes records into account. Returns whether none has a property that is named as the other column.
+
+        Raises:
+            TooManyColumnsError: There are too many columns.
+        """
+        begin = 0
+        while begin < len(batch):
+            begin, left_out, stop = self.native.learn(batch, begin, self._origin)
+            leave_out_all(batch, left_out, leave_out)
+            if stop == "columns":
+                raise TooManyColumnsError(f"more than {COLUMN_COUNT_MAX:,} columns")
+            if stop is not None:
+                return False
+        return True
+
+    def finish(self) -> None:
+        """To be called before the columns are asked for."""
+        self.load(self.native.columns())
+
+    def settle(self) -> dict[str, ColumnType]:
+        """The columns so far; `check_settled` says whether they are still the same."""
+        self.finish()
+        self._settled = self.types()
+        return self._settled
+
+    def check_settled(self) -> None:
+        """Raises `NewColumnsError` if there are other columns than when they were settled."""
+        self.finish()
+        if self.types() != self._settled:
+            raise NewColumnsError
+
+
+def is_native(columns: Mapping[str, ColumnType]) -> bool:
+    """Whether the native module can make these columns. Names with a zero in them have no form in Arrow's interface."""
+    return not any("\0" in name for name in _names(StructOf(tuple(columns.items()))))
+
+
+def _names(kind: ColumnType) -> Iterator[str]:
+    if isinstance(kind, ListOf):
+        yield from _names(kind.item)
+    elif isinstance(kind, StructOf):
+        for name, inside in kind.fields:
+            yield name
+            yield from _names(inside)
+
+
+class _Capsules:
+    """What pyarrow takes for a table. A named tuple would be a list of arrays to it."""
+
+    def __init__(self, capsules: tuple[object, object]) -> None:
+        self._capsules = capsules
+
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
+        return self._capsules
+
+
+class EntityBatches:
+    """Makes batches of entities, with the columns of a table."""
+
+    def __init__(self, pa: Any, schema: Any, columns: Mapping[str, ColumnType | None], cell_count_max: int) -> None:
+        """`columns` with no type are known, but not in the table."""
+        self._pa = pa
+        self._schema = schema
+        self._columns = columns
+        self._cell_count_max = cell_count_max
+        self._builder: EntityBuilder | None = None
+
+    def of(self, records: EntityRecords) -> Iterator[Any]:
+        """The rows of records in batches.
+
+        Raises:
+            NewColumnsError: There is a learner, and it found others.
+            ValueError: A value does not fit its column.
+        """
+        if self._builder is None:
+            # What all rows begin with is no property.
+            columns = [(name, kind) for name, kind in self._columns.items() if name not in records.first]
+            self._builder = EntityBuilder(columns, row_count_max=ROW_COUNT_MAX, cell_count_max=self._cell_count_max)
+        begin = 0
+        while begin < len(records.batch):
+            begin, is_new, left_out, unknown, misfit, names, row_count, capsules = self._builder.build(
+                records.batch, begin, records.learner and records.learner.native
+            )
+            if is_new and records.learner:
+                records.learner.check_settled()
+            leave_out_all(records.batch, left_out, records.leave_out)
+            if unknown is not None:
+                records.check_name(unknown)
+            if misfit is not None:
+                kind = self._schema.field(misfit).type
+                raise ValueError(f"the column {misfit} is {kind}, and cannot have this: the file has changed")
+            if row_count:
+                yield self._whole(dict(zip(names, self._columns_of(capsules), strict=True)), row_count, records.first)
+
+    def _columns_of(self, capsules: tuple[object, object]) -> list[Any]:
+        return self._pa.record_batch(_Capsules(capsules)).columns
+
+    def _whole(self, found: dict[str, Any], row_count: int, first: Mapping[str, str | None]) -> Any:
+        """A batch with all columns. Those without a value share one array for each type."""
+        pa = self._pa
+        nulls: dict[Any, Any] = {}
+        arrays: list[Any] = []
+        for field in self._schema:
+            name, kind = field.name, field.type
+            if name in first:
+                arrays.append(pa.repeat(pa.scalar(first[name], kind), row_count))
+            elif name in found:
+                arrays.append(found[name])
+            else:
+                if kind not in nulls:
+                    nulls[kind] = pa.nulls(row_count, kind)
+                arrays.append(nulls[kind])
+        return pa.record_batch(arrays, schema=self._schema)

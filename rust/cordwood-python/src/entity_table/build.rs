@@ -1,0 +1,287 @@
+//! Columns of Arrow made of the values of entities, one row after another. Nothing of Python is in it.
+
+use std::ffi::CString;
+use std::sync::Arc;
+
+use super::json::{write_base64, write_json};
+use super::names::Names;
+use super::view::View;
+use crate::arrow::{Array, DataType, Field, Memory};
+
+/// The type of a column, as `python/cordwood/_tables/schema.py` has it.
+#[derive(Debug, Clone)]
+pub(super) enum Type {
+    Bool,
+    Int,
+    Float,
+    Text,
+    Bytes,
+    Time,
+    /// JSON in a text.
+    Json,
+    List(Box<Type>),
+    Struct(Arc<Fields>),
+}
+
+#[derive(Debug)]
+pub(super) struct Fields {
+    pub(super) names: Names,
+    pub(super) types: Vec<Type>,
+}
+
+impl Type {
+    /// How many columns Parquet makes of it.
+    pub(super) fn leaf_count(&self) -> usize {
+        match self {
+            Type::List(item) => item.leaf_count(),
+            Type::Struct(fields) => fields.types.iter().map(Type::leaf_count).sum(),
+            _ => 1,
+        }
+    }
+
+    /// The field of this name and type.
+    pub(super) fn field(&self, name: &str) -> Field {
+        let (data_type, children) = match self {
+            Type::Bool => (DataType::Bool, Vec::new()),
+            Type::Int => (DataType::Int64, Vec::new()),
+            Type::Float => (DataType::Float64, Vec::new()),
+            Type::Text | Type::Json => (DataType::Text, Vec::new()),
+            Type::Bytes => (DataType::Binary, Vec::new()),
+            Type::Time => (DataType::Time, Vec::new()),
+            Type::List(item) => (DataType::List, vec![item.field("item")]),
+            Type::Struct(fields) => {
+                let children = fields.names.iter().zip(&fields.types);
+                (
+                    DataType::Struct,
+                    children.map(|(name, kind)| kind.field(name)).collect(),
+                )
+            }
+        };
+        Field {
+            // Columns with such names are not made here.
+            name: CString::new(name).unwrap_or_default().into(),
+            data_type,
+            is_nullable: true,
+            children,
+        }
+    }
+}
+
+/// Bits, the first of a byte its lowest.
+#[derive(Debug, Default)]
+struct Bits {
+    bytes: Vec<u8>,
+    len: usize,
+}
+
+impl Bits {
+    fn push(&mut self, bit: bool) {
+        if self.len.is_multiple_of(8) {
+            self.bytes.push(0);
+        }
+        if let Some(last) = self.bytes.last_mut() {
+            *last |= u8::from(bit) << (self.len % 8);
+        }
+        self.len += 1;
+    }
+
+    /// Appends zeros up to a length.
+    fn pad(&mut self, len: usize) {
+        self.bytes.resize(len.div_ceil(8), 0);
+        self.len = len;
+    }
+}
+
+/// A column that is being made. It is as long as its last value: nulls are added before the next
+/// one, or at the end, so that a column without values costs nothing.
+#[derive(Debug)]
+pub(super) struct Column {
+    validity: Bits,
+    valid_count: usize,
+    values: Values,
+}
+
+#[derive(Debug)]
+enum Values {
+    Bool(Bits),
+    I64(Vec<i64>),
+    F64(Vec<f64>),
+    /// Texts or bytes, and where each begins and the last one ends.
+    Bytes {
+        ends: Vec<i32>,
+        data: Vec<u8>,
+    },
+    /// The same, of any values.
+    Json {
+        ends: Vec<i32>,
+        text: String,
+    },
+    List {
+        ends: Vec<i32>,
+        item: Box<Column>,
+        count: usize,
+    },
+    Struct {
+        fields: Arc<Fields>,
+        columns: Vec<Column>,
+    },
+}
+
+/// A value does not fit the type of its column, or there is more than a column can hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Misfit;
+
+impl Column {
+    pub(super) fn new(kind: &Type) -> Self {
+        Column {
+            validity: Bits::default(),
+            valid_count: 0,
+            values: match kind {
+                Type::Bool => Values::Bool(Bits::default()),
+                Type::Int | Type::Time => Values::I64(Vec::new()),
+                Type::Float => Values::F64(Vec::new()),
+                Type::Text | Type::Bytes => Values::Bytes {
+                    ends: vec![0],
+                    data: Vec::new(),
+                },
+                Type::Json => Values::Json {
+                    ends: vec![0],
+                    text: String::new(),
+                },
+                Type::List(item) => Values::List {
+                    ends: vec![0],
+                    item: Box::new(Column::new(item)),
+                    count: 0,
+                },
+                Type::Struct(fields) => Values::Struct {
+                    columns: fields.types.iter().map(Column::new).collect(),
+                    fields: Arc::clone(fields),
+                },
+            },
+        }
+    }
+
+    /// Appends nulls up to a length.
+    #[inline]
+    fn pad(&mut self, len: usize) {
+        if self.validity.len != len {
+            self.pad_more(len);
+        }
+    }
+
+    fn pad_more(&mut self, len: usize) {
+        self.validity.pad(len);
+        match &mut self.values {
+            Values::Bool(bits) => bits.pad(len),
+            Values::I64(values) => values.resize(len, 0),
+            Values::F64(values) => values.resize(len, 0.0),
+            Values::Bytes { ends, .. } | Values::Json { ends, .. } | Values::List { ends, .. } => {
+                let end = ends.last().copied().unwrap_or_default();
+                ends.resize(len + 1, end);
+            }
+            Values::Struct { .. } => {}
+        }
+    }
+
+    /// Sets the value at an index beyond all that have one.
+    pub(super) fn set(&mut self, index: usize, value: View<'_>) -> Result<(), Misfit> {
+        if matches!(value, View::Null) {
+            return Ok(());
+        }
+        self.pad(index);
+        self.validity.push(true);
+        self.valid_count += 1;
+        match (&mut self.values, value) {
+            (Values::Bool(bits), View::Bool(value)) => bits.push(value),
+            (Values::I64(values), View::Int(value) | View::Time(value)) => values.push(value),
+            (Values::F64(values), View::Float(value)) => values.push(value),
+            // Exactly: that is how the type was found.
+            (Values::F64(values), View::Int(value)) => values.push(value as f64),
+            (Values::Bytes { ends, data }, View::Text(text)) => {
+                data.extend_from_slice(text.as_bytes());
+                ends.push(end_of(data.len())?);
+            }
+            (Values::Bytes { ends, data }, View::Bytes(bytes)) => {
+                data.extend_from_slice(bytes);
+                ends.push(end_of(data.len())?);
+            }
+            (Values::Bytes { ends, data }, View::Base64(bytes)) => {
+                let mut text = String::new();
+                write_base64(&mut text, bytes);
+                data.extend_from_slice(text.as_bytes());
+                ends.push(end_of(data.len())?);
+            }
+            (Values::Json { ends, text }, value) => {
+                write_json(text, value);
+                ends.push(end_of(text.len())?);
+            }
+            (Values::List { ends, item, count }, list) if list.is_list() => {
+                let mut fits = Ok(());
+                list.all_items(|value| {
+                    fits = item.set(*count, value);
+                    *count += 1;
+                    fits.is_ok()
+                });
+                fits?;
+                ends.push(end_of(*count)?);
+            }
+            (Values::Struct { fields, columns }, value) if value.is_struct() => {
+                let mut fits = Ok(());
+                let mut hint = 0;
+                value.all_fields(|name, value| {
+                    if let Some(number) = fields.names.find(name, hint) {
+                        hint = number + 1;
+                        fits = columns[number].set(index, value);
+                    }
+                    fits.is_ok()
+                });
+                fits?;
+            }
+            _ => return Err(Misfit),
+        }
+        Ok(())
+    }
+
+    /// The column, with so many rows.
+    pub(super) fn finish(mut self, len: usize) -> Array {
+        self.pad(len);
+        let validity = if self.valid_count == len {
+            Memory::Absent
+        } else {
+            Memory::Bytes(Arc::new(self.validity.bytes))
+        };
+        let (buffers, children) = match self.values {
+            Values::Bool(bits) => (vec![validity, Memory::Bytes(Arc::new(bits.bytes))], Vec::new()),
+            Values::I64(values) => (vec![validity, Memory::I64(values)], Vec::new()),
+            Values::F64(values) => (vec![validity, Memory::F64(values)], Vec::new()),
+            Values::Bytes { ends, data } => (
+                vec![validity, Memory::I32(Arc::new(ends)), Memory::Bytes(Arc::new(data))],
+                Vec::new(),
+            ),
+            Values::Json { ends, text } => (
+                vec![
+                    validity,
+                    Memory::I32(Arc::new(ends)),
+                    Memory::Bytes(Arc::new(text.into_bytes())),
+                ],
+                Vec::new(),
+            ),
+            Values::List { ends, item, count } => {
+                (vec![validity, Memory::I32(Arc::new(ends))], vec![item.finish(count)])
+            }
+            Values::Struct { columns, .. } => (
+                vec![validity],
+                columns.into_iter().map(|column| column.finish(len)).collect(),
+            ),
+        };
+        Array {
+            null_count: len - self.valid_count,
+            children,
+            ..Array::plain(len, buffers)
+        }
+    }
+}
+
+fn end_of(len: usize) -> Result<i32, Misfit> {
+    i32::try_from(len).map_err(|_| Misfit)
+}

@@ -1,0 +1,231 @@
+//! Which columns a table of entities has: the rules of `Columns` in
+//! `python/cordwood/_tables/schema.py`, which is its naive counterpart and makes types of what is
+//! found here. Neither Python nor Arrow is in it.
+
+use super::names::Names;
+use super::view::{Row, View};
+
+/// What was seen in a column, in the items of its lists, or in a field of its structures.
+#[derive(Debug, Default)]
+pub(super) struct Node {
+    /// A bit for each kind, by its number in [`KINDS`].
+    seen: u16,
+    pub(super) item: Option<Box<Node>>,
+    pub(super) fields: Nodes,
+}
+
+/// Nodes by their names.
+#[derive(Debug, Default)]
+pub(super) struct Nodes {
+    names: Names,
+    nodes: Vec<Node>,
+}
+
+/// The kinds of values, by the names that `Columns` has for them.
+pub(super) const KINDS: [&str; 13] = [
+    "bool", "int", "large", "float", "text", "bytes", "time", "list", "object", "key", "place", "user", "json",
+];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Bool,
+    Int,
+    Large,
+    Float,
+    Text,
+    Bytes,
+    Time,
+    List,
+    Object,
+    Key,
+    Place,
+    User,
+    Json,
+}
+
+/// An integer up to this size is a floating-point number, too, without loss.
+const EXACT_MAX: u64 = 1 << 53;
+
+impl Kind {
+    fn of(value: View<'_>) -> Option<Self> {
+        Some(match value {
+            View::Null => return None,
+            View::Bool(_) => Kind::Bool,
+            View::Int(value) if value.unsigned_abs() <= EXACT_MAX => Kind::Int,
+            View::Int(_) => Kind::Large,
+            View::Time(_) => Kind::Time,
+            View::Float(_) => Kind::Float,
+            View::Text(_) | View::Base64(_) => Kind::Text,
+            View::Bytes(_) => Kind::Bytes,
+            View::Point(..) => Kind::Place,
+            View::User(_) => Kind::User,
+            View::Key(_) => Kind::Key,
+            View::Entity(_) | View::Element(_) | View::Other(_) | View::Data(_) => Kind::Object,
+            View::Array(_) | View::Path(_) | View::Others(_) => Kind::List,
+        })
+    }
+}
+
+impl Node {
+    /// The names of the kinds that were seen.
+    pub(super) fn seen(&self) -> impl Iterator<Item = &'static str> {
+        let seen = self.seen;
+        (0..)
+            .zip(KINDS)
+            .filter_map(move |(number, name)| (seen >> number & 1 == 1).then_some(name))
+    }
+
+    /// Returns whether it is the first of its kind.
+    fn see(&mut self, kind: Kind) -> bool {
+        let before = self.seen;
+        self.seen |= 1 << kind as u16;
+        self.seen != before
+    }
+
+    /// Learns what is in a list or an object. Returns whether there is room for it.
+    fn learn(&mut self, value: View<'_>, level_count: usize, room: &mut Room) -> bool {
+        if value.is_list() {
+            room.is_new |= self.item.is_none();
+            let item = self.item.get_or_insert_default();
+            return value.all_items(|value| item.learn_one(value, level_count, room));
+        }
+        let Nodes { names, nodes } = &mut self.fields;
+        let mut hint = 0;
+        value.all_fields(|name, value| {
+            let number = match names.find(name, hint) {
+                Some(number) => number,
+                None if !room.take() => return false,
+                None => {
+                    nodes.push(Node::default());
+                    names.add(name)
+                }
+            };
+            hint = number + 1;
+            nodes[number].learn_one(value, level_count, room)
+        })
+    }
+
+    fn learn_one(&mut self, value: View<'_>, level_count: usize, room: &mut Room) -> bool {
+        let Some(mut kind) = Kind::of(value) else { return true };
+        if matches!(kind, Kind::List | Kind::Object) {
+            if level_count == 1 {
+                kind = Kind::Json;
+            } else if !self.learn(value, level_count - 1, room) {
+                return false;
+            }
+        }
+        room.is_new |= self.see(kind);
+        true
+    }
+}
+
+impl Nodes {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &Node)> {
+        self.names.iter().zip(&self.nodes)
+    }
+}
+
+/// How much there may be.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    /// Columns and fields in columns.
+    pub(super) columns: usize,
+    /// Fields in one column.
+    pub(super) fields: usize,
+    /// Levels of lists and structures in a column.
+    pub(super) levels: usize,
+}
+
+/// The fields that there may still be.
+struct Room {
+    limits: Limits,
+    column_count: usize,
+    /// Of all columns.
+    field_count: usize,
+    /// Of this one.
+    own_count: usize,
+    /// Whether anything was seen for the first time.
+    is_new: bool,
+}
+
+impl Room {
+    /// Takes the room of one more field, if there is any. It counts even if there is none.
+    fn take(&mut self) -> bool {
+        self.is_new = true;
+        self.own_count += 1;
+        self.field_count += 1;
+        self.own_count <= self.limits.fields && self.column_count + self.field_count <= self.limits.columns
+    }
+}
+
+/// Learns the columns of a table from its rows.
+pub(super) struct Learner {
+    limits: Limits,
+    /// How many columns there are besides.
+    other_count: usize,
+    pub(super) columns: Nodes,
+    /// Of each column, how many fields it has; `None` if it would have too many. Of such a column
+    /// nothing more is learned.
+    pub(super) field_counts: Vec<Option<usize>>,
+    field_count: usize,
+    /// Whether a row had anything that was not in those before it.
+    pub(super) is_new: bool,
+}
+
+impl Learner {
+    pub(super) fn new(limits: Limits, other_count: usize) -> Self {
+        Learner {
+            limits,
+            other_count,
+            columns: Nodes::default(),
+            field_counts: Vec::new(),
+            field_count: 0,
+            is_new: false,
+        }
+    }
+
+    /// Takes a row into account. Returns whether there are not too many columns.
+    pub(super) fn add(&mut self, row: &Row<'_>) -> bool {
+        let mut hint = 0;
+        row.cells(|name, value| {
+            hint = self.add_cell(name, value, hint) + 1;
+            true
+        });
+        self.columns.names.len() + self.other_count <= self.limits.columns
+    }
+
+    /// Returns the number of the column, which is looked for at `hint` first.
+    fn add_cell(&mut self, name: &str, value: View<'_>, hint: usize) -> usize {
+        let Nodes { names, nodes } = &mut self.columns;
+        let number = names.find(name, hint).unwrap_or_else(|| {
+            self.is_new = true;
+            nodes.push(Node::default());
+            self.field_counts.push(Some(0));
+            names.add(name)
+        });
+        let (Some(kind), Some(own_count)) = (Kind::of(value), self.field_counts[number]) else {
+            return number;
+        };
+        let root = &mut nodes[number];
+        self.is_new |= root.see(kind);
+        if matches!(kind, Kind::List | Kind::Object) {
+            let mut room = Room {
+                limits: self.limits,
+                column_count: names.len() + self.other_count,
+                field_count: self.field_count,
+                own_count,
+                is_new: self.is_new,
+            };
+            let has_room = root.learn(value, self.limits.levels, &mut room);
+            self.field_counts[number] = has_room.then_some(room.own_count);
+            self.field_count = room.field_count;
+            self.is_new = room.is_new;
+            if !has_room {
+                self.field_count -= room.own_count;
+                root.item = None;
+                root.fields = Nodes::default();
+            }
+        }
+        number
+    }
+}

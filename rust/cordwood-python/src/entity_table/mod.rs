@@ -1,0 +1,421 @@
+//! Entities as columns of Arrow, without an object of Python for any value: what
+//! `python/cordwood/_tables/` does with rows, which stays as the naive counterpart. `view.rs` says
+//! what a row is, `learn.rs` finds the columns, `build.rs` and `json.rs` make them.
+
+mod build;
+mod json;
+mod learn;
+mod names;
+mod view;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cordwood_payload::{Entity, PayloadError};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyDict, PyString, PyTuple};
+
+use self::build::{Column, Fields, Misfit, Type};
+use self::learn::{Learner, Limits, Node, Nodes};
+use self::names::Names;
+use self::view::Row;
+use crate::arrow::{Array, array_capsules};
+use crate::error::payload_error;
+use crate::record_batch::RecordBatch;
+
+/// Columns that tables have for the key: no property may have such a name.
+const KEY_COLUMNS: [&str; 4] = ["__kind__", "__id__", "__name__", "__path__"];
+
+/// So many records are left out at a time: each is an object of Python.
+const LEFT_OUT_MAX: usize = 1_000;
+
+/// Why a record is left out: it is no entity, or a property has this name.
+enum Fault {
+    Payload(PayloadError),
+    Reserved(&'static str),
+}
+
+/// Records that are left out, by their numbers in the batch.
+type LeftOut = Vec<(usize, Fault)>;
+
+fn decode(record: &[u8]) -> Result<Entity<'_>, Fault> {
+    let entity = Entity::decode(record).map_err(Fault::Payload)?;
+    let has = |name: &str| entity.properties.iter().any(|property| property.name == name);
+    match KEY_COLUMNS.into_iter().find(|name| has(name)) {
+        Some(name) => Err(Fault::Reserved(name)),
+        None => Ok(entity),
+    }
+}
+
+/// For each record that is left out, its number and the error, or the reserved name.
+fn left_out_objects(py: Python<'_>, left_out: LeftOut) -> PyResult<Vec<(usize, Py<PyAny>)>> {
+    let object = |fault| match fault {
+        Fault::Payload(error) => payload_error(py, error).into_value(py).into_any(),
+        Fault::Reserved(name) => PyString::new(py, name).into_any().unbind(),
+    };
+    Ok(left_out
+        .into_iter()
+        .map(|(index, fault)| (index, object(fault)))
+        .collect())
+}
+
+/// Learns the columns of a table of entities: what `cordwood._tables.schema.Columns` does with rows.
+///
+/// Args:
+///     column_count_max: So many columns there may be, fields in columns included.
+///     field_count_max: So many fields there may be in a column.
+///     level_count_max: So many levels of lists and structures there may be in a column.
+///     other_count: So many columns there are besides.
+#[pyclass(frozen, module = "cordwood._native")]
+pub(crate) struct EntityLearner {
+    learner: Mutex<Learner>,
+}
+
+#[pymethods]
+impl EntityLearner {
+    #[new]
+    #[pyo3(signature = (*, column_count_max, field_count_max, level_count_max, other_count))]
+    fn new(column_count_max: usize, field_count_max: usize, level_count_max: usize, other_count: usize) -> Self {
+        let limits = Limits {
+            columns: column_count_max,
+            fields: field_count_max,
+            levels: level_count_max,
+        };
+        EntityLearner {
+            learner: Mutex::new(Learner::new(limits, other_count)),
+        }
+    }
+
+    /// Takes records into account.
+    ///
+    /// It stops at one after which there are too many columns, and at one that has a property of
+    /// the name `origin`.
+    ///
+    /// Args:
+    ///     batch: The records.
+    ///     begin: The number of the first of them.
+    ///     origin: The name of a column that the table has besides, if it has one.
+    ///
+    /// Returns:
+    ///     The number of the record to continue with; the numbers of those that are left out, each
+    ///     with the error or with the reserved name of a property; and `"columns"` or `"origin"` if
+    ///     it stopped because of these.
+    #[pyo3(signature = (batch, begin, origin, /))]
+    #[expect(clippy::type_complexity, reason = "a tuple of Python")]
+    fn learn(
+        &self,
+        py: Python<'_>,
+        batch: &Bound<'_, RecordBatch>,
+        begin: usize,
+        origin: Option<&str>,
+    ) -> PyResult<(usize, Vec<(usize, Py<PyAny>)>, Option<&'static str>)> {
+        let batch = batch.get().shared();
+        let (next, left_out, stop) = py.detach(|| {
+            let records = batch.records();
+            let mut learner = self.learner.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut left_out = LeftOut::new();
+            let mut next = begin;
+            while let Some(record) = records.get(next)
+                && left_out.len() < LEFT_OUT_MAX
+            {
+                match decode(record) {
+                    Ok(entity) => {
+                        let is_origin = |property: &cordwood_payload::Property<'_>| Some(property.name) == origin;
+                        if origin.is_some() && entity.properties.iter().any(is_origin) {
+                            return (next, left_out, Some("origin"));
+                        }
+                        if !learner.add(&Row::new(&entity)) {
+                            return (next, left_out, Some("columns"));
+                        }
+                    }
+                    Err(fault) => left_out.push((next, fault)),
+                }
+                next += 1;
+            }
+            (next, left_out, None)
+        });
+        Ok((next, left_out_objects(py, left_out)?, stop))
+    }
+
+    /// What was learned.
+    ///
+    /// Returns:
+    ///     For each column by its name the kinds that were seen, what was in the items of lists,
+    ///     and what was in fields; `None` for one that has too many fields.
+    fn columns<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let learner = self.learner.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = PyDict::new(py);
+        for ((name, node), field_count) in learner.columns.iter().zip(&learner.field_counts) {
+            found.set_item(name, field_count.map(|_| node_object(py, node)).transpose()?)?;
+        }
+        Ok(found)
+    }
+}
+
+fn node_object<'py>(py: Python<'py>, node: &Node) -> PyResult<Bound<'py, PyTuple>> {
+    let seen: Vec<_> = node.seen().collect();
+    let item = node.item.as_ref().map(|item| node_object(py, item)).transpose()?;
+    (seen, item, nodes_object(py, &node.fields)?).into_pyobject(py)
+}
+
+fn nodes_object<'py>(py: Python<'py>, nodes: &Nodes) -> PyResult<Bound<'py, PyDict>> {
+    let found = PyDict::new(py);
+    for (name, node) in nodes.iter() {
+        found.set_item(name, node_object(py, node)?)?;
+    }
+    Ok(found)
+}
+
+/// Makes columns of entities: what `cordwood._tables.arrow.Batches` does with rows.
+///
+/// Args:
+///     columns: Pairs of a name and a type of `cordwood._tables.schema`, or `None` for a column that
+///         is not wanted.
+///     row_count_max: So many rows a batch may have.
+///     cell_count_max: So many cells it may have.
+#[pyclass(frozen, module = "cordwood._native")]
+pub(crate) struct EntityBuilder {
+    names: Names,
+    /// `None` for a column that is not wanted.
+    types: Vec<Option<Type>>,
+    /// How many columns Parquet makes of all.
+    width: usize,
+    row_count_max: usize,
+    cell_count_max: usize,
+}
+
+/// Some rows, as columns.
+struct Chunk {
+    /// The number of the record to continue with.
+    next: usize,
+    left_out: LeftOut,
+    row_count: usize,
+    columns: Vec<Option<Column>>,
+    /// How many columns Parquet makes of them.
+    width: usize,
+    /// A name that no column has.
+    unknown: Option<String>,
+    /// The column that a value does not fit.
+    misfit: Option<String>,
+    /// The next record has what none before it had.
+    is_new: bool,
+}
+
+#[pymethods]
+impl EntityBuilder {
+    #[new]
+    #[pyo3(signature = (columns, *, row_count_max, cell_count_max))]
+    fn new(
+        columns: Vec<(String, Option<Bound<'_, PyAny>>)>,
+        row_count_max: usize,
+        cell_count_max: usize,
+    ) -> PyResult<Self> {
+        let types = columns.iter().map(|(_, kind)| kind.as_ref().map(type_of).transpose());
+        let types: Vec<Option<Type>> = types.collect::<PyResult<_>>()?;
+        Ok(EntityBuilder {
+            width: types.iter().flatten().map(Type::leaf_count).sum(),
+            types,
+            names: columns.iter().map(|(name, _)| name.as_str()).collect(),
+            row_count_max,
+            cell_count_max,
+        })
+    }
+
+    /// Makes rows of records, as many as one batch of Arrow may have.
+    ///
+    /// Args:
+    ///     batch: The records.
+    ///     begin: The number of the first of them.
+    ///     learner: It takes the records into account, if it is given, and the rows end before one that
+    ///         has what none before it had.
+    ///
+    /// Returns:
+    ///     The number of the record to continue with; whether that has what none before it had; the
+    ///     numbers of those that are left out, as `learn` has them; a name that no column has, or
+    ///     `None`; the name of a column that a value does not fit, or `None`; the names of the
+    ///     columns that have values, the number of rows, and capsules of the Arrow C data interface
+    ///     with them.
+    #[pyo3(signature = (batch, begin, learner, /))]
+    #[expect(clippy::type_complexity, reason = "a tuple of Python")]
+    fn build<'py>(
+        &self,
+        py: Python<'py>,
+        batch: &Bound<'py, RecordBatch>,
+        begin: usize,
+        learner: Option<&Bound<'py, EntityLearner>>,
+    ) -> PyResult<(
+        usize,
+        bool,
+        Vec<(usize, Py<PyAny>)>,
+        Option<String>,
+        Option<String>,
+        Vec<&str>,
+        usize,
+        (Bound<'py, PyCapsule>, Bound<'py, PyCapsule>),
+    )> {
+        let batch = batch.get().shared();
+        let learner = learner.map(Bound::get);
+        let (chunk, names, fields, table) = py.detach(|| {
+            let mut learner = learner.map(|learner| learner.learner.lock().unwrap_or_else(PoisonError::into_inner));
+            let mut chunk = self.chunk(batch.records(), begin, learner.as_deref_mut());
+            let (mut names, mut fields, mut arrays) = (Vec::new(), Vec::new(), Vec::new());
+            let columns = std::mem::take(&mut chunk.columns);
+            for ((name, kind), column) in self.names.iter().zip(&self.types).zip(columns) {
+                if let (Some(kind), Some(column)) = (kind, column)
+                    && chunk.misfit.is_none()
+                {
+                    names.push(name);
+                    fields.push(kind.field(name));
+                    arrays.push(column.finish(chunk.row_count));
+                }
+            }
+            let row_count = if chunk.misfit.is_none() { chunk.row_count } else { 0 };
+            (chunk, names, fields, Array::table(row_count, arrays))
+        });
+        let left_out = left_out_objects(py, chunk.left_out)?;
+        let capsules = array_capsules(py, &fields, table)?;
+        Ok((
+            chunk.next,
+            chunk.is_new,
+            left_out,
+            chunk.unknown,
+            chunk.misfit,
+            names,
+            chunk.row_count,
+            capsules,
+        ))
+    }
+}
+
+impl EntityBuilder {
+    fn chunk(&self, records: &cordwood::read::RecordBatch, begin: usize, mut learner: Option<&mut Learner>) -> Chunk {
+        let mut chunk = Chunk {
+            next: begin,
+            left_out: LeftOut::new(),
+            row_count: 0,
+            columns: self.types.iter().map(|_| None).collect(),
+            width: 0,
+            unknown: None,
+            misfit: None,
+            is_new: false,
+        };
+        while let Some(record) = records.get(chunk.next)
+            && chunk.left_out.len() < LEFT_OUT_MAX
+            && chunk.row_count < self.row_count_max
+            && chunk.misfit.is_none()
+        {
+            match decode(record) {
+                Ok(entity) => {
+                    let row = Row::new(&entity);
+                    if let Some(learner) = &mut learner {
+                        learner.is_new = false;
+                        chunk.is_new = !learner.add(&row) || learner.is_new;
+                        if chunk.is_new {
+                            break;
+                        }
+                    }
+                    if chunk.row_count > 0 && !self.fits(&row, &chunk) {
+                        break;
+                    }
+                    self.add(&row, &mut chunk);
+                }
+                Err(fault) => chunk.left_out.push((chunk.next, fault)),
+            }
+            chunk.next += 1;
+        }
+        chunk
+    }
+
+    /// Whether there are not too many cells with one row more. A column has one in each row, if it has
+    /// any.
+    fn fits(&self, row: &Row<'_>, chunk: &Chunk) -> bool {
+        let row_count = chunk.row_count + 1;
+        // Mostly there are too few columns for it to matter.
+        if row_count * self.width <= self.cell_count_max {
+            return true;
+        }
+        let mut hint = 0;
+        let mut width = chunk.width;
+        for property in &row.entity.properties {
+            if let Some(number) = self.names.find(property.name, hint) {
+                hint = number + 1;
+                if chunk.columns[number].is_none() {
+                    width += self.types[number].as_ref().map_or(0, Type::leaf_count);
+                }
+            }
+        }
+        row_count * width <= self.cell_count_max
+    }
+
+    /// Adds the row that an entity makes.
+    fn add(&self, row: &Row<'_>, chunk: &mut Chunk) {
+        let mut hint = 0;
+        row.cells(|name, value| {
+            let Some(number) = self.names.find(name, hint) else {
+                chunk.unknown.get_or_insert_with(|| name.to_owned());
+                return true;
+            };
+            hint = number + 1;
+            if let Some(kind) = &self.types[number] {
+                let column = chunk.columns[number].get_or_insert_with(|| {
+                    chunk.width += kind.leaf_count();
+                    Column::new(kind)
+                });
+                if column.set(chunk.row_count, value) == Err(Misfit) {
+                    chunk.misfit = Some(name.to_owned());
+                    return false;
+                }
+            }
+            true
+        });
+        chunk.row_count += 1;
+    }
+}
+
+/// A `ColumnType` of `cordwood._tables.schema`.
+fn type_of(kind: &Bound<'_, PyAny>) -> PyResult<Type> {
+    if let Ok(name) = kind.cast::<PyString>() {
+        return Ok(match name.to_str()? {
+            "bool" => Type::Bool,
+            "int" => Type::Int,
+            "float" => Type::Float,
+            "text" => Type::Text,
+            "bytes" => Type::Bytes,
+            "time" => Type::Time,
+            "json" => Type::Json,
+            other => return Err(PyValueError::new_err(format!("no value of an entity is {other}"))),
+        });
+    }
+    if kind.hasattr("item")? {
+        return Ok(Type::List(Box::new(type_of(&kind.getattr("item")?)?)));
+    }
+    let fields = kind.getattr("fields")?.try_iter()?;
+    let fields: Vec<(String, Bound<'_, PyAny>)> = fields.map(|field| field?.extract()).collect::<PyResult<_>>()?;
+    let types = fields.iter().map(|(_, kind)| type_of(kind));
+    Ok(Type::Struct(Arc::new(Fields {
+        types: types.collect::<PyResult<_>>()?,
+        names: fields.iter().map(|(name, _)| name.as_str()).collect(),
+    })))
+}
+
+/// The CRC-32C of the offsets and the data of records, after what gave `crc`.
+///
+/// Args:
+///     batch: The records.
+///     crc: That of those before them.
+///
+/// Returns:
+///     A number of 32 bits.
+#[pyfunction]
+#[pyo3(signature = (batch, crc, /))]
+pub(crate) fn batch_crc(py: Python<'_>, batch: &Bound<'_, RecordBatch>, crc: u32) -> u32 {
+    let batch = batch.get().shared();
+    py.detach(|| {
+        let records = batch.records();
+        (0..records.len()).fold(crc, |crc, index| {
+            let offset = records.record_offsets().get(index).copied().unwrap_or_default();
+            let crc = cordwood::crc32c::extend(crc, &offset.to_le_bytes());
+            cordwood::crc32c::extend(crc, records.get(index).unwrap_or_default())
+        })
+    })
+}

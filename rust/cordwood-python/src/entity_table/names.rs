@@ -1,0 +1,46 @@
+//! Names, and their numbers in the order in which they were added.
+
+use std::collections::HashMap;
+
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    names: Vec<Box<str>>,
+    numbers: HashMap<Box<str>, usize>,
+}
+
+impl Names {
+    pub(super) fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().map(Box::as_ref)
+    }
+
+    /// The number of a name. It is looked for at `hint` first, for most entities have the same
+    /// properties in the same order.
+    pub(super) fn find(&self, name: &str, hint: usize) -> Option<usize> {
+        let is_at = |number: usize| self.names.get(number).is_some_and(|known| **known == *name);
+        // One may be missing.
+        let near = [hint, hint + 1].into_iter().find(|&number| is_at(number));
+        near.or_else(|| self.numbers.get(name).copied())
+    }
+
+    /// Adds a name that is not there yet.
+    pub(super) fn add(&mut self, name: &str) -> usize {
+        let number = self.names.len();
+        self.numbers.insert(name.into(), number);
+        self.names.push(name.into());
+        number
+    }
+}
+
+impl<'n> FromIterator<&'n str> for Names {
+    fn from_iter<I: IntoIterator<Item = &'n str>>(names: I) -> Self {
+        let mut found = Names::default();
+        for name in names {
+            found.add(name);
+        }
+        found
+    }
+}

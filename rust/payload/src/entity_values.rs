@@ -1,0 +1,54 @@
+//! The values of a property, of which there is mostly one.
+
+use std::ops::Deref;
+use std::slice;
+
+use super::entity::PropertyValue;
+
+/// The values of a [property](super::Property), in order: a slice. One alone takes no memory of its
+/// own.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PropertyValues<'a>(Kept<'a>);
+
+#[derive(Debug, Clone, PartialEq)]
+enum Kept<'a> {
+    One(PropertyValue<'a>),
+    /// Any other number of them.
+    Several(Vec<PropertyValue<'a>>),
+}
+
+impl<'a> PropertyValues<'a> {
+    pub(super) fn new(value: Option<PropertyValue<'a>>) -> Self {
+        PropertyValues(value.map_or(Kept::Several(Vec::new()), Kept::One))
+    }
+
+    pub(super) fn push(&mut self, value: PropertyValue<'a>) {
+        self.0 = match std::mem::replace(&mut self.0, Kept::Several(Vec::new())) {
+            Kept::One(first) => Kept::Several(vec![first, value]),
+            Kept::Several(mut values) => {
+                values.push(value);
+                Kept::Several(values)
+            }
+        };
+    }
+}
+
+impl<'a> Deref for PropertyValues<'a> {
+    type Target = [PropertyValue<'a>];
+
+    fn deref(&self) -> &Self::Target {
+        match &self.0 {
+            Kept::One(value) => slice::from_ref(value),
+            Kept::Several(values) => values,
+        }
+    }
+}
+
+impl<'v, 'a> IntoIterator for &'v PropertyValues<'a> {
+    type Item = &'v PropertyValue<'a>;
+    type IntoIter = slice::Iter<'v, PropertyValue<'a>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}

@@ -1,0 +1,239 @@
+"""Tables of entities, made by the native module, beside those that are made of rows of Python: they must be equal."""
+
+import io
+from unittest import mock
+
+import entities
+import pytest
+from entities import Raw, field, varint
+from hypothesis import example, given
+from hypothesis import strategies as st
+from support import written
+
+import cordwood
+from cordwood._tables import arrow, entity_batches, schema
+from cordwood._tables.arrow import Batches
+from cordwood._tables.entities import SHAPES
+from cordwood._tables.entity_batches import EntityColumns, EntityRecords, is_native
+from cordwood._tables.rows import all_columns, json_of, rows_as
+from cordwood._tables.schema import Columns, TooManyColumnsError
+from cordwood.errors import PayloadError
+
+pa = pytest.importorskip("pyarrow")
+
+OTHER_FIELD = field(17, b"owner")
+EMPTY = Raw((24, b""))
+
+texts = st.sampled_from(["", "a", 'ä"\\\n\t\r\b\f\x1f\x7f\x00', "\U0001f600 </script>", "x" * 200])
+integers = st.one_of(
+    st.integers(-(2**63), 2**63 - 1), st.sampled_from([0, 1, 2**53, 2**53 + 1, -(2**53), -(2**53) - 1, 10**15])
+)
+times = st.one_of(
+    # The years 1 to 9999, and what is just outside.
+    st.sampled_from(
+        [-62_135_596_800_000_000, -62_135_596_800_000_001, 253_402_300_799_999_999, 253_402_300_800_000_000]
+    ),
+    st.sampled_from([0, -1, 951_782_400_000_000, 4_107_542_400_000_001, -2_203_891_200_000_000]),
+    st.integers(-62_135_596_800_000_000, 253_402_300_799_999_999),
+    integers,
+)
+paths = st.lists(st.tuples(texts, st.one_of(texts, integers, st.none())), max_size=3)
+
+
+def key_of(path, app, namespace, database, number=13):
+    """A key in a message, all parts of which may be missing but the app."""
+    elements = b"".join(
+        b"\x0b"
+        + field(2, kind.encode())
+        + (b"" if last is None else field(4, last.encode()) if isinstance(last, str) else b"\x18" + varint(last))
+        + b"\x0c"
+        for kind, last in path
+    )
+    key = field(13, app.encode()) + field(14, elements)
+    for tag, text in ((20, namespace), (23, database)):
+        key += b"" if text is None else field(tag, text.encode())
+    return field(number, key)
+
+
+keys = st.builds(key_of, paths, texts, st.none() | texts, st.none() | texts)
+
+
+def reference(path, app):
+    elements = b"".join(
+        b"\x73"
+        + field(15, kind.encode())
+        + (b"" if last is None else field(17, last.encode()) if isinstance(last, str) else b"\x80\x01" + varint(last))
+        + b"\x74"
+        for kind, last in path
+    )
+    return Raw((None, b"\x63" + field(13, app.encode()) + elements + b"\x64"))
+
+
+def user(email, nickname, number):
+    fields = field(9, email.encode()) + field(10, b"example.com")
+    fields += b"" if nickname is None else field(11, nickname.encode())
+    return Raw((None, b"\x43" + fields + b"\x90\x01" + varint(number) + b"\x44"))
+
+
+def entity_in(key, values, others):
+    return Raw((19, field(3, key + entities.properties(values) + others)))
+
+
+plain = st.one_of(
+    st.none(),
+    st.booleans(),
+    integers,
+    st.floats(),
+    st.sampled_from([1e16, 1e15, 1e-4, 1e-5, 123456789012345680.0, 5e-324, -0.0]),
+    texts,
+    st.binary(max_size=5),
+    # A time; a text that is not UTF-8; what is unknown in a value.
+    times.map(lambda time: Raw((7, b"\x08" + varint(time)))),
+    st.just(Raw((None, field(3, b"\xff\xfe")))),
+    st.just(Raw((None, field(31, b"?")))),
+    st.tuples(st.floats(), st.floats()).map(entities.Place),
+    st.builds(reference, paths, texts),
+    st.builds(user, texts, st.none() | texts, integers),
+    st.just(EMPTY),
+)
+names = st.sampled_from(["a", "b", "c", "d", "ä.b", "", "__file__"])
+
+
+def nested(values):
+    maps = st.dictionaries(names, values, max_size=3)
+    # No list is in a list but within a map, and none is empty but as a value of its own.
+    items = st.lists(
+        values.filter(lambda value: not isinstance(value, list) and value != EMPTY), min_size=1, max_size=4
+    )
+    others = st.sampled_from([b"", b"", OTHER_FIELD])
+    return st.one_of(maps, items, st.builds(entity_in, st.just(b"") | keys, maps, others))
+
+
+values = st.recursive(plain, nested, max_leaves=12)
+some_names = st.one_of(names, names, names, st.sampled_from(["__id__", "__kind__", "__key__", "zero\0"]))
+records = st.one_of(
+    *[
+        st.builds(
+            lambda key, values, others: key + entities.properties(values) + others,
+            keys,
+            st.dictionaries(some_names, values, max_size=5),
+            st.sampled_from([b"", b"", OTHER_FIELD]),
+        )
+    ]
+    * 4,
+    st.sampled_from([b"", b"junk", field(13, b"")]),
+)
+
+
+class Left:
+    """What is left out."""
+
+    def __init__(self):
+        self.found = []
+
+    def __call__(self, record, error):
+        self.found.append((record.offset, str(error), error.offset, error.length, error.reason))
+
+
+def by_rows(log):
+    """The naive counterpart."""
+    left, rows = Left(), []
+    of_record = rows_as("entity", "leveldb", left, print).of_record
+    for record in cordwood.Reader(log).records():
+        try:
+            rows.extend(of_record(record))
+        except PayloadError as error:
+            left(record, error)
+    found = Columns(SHAPES)
+    for row in rows:
+        found.add(row)
+    columns = all_columns("entity", found.types())
+    return found, columns, left.found, Batches(columns, json_of("entity"), SHAPES), rows
+
+
+def by_records(log, target_len):
+    found = EntityColumns(None)
+    left = [Left(), Left()]
+    for batch in cordwood.Reader(log).record_batches(target_len=target_len):
+        assert found.learn(batch, left[0])
+    found.finish()
+    columns = all_columns("entity", found.types())
+    batches = Batches(columns, json_of("entity"), SHAPES)
+    chunks = [EntityRecords(batch, {}, left[1]) for batch in cordwood.Reader(log).record_batches(target_len=target_len)]
+    return found, columns, left, batches, chunks
+
+
+def limited(fields, columns, levels, cells):
+    """What is too much, at less than it is."""
+    limits = {"FIELD_COUNT_MAX": fields, "COLUMN_COUNT_MAX": columns, "LEVEL_COUNT_MAX": levels}
+    stack = mock.patch.multiple(schema, **limits), mock.patch.multiple(entity_batches, **limits)
+    return *stack, mock.patch.multiple(arrow, _CELL_COUNT_MAX=cells)
+
+
+@given(
+    st.lists(records, max_size=8),
+    st.sampled_from([1, 100, 1 << 20]),
+    st.sampled_from([(1_000, 10_000, 20, 1 << 22), (3, 14, 3, 1 << 22), (5, 9, 2, 30), (1, 30, 20, 1)]),
+)
+@example([entities.entity([("", 0), ("", "x")], {"a": {"b": [1, {"c": None}]}, "d": EMPTY})], 1, (9, 99, 9, 99))
+def test_both_ways_make_the_same_table(records, target_len, limits):
+    log = io.BytesIO(written(records)).getvalue()
+    first, second, third = limited(*limits)
+    with first, second, third:
+        try:
+            found, columns, left, batches, rows = by_rows(log)
+        except TooManyColumnsError as error:
+            with pytest.raises(TooManyColumnsError, match=str(error)):
+                by_records(log, target_len)
+            return
+        native_found, native_columns, native_left, native_batches, chunks = by_records(log, target_len)
+        assert native_columns == columns
+        assert list(native_columns) == list(columns)
+        assert native_found.conflicts() == found.conflicts()
+        assert native_found.overfull == found.overfull
+        assert native_left[0].found == left
+        if not is_native(columns):
+            assert any("zero" in name for name in columns)
+            return
+        expected = pa.Table.from_batches(batches.of(rows), batches.schema)
+        made = [batch for chunk in chunks for batch in native_batches.of(chunk)]
+    assert native_left[1].found == left
+    table = pa.Table.from_batches(made, native_batches.schema)
+    table.validate(full=True)
+    assert table.schema.equals(expected.schema)
+    # As texts: NaN is equal to nothing, and 0.0 to -0.0.
+    assert repr(table.to_pylist()) == repr(expected.to_pylist())
+    assert [column.null_count for column in table.columns] == [column.null_count for column in expected.columns]
+
+
+def test_a_batch_has_few_cells():
+    """A column takes room in each row of a batch, if it is in any."""
+    records = [entities.entity([("T", n + 1)], {f"p{n % 10}{m}": m for m in range(10)}) for n in range(100)]
+    first, second, third = limited(1_000, 10_000, 20, 300)
+    with first, second, third:
+        *_, batches, chunks = by_records(written(records), 1 << 20)
+        made = [batch for chunk in chunks for batch in batches.of(chunk)]
+    assert sum(batch.num_rows for batch in made) == 100
+    for batch in made:
+        used = sum(column.null_count < batch.num_rows for column in batch.columns[5:])
+        assert batch.num_rows == 1 or batch.num_rows * used <= 300
+    assert max(batch.num_rows for batch in made) > 1
+
+
+def test_many_records_are_left_out():
+    """They are reported some at a time."""
+    log = written([b"junk", entities.entity([("T", 1)], {"n": 1}), *[b""] * 5_000])
+    _, _, left, batches, chunks = by_records(log, 1 << 20)
+    table = pa.Table.from_batches([batch for chunk in chunks for batch in batches.of(chunk)], batches.schema)
+    assert table["n"].to_pylist() == [1]
+    assert [len(each.found) for each in left] == [5_001] * 2
+
+
+def test_a_value_that_its_column_cannot_have():
+    """Only of a file that was changed since its columns were found."""
+    columns = all_columns("entity", {"n": "int", "m": schema.ListOf("text")})
+    for wrong in ({"n": "one"}, {"n": 0.5}, {"m": ["a", 1]}, {"m": "a"}):
+        batches = Batches(columns, json_of("entity"), SHAPES)
+        [batch] = cordwood.Reader(written([entities.entity([("T", 1)], wrong)])).record_batches()
+        with pytest.raises(ValueError, match=r"the column [nm] is .*, and cannot have this: the file has changed"):
+            list(batches.of(EntityRecords(batch, {}, Left())))
