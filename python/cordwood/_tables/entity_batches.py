@@ -157,7 +157,7 @@ class EntityBatches:
         begin = 0
         while begin < len(records.batch):
             begin, is_new, left_out, unknown, misfit, names, row_count, capsules = self._builder.build(
-                records.batch, begin, records.learner and records.learner.native
+                records.batch, begin, None if records.learner is None else records.learner.native
             )
             if is_new and records.learner:
                 records.learner.check_settled()
@@ -171,7 +171,8 @@ class EntityBatches:
                 yield self._whole(dict(zip(names, self._columns_of(capsules), strict=True)), row_count, records.first)
 
     def _columns_of(self, capsules: tuple[object, object]) -> list[Any]:
-        return self._pa.record_batch(_Capsules(capsules)).columns
+        columns: list[Any] = self._pa.record_batch(_Capsules(capsules)).columns
+        return columns
 
     def _whole(self, found: dict[str, Any], row_count: int, first: Mapping[str, str | None]) -> Any:
         """A batch with all columns. Those without a value share one array for each type."""
