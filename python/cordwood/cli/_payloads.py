@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import os
 import re
 from collections.abc import Callable
 from typing import Any
 
+import cordwood
 from cordwood.cli._messages import complain
+from cordwood.cli._options import reading_options
 from cordwood.cli._sources import display_name
 from cordwood.errors import PayloadError
 
@@ -68,8 +71,40 @@ def other_payload(record: bytes, payload: str, dialect: str | None) -> str | Non
     fits = [name for name in payloads_of(record, dialect) if name != payload]
     if len(fits) != 1:
         return None
-    form = "wandb-history" if fits[0] == "wandb" else fits[0]
-    return f"{DESCRIPTIONS[fits[0]]}: --as {form}"
+    return _advice(fits[0])
+
+
+def _advice(payload: str) -> str:
+    form = "wandb-history" if payload == "wandb" else payload
+    return f"{DESCRIPTIONS[payload]}: --as {form}"
+
+
+def other_kind(options: argparse.Namespace, is_full: Callable[[], bool]) -> Callable[[str], str | None] | None:
+    """What `for_each_source` asks of a log in a folder; `None` if `--as` names nothing that a log may not hold.
+
+    Once there are as many rows as there may be, no log is opened. A database has write batches in one file and version
+    edits in another, and nothing is wrong with either.
+    """
+    wanted = _kind_of(options.payload)
+    if wanted in (None, "raw", AUTO):
+        return None
+
+    def other_kind_of(name: str) -> str | None:
+        if is_full():
+            return None
+        with cordwood.Reader(name, on_corruption="skip", **reading_options(options)) as reader:
+            first = next(reader.records(), None)
+            found = _kind_of(payload_by_content(name, first.data if first else None, reader.dialect))
+        return None if found in (None, wanted) else _advice(found)
+
+    return other_kind_of
+
+
+def _kind_of(payload: str | None) -> str | None:
+    """The key of `DESCRIPTIONS` for what `--as` names, where there is one."""
+    if payload and payload.startswith("wandb"):
+        return "wandb"
+    return "version-edit" if payload == "live-files" else payload
 
 
 def payload_by_content(name: str, first: bytes | None, dialect: str | None) -> str | None:

@@ -198,6 +198,7 @@ class JsonPrinter:
             and (advice := other_payload(first.data, self._payload, self._dialect))
         ):
             complain(f"{display_name(self._name)}: the record at offset {first.offset} is {advice}")
+            self.status = Status.DAMAGE
 
     def _report(self, record: cordwood.Record, error: str) -> None:
         """Reports the first errors; only the first, if the record is something else that is known."""

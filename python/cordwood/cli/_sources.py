@@ -47,6 +47,7 @@ class Tally:
         damaged_count: How many of these are damaged.
         failed_count: Sources that could not be read.
         others: How many files in folders are not logs, by what they are.
+        other_kind_count: Logs in folders that hold something else than was asked for.
         status: The exit status: the worst of all, and a failure is worse than damage.
     """
 
@@ -55,6 +56,7 @@ class Tally:
         self.damaged_count = 0
         self.failed_count = 0
         self.others: dict[str, int] = {}
+        self.other_kind_count = 0
 
     @property
     def status(self) -> Status:
@@ -118,6 +120,7 @@ def for_each_source(
     work: Callable[[str], Status],
     *,
     dialect: str | None = None,
+    other_kind: Callable[[str], str | None] | None = None,
     as_json: bool = False,
     has_totals: bool = False,
 ) -> Tally:
@@ -130,13 +133,15 @@ def for_each_source(
         names: Files, patterns and folders.
         work: What to do with a file.
         dialect: The value of `--dialect`.
+        other_kind: Of a log in a folder, what it holds if that is not what is asked for: then it is left out, and
+            reported. `None` if it is to be read.
         as_json: A source that fails has an object, too: its `source`, and the `error`.
         has_totals: The caller says how many files are not logs. Otherwise that is reported on stderr.
     """
     tally = Tally()
     for file in named_files(names):
-        _attempt(file, work, tally, dialect=dialect, as_json=as_json)
-    if not (tally.log_count or tally.failed_count):
+        _attempt(file, work, tally, dialect=dialect, other_kind=other_kind, as_json=as_json)
+    if not (tally.log_count or tally.failed_count or tally.other_kind_count):
         found = tally.others_text() if tally.others else "there are no files"
         complain(f"{' '.join(map(display_name, names))}: no log was found; {found}")
     elif tally.others and not has_totals:
@@ -230,14 +235,37 @@ def _file_in(folder: str, above: str, path: str, name: str, what: str | None) ->
     return Named(os.path.join(path, name), relative, is_in_folder=True, what=what)  # noqa: PTH118
 
 
-def _attempt(file: Named, work: Callable[[str], Status], tally: Tally, *, dialect: str | None, as_json: bool) -> None:
+def _other_kind(file: Named, dialect: str | None, other_kind: Callable[[str], str | None] | None) -> str | None:
+    """What a log in a folder holds, if that is not what is asked for.
+
+    Raises:
+        DialectError: It is not a log, which reading it in the `dialect` would not show.
+    """
+    if not file.is_in_folder or file.what:
+        return None
+    if dialect:
+        cordwood.detect(file.name)
+    return other_kind(file.name) if other_kind else None
+
+
+def _attempt(
+    file: Named,
+    work: Callable[[str], Status],
+    tally: Tally,
+    *,
+    dialect: str | None,
+    other_kind: Callable[[str], str | None] | None,
+    as_json: bool,
+) -> None:
     name = file.name
     try:
         if file.error:
             raise file.error
         what = file.what
-        if file.is_in_folder and not what and dialect:
-            cordwood.detect(name)
+        if kind := _other_kind(file, dialect, other_kind):
+            complain(f"{display_name(name)}: left out: its first record is {kind}")
+            tally.other_kind_count += 1
+            return
         status = Status.CLEAN if what else work(name)
     except BrokenPipeError:
         raise

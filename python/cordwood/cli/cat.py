@@ -18,6 +18,7 @@ from cordwood.cli._framing import framed
 from cordwood.cli._messages import Status, complain
 from cordwood.cli._options import add_reading_arguments, add_source_arguments, check_range, reading_options
 from cordwood.cli._output import stdout
+from cordwood.cli._payloads import other_kind
 from cordwood.cli._printing import add_output_arguments, check_output, printer, selection_of
 from cordwood.cli._progress import Progress
 from cordwood.cli._reports import format_of, other_log, policy_note, report_other_log, report_skipped, salvageable_count
@@ -95,10 +96,12 @@ def run(options: argparse.Namespace) -> Status:
                 complain(f"{display_name(name)}: {policy_note(policy, more)}")
         return max(status, damage)
 
-    status = for_each_source(options.sources, cat, dialect=options.dialect).status
+    tally = for_each_source(
+        options.sources, cat, dialect=options.dialect, other_kind=other_kind(options, lambda: selection.is_full)
+    )
     selection.check_names()
     selection.report_nothing()
-    return status
+    return tally.status
 
 
 def _file_len(name: str) -> float:

@@ -71,7 +71,7 @@ from cordwood.cli._options import (
     reading_options,
 )
 from cordwood.cli._output import check_destination, new_file
-from cordwood.cli._payloads import AUTO, other_payload, payload_by_content, report_engine, report_payload
+from cordwood.cli._payloads import AUTO, other_kind, other_payload, payload_by_content, report_engine, report_payload
 from cordwood.cli._progress import Progress
 from cordwood.cli._reopenable import Reopenable, changed_meanwhile, reopenable
 from cordwood.cli._reports import REPORTED_MAX, format_of, policy_note, report_skipped, salvageable_count
@@ -297,13 +297,14 @@ def _convert_many(  # noqa: PLR0915 - two passes
             firsts[name] = (reader.tell(), batches.read, reader.skipped)
         return Status.CLEAN
 
+    other_kind_of = other_kind(options, lambda: selection.is_full)
     status = Status.CLEAN
     if is_native and form in BINARY_FORMATS and _convert_at_once(options, form, origin):
         return Status.CLEAN
     if known is None:
         if "-" in options.sources:
             raise ValueError("stdin can be converted by itself, or together with other logs to NDJSON: --to ndjson")
-        status = for_each_source(options.sources, find, dialect=options.dialect).status
+        status = for_each_source(options.sources, find, dialect=options.dialect, other_kind=other_kind_of).status
         if not firsts:
             return status
         selection.check_names()
@@ -350,7 +351,7 @@ def _convert_many(  # noqa: PLR0915 - two passes
                 damage = max(write(name) for name in firsts)
                 status = status or damage
             else:
-                tally = for_each_source(options.sources, write, dialect=options.dialect)
+                tally = for_each_source(options.sources, write, dialect=options.dialect, other_kind=other_kind_of)
                 if not tally.log_count:
                     raise Failure("nothing was converted: there is no table")
                 selection.check_names()
@@ -563,11 +564,12 @@ class _Batches:
         # Otherwise, rows are as they come.
         self._is_selecting = bool(self._first or found is not None or selection.is_active)
         self._left_out = {"record": 0, "value": 0}
+        self._is_other_kind = False
         self._reported_max = {"record": REPORTED_MAX, "value": REPORTED_MAX}
 
     @property
     def status(self) -> Status:
-        return Status.DAMAGE if any(self._left_out.values()) else Status.CLEAN
+        return Status.DAMAGE if self._is_other_kind or any(self._left_out.values()) else Status.CLEAN
 
     def __iter__(self) -> Iterator[Any]:
         """Lists of rows, or `EntityRecords`."""
@@ -665,6 +667,7 @@ class _Batches:
             return
         if advice := other_payload(first.data, self._payload, self.reader.dialect):
             complain(f"{self._name}: the record at offset {first.offset} is {advice}")
+            self._is_other_kind = True
 
     def _leave_out(self, record: cordwood.Record | LeftOutRecord, error: PayloadError) -> None:
         is_first = not self._left_out["record"]
