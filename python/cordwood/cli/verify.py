@@ -142,12 +142,12 @@ def print_report(
     records = ("" if report.ok else "read ") + quantity(report.record_count, "record")
     payload = quantity(report.payload_len, "byte")
     print(f"{display_name(name)}: {state_of_log(report.outcome, ok=report.ok)}, {records}, {payload}")
+    own = "" if report.log_number is None else f"; this one is log {report.log_number}"
     for region in report.skipped:
-        if region.severity != cordwood.Severity.INFO:
+        if region.reason == cordwood.Reason.STALE:
+            print_folded(f"  {place_text(region)}, left over from another log{own}")
+        elif region.severity != cordwood.Severity.INFO:
             is_damage = region.severity == cordwood.Severity.CORRUPTION
             print_folded(f"  {place_text(region)}, {reason_text(region)}", is_damage=is_damage)
-    if stale_len := report.len_by_reason.get(cordwood.Reason.STALE):
-        own = "" if report.log_number is None else f"; this one is log {report.log_number}"
-        print_folded(f"  {quantity(stale_len, 'byte')} left over from another log{own}")
     if not report.ok:
         print_policy(policy, more)
