@@ -274,7 +274,9 @@ def _attempt(
         if error.filename is None and name != "-":
             raise
         complain(error)
-        text = error.strerror or str(error)
+        # That of `salvage` may be about the new log.
+        is_other = error.filename is not None and error.filename != name and error.strerror
+        text = f"{error.filename}: {error.strerror}" if is_other else error.strerror or str(error)
     except cordwood.CordwoodError as error:
         if file.is_in_folder and isinstance(error, cordwood.DialectError):
             tally.others[error.format] = tally.others.get(error.format, 0) + 1
