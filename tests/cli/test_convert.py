@@ -81,7 +81,7 @@ def csv_rows(*arguments):
     return rows
 
 
-def test_csv_has_all_bytes_in_one_form_that_can_be_undone(log, tmp_path):
+def test_csv_has_all_bytes_in_one_form_that_can_be_undone(log, tmp_path, capfd):
     rows = csv_rows(log)
     assert [row[:2] for row in rows[:3]] == [["0", "7"], ["7", "17"], ["17", "26"]]
     assert [base64.b64decode(row[2], validate=True) for row in rows] == RECORDS
@@ -96,18 +96,31 @@ def test_csv_has_all_bytes_in_one_form_that_can_be_undone(log, tmp_path):
         [*COMMAND, "--encoding", "text", log, tmp_path / "a.csv"], capture_output=True, check=False, timeout=60
     )
     assert (done.returncode, (tmp_path / "a.csv").exists()) == (1, False)
-    assert done.stderr == b"cordwood: bytes that are not UTF-8 cannot be text: use --encoding base64 or hex\n"
+    assert done.stderr.decode() == (
+        f"cordwood: {log}: the column data of the record at offset 17 has bytes that are not UTF-8, and cannot be "
+        "text: use --encoding base64 or hex\n"
+    )
+    # Of several logs, the one that has them; without its column, the offset is not known.
+    assert (
+        main(["convert", "--encoding", "text", "--columns", "data", str(path), str(log), str(tmp_path / "a.csv")]) == 1
+    )
+    assert capfd.readouterr().err == (
+        f"cordwood: {log}: the column data has bytes that are not UTF-8, and cannot be text: use --encoding base64 or "
+        "hex\n"
+    )
 
 
 def test_formulas_can_be_escaped(tmp_path):
     path = tmp_path / "log"
-    records = [b"=1+1", b"+1", b"-1", b"@SUM(A1)", b"\t=1", b"\r=1", b"1-1", b""]
+    records = [b"=1+1", b"+1", b"-1", b"@SUM(A1)", b"\t=1", b"\r=1", b"\n=1"]
+    records += [sign.encode() + b"1" for sign in "\uff1d\uff0b\uff0d\uff20"]
+    records += [b"1-1", b""]
     with cordwood.open(path, "x") as writer:
         writer.extend(records)
     texts = [row[2] for row in csv_rows("--encoding", "text", path)]
     assert [text.encode() for text in texts] == records
     escaped = [row[2] for row in csv_rows("--encoding", "text", "--escape-formulas", path)]
-    assert escaped == [*(f"'{text}" for text in texts[:6]), "1-1", ""]
+    assert escaped == [*(f"'{text}" for text in texts[:11]), "1-1", ""]
     assert csv_rows("--encoding", "text", "--escape-formulas", path)[2][:2] == ["20", "29"]
 
 

@@ -76,8 +76,16 @@ from cordwood.cli._progress import Progress
 from cordwood.cli._reopenable import Reopenable, changed_meanwhile, reopenable
 from cordwood.cli._reports import REPORTED_MAX, format_of, policy_note, report_skipped, salvageable_count
 from cordwood.cli._selection import Selection, add_selection_arguments
-from cordwood.cli._sources import display_name, for_each_source, is_one_file, named_files, stdin_or_path
-from cordwood.cli.convert.writers import BINARY_FORMATS, ENCODINGS, SUFFIXES, TABLE_FORMATS, check_installed, open_table
+from cordwood.cli._sources import display_name, for_each_source, is_one_file, named_files, source_name, stdin_or_path
+from cordwood.cli.convert.writers import (
+    BINARY_FORMATS,
+    ENCODINGS,
+    SUFFIXES,
+    TABLE_FORMATS,
+    Table,
+    check_installed,
+    open_table,
+)
 from cordwood.errors import PayloadError
 
 if TYPE_CHECKING:
@@ -126,10 +134,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--escape-formulas",
         action="store_true",
-        help="in CSV: put a ' before what a spreadsheet takes for a formula: text that begins with =, +, -, @, a tab "
-        "or a carriage return",
+        help="in CSV: put a ' before what a spreadsheet takes for a formula: text that begins with =, +, -, @, one of "
+        "these in full width, a tab, a carriage return or a newline; base64 with a ' is no base64 any more",
     )
-    parser.add_argument("--overwrite", action="store_true", help="replace the destination, once the table is complete")
+    parser.add_argument(
+        "--overwrite",
+        action="store_true",
+        help="replace the destination once the table is complete, unless it is a log",
+    )
     add_selection_arguments(parser, "row", "columns")
     add_reading_arguments(parser)
 
@@ -339,7 +351,7 @@ def _convert_many(  # noqa: PLR0915 - two passes
                     batches = batches_of(one, reader)
                     position = one.start
                     for rows in batches:
-                        table.write(rows)
+                        _write_rows(table, rows, name)
                         progress(reader.tell() - position)
                         position = reader.tell()
                     if first is not None and batches.read != first:
@@ -477,13 +489,20 @@ def _write_table(
         with contextlib.closing(opened) as table:
             position = options.start
             for rows in batches:
-                table.write(rows)
+                _write_rows(table, rows, options.source)
                 progress(batches.reader.tell() - position)
                 position = batches.reader.tell()
             batches.selection.check_names()
             batches.selection.report_nothing()
         if first is not None and batches.read != first:
             raise changed_meanwhile(options.source, "rewritten")
+
+
+def _write_rows(table: Table, rows: Any, source: str) -> None:
+    try:
+        table.write(rows)
+    except Failure as error:
+        raise Failure(f"{source_name(source)}: {error}") from error
 
 
 def _report_damage(options: argparse.Namespace, batches: _Batches, skipped: Sequence[cordwood.SkippedRegion]) -> Status:

@@ -35,7 +35,11 @@ class Table(Protocol):
     """A table that is being written."""
 
     def write(self, rows: Any) -> None:
-        """Writes some rows; what is written by pyarrow, also those that `EntityRecords` make."""
+        """Writes some rows; what is written by pyarrow, also those that `EntityRecords` make.
+
+        Raises:
+            Failure: A value has no place in this form; the message says which, without the name of the log.
+        """
 
     def close(self) -> None:
         """Writes the end of the file, also of one that is not whole and will be removed. The file stays open."""
@@ -163,27 +167,35 @@ class _Csv:
             return
         last = len(columns) - 1
         lines: list[str] = []
-        for row in rows:
-            at = 0
-            for name, value in row.items() if self._is_in_order(row) else self._in_order(row):
-                if value is None:
-                    continue
-                index, cell = columns[name]
-                if index > at:
-                    lines.append("," * (index - at))
-                    at = index
-                if type(value) is Streamed:
-                    self._write("".join(lines) + '"')
-                    array: list[object] = []
-                    for piece in json_pieces(array, array, value):
-                        self._write(piece.replace('"', '""'))
-                    lines = ['"']
-                else:
-                    lines.append(cell(value))
-            lines.append("," * (last - at) + "\n")
-            if len(lines) > _PIECES_MAX or last > _PIECES_MAX:
-                self._write("".join(lines))
-                lines = []
+        row, name = rows[0] if rows else {}, ""
+        try:
+            for row in rows:
+                at = 0
+                for name, value in row.items() if self._is_in_order(row) else self._in_order(row):
+                    if value is None:
+                        continue
+                    index, cell = columns[name]
+                    if index > at:
+                        lines.append("," * (index - at))
+                        at = index
+                    if type(value) is Streamed:
+                        self._write("".join(lines) + '"')
+                        array: list[object] = []
+                        for piece in json_pieces(array, array, value):
+                            self._write(piece.replace('"', '""'))
+                        lines = ['"']
+                    else:
+                        lines.append(cell(value))
+                lines.append("," * (last - at) + "\n")
+                if len(lines) > _PIECES_MAX or last > _PIECES_MAX:
+                    self._write("".join(lines))
+                    lines = []
+        except UnicodeDecodeError as error:
+            place = f" of the record at offset {row['offset']}" if "offset" in row else ""
+            raise Failure(
+                f"the column {name}{place} has bytes that are not UTF-8, and cannot be text: use --encoding base64 "
+                "or hex"
+            ) from error
         self._write("".join(lines))
 
     def _is_in_order(self, row: Row) -> bool:
@@ -200,10 +212,7 @@ class _Csv:
         return sorted((item for item in row.items() if item[0] in columns), key=lambda item: columns[item[0]][0])
 
     def _bytes(self, data: Any) -> str:
-        try:
-            return self._text(self._encode(data))
-        except UnicodeDecodeError as error:
-            raise Failure("bytes that are not UTF-8 cannot be text: use --encoding base64 or hex") from error
+        return self._text(self._encode(data))
 
     def _json(self, value: Any) -> str:
         return _quoted(json_text(self._to_json(value)))
@@ -228,8 +237,8 @@ class _Csv:
 # So many cells are written in one piece.
 _PIECES_MAX = 1 << 12
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""What spreadsheets take for the beginning of a formula."""
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""What spreadsheets take for the beginning of a formula. The last four are the full-width forms of the first."""
 
 _PLAIN = re.compile(r'[^",\r\n\s](?:[^",\r\n]*[^",\r\n\s])?')
 
