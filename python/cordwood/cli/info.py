@@ -1,7 +1,7 @@
 """Say in a few lines what files and folders are.
 
 Of a log, a folder of a database, an export or a folder of runs: the dialects of its logs, what their records hold, how
-many there are, when they were logged, how much is damaged, and the command that shows more. All logs are read, with the
+many there are, when they were logged, how much is damaged, and the commands that show more. All logs are read, with the
 policy "salvage". Exit status 3 if one is damaged.
 """
 
@@ -127,8 +127,9 @@ def _describe(name: str, *, as_json: bool) -> Status:
         _print("number", _numbers(numbers))
     if tally.others:
         _print("others", tally.others_text())
-    # It is to be copied, and not folded.
-    print(f"  more     {_command(name, tally.damaged_count, payloads, numbers)}")
+    # They are to be copied, and not folded.
+    for label, command in zip(("more", ""), _commands(name, tally.damaged_count, payloads, numbers), strict=False):
+        print(f"  {label:9}{command}")
     return tally.status
 
 
@@ -143,7 +144,9 @@ def _listed(counts: dict[str, int]) -> str:
 
 def _damage(damaged_count: int, counts: dict[str, int]) -> str:
     damage = (
-        f"{quantity(counts['damaged_len'], 'byte')} in {quantity(damaged_count, 'log')}" if damaged_count else "none"
+        f"{quantity(counts['damaged_len'], 'byte')} in {quantity(damaged_count, 'log')}; read with the policy salvage"
+        if damaged_count
+        else "none"
     )
     torn = quantity(counts["torn_count"], "log")
     end = "ends in an incomplete record" if counts["torn_count"] == 1 else "end in incomplete records"
@@ -158,21 +161,23 @@ def _numbers(numbers: list[tuple[int | None, int]]) -> str:
     return f"1 log belongs to log {other}, and its name says {own}"
 
 
-def _command(name: str, damaged_count: int, payloads: dict[str, int], numbers: list[tuple[int | None, int]]) -> str:
-    """What shows more of it."""
+def _commands(
+    name: str, damaged_count: int, payloads: dict[str, int], numbers: list[tuple[int | None, int]]
+) -> list[str]:
+    """What shows more of it: where the damage is, and what the records hold."""
     import shlex
 
     path = display_name(shlex.quote(name))
     if numbers and is_one_file([name]):
-        return f"cordwood cat --log-number {numbers[0][1]} {path}"
-    if numbers:
-        return f"cordwood verify {path}"
-    if damaged_count or len(payloads) > 1:
-        return f"cordwood verify {path}"
+        return [f"cordwood cat --log-number {numbers[0][1]} {path}"]
+    verify = f"cordwood verify {path}"
+    if numbers or len(payloads) > 1:
+        return [verify]
+    damage = [verify] if damaged_count else []
     payload = next(iter(payloads), "other")
     if payload == "wandb":
-        return f"cordwood convert --as wandb-history {path}"
-    return f"cordwood cat {path}" if payload == "other" else f"cordwood cat --as {payload} {path}"
+        return [*damage, f"cordwood convert --as wandb-history {path}"]
+    return [*damage, f"cordwood cat {path}" if payload == "other" else f"cordwood cat --as {payload} {path}"]
 
 
 def _time(seconds: float) -> str:
