@@ -2,8 +2,10 @@
 
 A record belongs to the range in which it begins, so that the ranges give each record once: `cordwood cat --start START
 --end END SOURCE`, or `cordwood.open(source, start=start, end=end)`. Of a log only the beginning is read, and no file is
-written. One line for each range: source, start and end, with tabs between them. A name that has no place in such a
-line, since it has a tab, a newline or another control character in it, takes --json.
+written. A log with log numbers (of RocksDB or Pebble) is one range, which is reported on stderr.
+
+One line for each range: source, start and end, with tabs between them. A name that has no place in such a line, since
+it has a tab, a newline or another control character in it, takes --json.
 """
 
 from __future__ import annotations
@@ -15,10 +17,10 @@ import stat
 
 import cordwood
 from cordwood._remote import is_url
-from cordwood.cli._messages import Status, escaped
+from cordwood.cli._messages import Status, complain, escaped
 from cordwood.cli._options import add_dialect_argument, add_source_arguments, log_options, parse_len
 from cordwood.cli._output import print_json
-from cordwood.cli._sources import for_each_source
+from cordwood.cli._sources import display_name, for_each_source
 
 EXAMPLES = """\
   cordwood split --len 64MiB big.log
@@ -51,7 +53,14 @@ def run(options: argparse.Namespace) -> Status:
     def split(name: str) -> Status:
         if not is_url(name) and not stat.S_ISREG(os.stat(name).st_mode):  # noqa: PTH116 - pathlib is slow to import
             raise OSError(errno.EINVAL, "only a regular file can be split", name)
-        for part in cordwood.plan_splits([name], options.split_len, **log_options(options)):
+        parts = cordwood.plan_splits([name], options.split_len, **log_options(options))
+        # Nothing else makes a range longer than --len in whole blocks.
+        if parts and parts[0].end > options.split_len + -options.split_len % cordwood.BLOCK_LEN:
+            complain(
+                f"{display_name(name)}: one range: a log in the dialect {parts[0].dialect} is read from its beginning, "
+                "since only what comes before says where it ends"
+            )
+        for part in parts:
             if options.json:
                 print_json({"source": part.path, "start": part.start, "end": part.end})
             elif escaped(part.path) != part.path:
