@@ -26,7 +26,11 @@ def add_source_arguments(
     complete_file_names(parser.add_argument("sources", nargs="+", metavar="SOURCE", help=what))
 
 
-def add_dialect_argument(parser: argparse.ArgumentParser, what: str) -> None:
+def add_dialect_argument(
+    parser: argparse.ArgumentParser,
+    what: str,
+    which: str = "which log it is, if neither the file's name nor its first fragment says it",
+) -> None:
     """`--dialect` and `--log-number`."""
     parser.add_argument(
         "--dialect",
@@ -37,7 +41,7 @@ def add_dialect_argument(parser: argparse.ArgumentParser, what: str) -> None:
         "--log-number",
         type=_log_number,
         metavar="NUMBER",
-        help="which log it is, if neither the file's name nor its first fragment says it",
+        help=which,
     )
 
 

@@ -44,7 +44,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     mode.add_argument("--append", dest="mode", action="store_const", const="a", help="append to a log that exists")
     mode.add_argument("--overwrite", dest="mode", action="store_const", const="w", help="replace what is there")
     parser.set_defaults(mode="x")
-    add_dialect_argument(parser, "how the log is laid out (default: leveldb; with --append, as the log is)")
+    add_dialect_argument(
+        parser,
+        "how the log is laid out (default: leveldb; with --append, as the log is)",
+        "which log it is, in the dialects rocksdb, pebble and recyclable: the number goes into each fragment, and the "
+        "log is never appended to (default: fragments without a number, whatever the file's name)",
+    )
     parser.add_argument(
         "--on-torn-tail",
         choices=("refuse", "truncate", "pad"),

@@ -115,7 +115,8 @@ impl Object {
 ///         end-of-log trailer. Default: `None`: for `"a"` the dialect of the file, as a `Reader`
 ///         detects it; for a new file `"leveldb"`.
 ///     log_number: Which log it is, in `"rocksdb"`, `"pebble"` and `"recyclable"`: it goes into
-///         each fragment. Such a log is never appended to. Default: `None`.
+///         each fragment. Such a log is never appended to. Default: `None`: the fragments have no
+///         number and are those of `"leveldb"`, also if the file's name has a number.
 ///     compression: How each record is compressed, in `"rocksdb"`: `"zstd"`. Such a log is never
 ///         appended to. Default: `None`, not at all.
 ///     flush: For a path: when to write records to the operating system, which keeps them if this
