@@ -33,7 +33,7 @@ def test_a_longer_record_is_damage(verb, log, capfdbinary):
         assert main([*verb, *limit, log]) == status, limit
         out, err = capfdbinary.readouterr()
         # `stat` says only that there is damage.
-        text = b"DAMAGED" if verb == ["stat"] else b"longer than record_len_max"
+        text = b"DAMAGED" if verb == ["stat"] else b"longer than --record-len-max"
         assert (text in out + err) == (status == 3), limit
 
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import sys
 from collections.abc import Callable, Iterable
 from enum import IntEnum
+
+import cordwood
 
 
 class Status(IntEnum):
@@ -37,12 +40,27 @@ def complain(message: object, *, advice: str | None = None) -> None:
     """Reports something on stderr. An error of the operating system comes with its file and what to do about it."""
     if isinstance(message, OSError) and message.strerror:
         message = f"{_file_of(message)}{message.strerror}{advice or _advice(message)}"
+    elif isinstance(message, cordwood.CordwoodError):
+        place = f"{message.path}: " if message.path else ""
+        message = place + with_options(str(message).removeprefix(place))
     # On a terminal, what was printed before comes first. If that fails, it is reported when it is tried again.
     with contextlib.suppress(OSError):
         sys.stdout.flush()
     if before_message:
         before_message()
     print(f"cordwood: {escaped(str(message))}", file=sys.stderr)
+
+
+_OPTIONS = {
+    "on_torn_tail": "--on-torn-tail",
+    "record_len_max": "--record-len-max",
+    "name its dialect": "name its dialect with --dialect",
+}
+
+
+def with_options(text: str) -> str:
+    """A message of the library, without a path, with the options of the command for the parameters of Python."""
+    return re.sub("|".join(_OPTIONS), lambda match: _OPTIONS[match[0]], text)
 
 
 def _file_of(error: OSError) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import cordwood
 from cordwood._text import quantity
-from cordwood.cli._messages import Status, complain
+from cordwood.cli._messages import Status, complain, with_options
 from cordwood.cli._options import processor_count
 from cordwood.cli._output import WIDTH, print_folded, print_json, red
 from cordwood.cli._sources import Tally, display_name, for_each_source, is_one_file
@@ -59,7 +59,7 @@ def place_text(region: cordwood.SkippedRegion) -> str:
 def reason_text(region: cordwood.SkippedRegion) -> str:
     """Why a region was not returned."""
     # The text of the region ends in its place.
-    reason = re.sub(r" \(\d+ bytes? at offset \d+\)$", "", str(region))
+    reason = with_options(re.sub(r" \(\d+ bytes? at offset \d+\)$", "", str(region)))
     flip = region.bit_flip
     if flip is None:
         return reason

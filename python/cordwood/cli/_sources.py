@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import cordwood
 from cordwood._remote import is_url
 from cordwood._text import quantity
-from cordwood.cli._messages import Status, complain, escaped
+from cordwood.cli._messages import Status, complain, escaped, with_options
 from cordwood.cli._output import print_json
 
 if TYPE_CHECKING:
@@ -281,8 +281,8 @@ def _attempt(
         if file.is_in_folder and isinstance(error, cordwood.DialectError):
             tally.others[error.format] = tally.others.get(error.format, 0) + 1
             return
-        complain(error if error.path else f"{source_name(name)}: {error}")
-        text = str(error).removeprefix(f"{error.path}: ")
+        text = with_options(str(error).removeprefix(f"{error.path}: "))
+        complain(f"{error.path or source_name(name)}: {text}")
     else:
         if what:
             tally.others[what] = tally.others.get(what, 0) + 1

@@ -39,12 +39,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--len",
         dest="split_len",
-        type=parse_len,
+        type=_split_len,
         default=64 << 20,
         metavar="LENGTH",
         help="bytes in a range, rounded up to whole blocks (default: 64MiB)",
     )
     parser.add_argument("--json", action="store_true", help="one JSON object for each range")
+
+
+def _split_len(text: str) -> int:
+    length = parse_len(text)
+    if not length:
+        raise argparse.ArgumentTypeError("a range has at least 1 byte")
+    return length
 
 
 def run(options: argparse.Namespace) -> Status:

@@ -78,6 +78,8 @@ def run(options: argparse.Namespace) -> Status:
     if to_stdout and (options.json or options.mode == "a" or options.sync not in {None, "never"}):
         complain("stdout takes records only: no --json, --append or --sync with -")
         return Status.USAGE
+    if options.on_torn_tail != "refuse" and options.mode != "a":
+        raise ValueError("--on-torn-tail is for the end of a log that is there, with --append")
     stdin = cast("BufferedReader", sys.stdin.buffer)
     # If stdin is closed or a folder, no log is created.
     os.read(stdin.fileno(), 0)

@@ -219,15 +219,8 @@ impl fmt::Display for Error {
             }
             Error::Foreign { foreign, .. } => write!(
                 f,
-                "no log: this is {}{}: {}; to read it as a log all the same, name its dialect",
-                match foreign {
-                    Foreign::LevelDbTable | Foreign::RocksDbTable | Foreign::PebbleTable | Foreign::GitLfs => "a ",
-                    Foreign::InfoLog => "an ",
-                    Foreign::Unknown => "of a format that is ",
-                    _ => "",
-                },
-                foreign.name(),
-                foreign.hint()
+                "no log: this is {}; to read it as a log all the same, name its dialect",
+                foreign.description()
             ),
             Error::OtherLog {
                 log_number,

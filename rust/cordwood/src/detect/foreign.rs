@@ -86,32 +86,32 @@ impl Foreign {
         }
     }
 
-    /// Which program reads it.
-    pub const fn hint(self) -> &'static str {
+    /// What it is and which program reads it, as the end of a sentence.
+    pub const fn description(self) -> &'static str {
         match self {
-            Foreign::Gzip => "decompress it first, with `gunzip`",
-            Foreign::Zstd => "decompress it first, with `unzstd`",
-            Foreign::Lz4 => "decompress it first, with `unlz4`",
-            Foreign::Bzip2 => "decompress it first, with `bunzip2`",
-            Foreign::Xz => "decompress it first, with `unxz`",
-            Foreign::Zip => "unpack it first, with `unzip`",
-            Foreign::Riegeli => "the riegeli library reads it",
-            Foreign::TfRecord => "TensorFlow reads it: `tf.data.TFRecordDataset`",
-            Foreign::Sqlite => "`sqlite3` reads it",
-            Foreign::SqliteWal => "`sqlite3` reads it, together with its database",
-            Foreign::Prometheus => "Prometheus reads it: `promtool tsdb`",
-            Foreign::Parquet => "pyarrow reads it: `pyarrow.parquet`",
-            Foreign::Arrow => "pyarrow reads it: `pyarrow.feather`",
-            Foreign::Avro => "the library avro or fastavro reads it",
-            Foreign::Elf => "a program or library: `readelf` reads it",
-            Foreign::Png => "an image: an image viewer shows it",
-            Foreign::GitLfs => "the file itself comes with `git lfs pull`",
-            Foreign::InfoLog => "the engine's messages: a text editor shows it",
-            Foreign::LevelDbTable => "LevelDB reads it, together with its database",
-            Foreign::RocksDbTable => "`sst_dump` of RocksDB reads it",
-            Foreign::PebbleTable => "`pebble sstable` of Pebble reads it",
-            Foreign::Text => "a text editor shows it",
-            Foreign::Unknown => "it has no valid fragment and no header that a log begins with",
+            Foreign::Gzip => "a file compressed with gzip: decompress it first, with `gunzip`",
+            Foreign::Zstd => "a file compressed with zstd: decompress it first, with `unzstd`",
+            Foreign::Lz4 => "a file compressed with LZ4: decompress it first, with `unlz4`",
+            Foreign::Bzip2 => "a file compressed with bzip2: decompress it first, with `bunzip2`",
+            Foreign::Xz => "a file compressed with xz: decompress it first, with `unxz`",
+            Foreign::Zip => "a ZIP archive: unpack it first, with `unzip`",
+            Foreign::Riegeli => "a file of Riegeli records, which the riegeli library reads",
+            Foreign::TfRecord => "a TFRecord file, which TensorFlow reads with `tf.data.TFRecordDataset`",
+            Foreign::Sqlite => "a SQLite database, which `sqlite3` reads",
+            Foreign::SqliteWal => "a SQLite WAL, which `sqlite3` reads together with its database",
+            Foreign::Prometheus => "a segment of a Prometheus WAL, which `promtool tsdb` reads",
+            Foreign::Parquet => "a Parquet table, which pyarrow reads with `pyarrow.parquet`",
+            Foreign::Arrow => "an Arrow table, which pyarrow reads with `pyarrow.feather`",
+            Foreign::Avro => "an Avro container, which the library avro or fastavro reads",
+            Foreign::Elf => "a program or library in ELF, which `readelf` reads",
+            Foreign::Png => "a PNG image, which an image viewer shows",
+            Foreign::GitLfs => "a Git LFS pointer: the file itself comes with `git lfs pull`",
+            Foreign::InfoLog => "an info log, the messages of an engine, which a text editor shows",
+            Foreign::LevelDbTable => "a LevelDB table, which LevelDB reads together with its database",
+            Foreign::RocksDbTable => "a RocksDB table, which `sst_dump` of RocksDB reads",
+            Foreign::PebbleTable => "a Pebble table, which `pebble sstable` of Pebble reads",
+            Foreign::Text => "text, which a text editor shows",
+            Foreign::Unknown => "of an unknown format: it has no valid fragment and no header that a log begins with",
         }
     }
 
