@@ -41,7 +41,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "(default: %(default)s)",
     )
     mode = parser.add_mutually_exclusive_group()
-    mode.add_argument("--append", dest="mode", action="store_const", const="a", help="append to a log that exists")
+    mode.add_argument(
+        "--append", dest="mode", action="store_const", const="a", help="append to the log; begin it if there is none"
+    )
     mode.add_argument("--overwrite", dest="mode", action="store_const", const="w", help="replace what is there")
     parser.set_defaults(mode="x")
     add_dialect_argument(
