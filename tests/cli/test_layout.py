@@ -112,7 +112,7 @@ def logs(tmp_path):
 @pytest.mark.parametrize(
     ("command", "red"),
     [
-        ("info", ["  damage   10 bytes in 1 log"]),
+        ("info", ["  damage   10 bytes in 1 log", "           incomplete record"]),
         ("stat --on-corruption salvage", ["DAMAGED", "10 damaged"]),
         (
             "verify --on-corruption salvage",

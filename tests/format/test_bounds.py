@@ -178,4 +178,4 @@ def test_the_command_line_ends_with_the_error(tmp_path, verb):
     command = [sys.executable, "-m", "cordwood", *verb.split(), path]
     done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=60, check=False)
     assert done.returncode == 1
-    assert done.stderr.count(b"record_len_max") == 1
+    assert done.stderr.count(b"--record-len-max") == 1
