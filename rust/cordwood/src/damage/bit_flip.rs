@@ -116,7 +116,8 @@ pub fn locate_bit_flip(bytes: &[u8], offset: u64, dialect: Dialect) -> Option<Bi
             && checksum.extend(checksum.crc(&[kind]), covered) == checksum.load(header.masked_crc);
         is_right.then(|| flip(KIND_AT, bit, FragmentPart::Kind))
     });
-    one_of(in_length(bytes).into_iter().chain(in_kind))
+    let in_far_length = (near_len < bytes.len()).then(|| in_length(bytes)).flatten();
+    one_of(in_far_length.into_iter().chain(in_kind))
 }
 
 /// The only explanation, if there is exactly one.
