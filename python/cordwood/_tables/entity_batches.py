@@ -68,7 +68,7 @@ class EntityColumns(Columns):
         super().__init__(SHAPES)
         self._origin = origin
         self._settled: dict[str, ColumnType] = {}
-        self.native = EntityLearner(
+        self.native: EntityLearner = EntityLearner(
             column_count_max=COLUMN_COUNT_MAX,
             field_count_max=FIELD_COUNT_MAX,
             level_count_max=LEVEL_COUNT_MAX,

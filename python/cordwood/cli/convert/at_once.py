@@ -42,8 +42,8 @@ class AtOnce:
         """
         self._reader = reader
         self._origin = origin
-        self.others = Tally()
-        self.found = EntityColumns(origin)
+        self.others: Tally = Tally()
+        self.found: EntityColumns = EntityColumns(origin)
         self._names: list[str] = []
         try:
             for file in named_files(options.sources):
