@@ -2,7 +2,7 @@
 
 use std::collections::TryReserveError;
 
-use crate::checksum::{Job, Kernel, crc32c_prefixed, mask, run, state_after};
+use crate::checksum::{Job, Kernel, mask, run, state_after};
 use crate::compression::Compressor;
 use crate::copy::append;
 use crate::dialect::{Dialect, Form, LogFormat};
@@ -182,11 +182,7 @@ impl Encoder {
     pub fn encode(&mut self, record: &[u8], out: &mut Vec<u8>) -> u64 {
         if self.is_one_full(record) {
             let record_offset = self.offset;
-            run(Full {
-                encoder: self,
-                record,
-                out,
-            });
+            self.plain(Kind::Full, record, out);
             return record_offset;
         }
         self.encode_parts(record, out)
@@ -285,21 +281,7 @@ impl Encoder {
     /// Fast path: a LevelDB fragment (7-byte header, masked CRC-32C).
     #[inline]
     fn plain(&mut self, kind: Kind, payload: &[u8], out: &mut Vec<u8>) {
-        self.summed(kind, crc32c_prefixed(kind as u8, payload), payload, out);
-    }
-
-    /// [`plain`](Self::plain) with its checksum known.
-    #[inline(always)]
-    fn summed(&mut self, kind: Kind, crc: u32, payload: &[u8], out: &mut Vec<u8>) {
-        // A payload is at most FRAGMENT_LEN_MAX bytes: the caller splits at the end of the block.
-        let header = Header {
-            masked_crc: mask(crc),
-            len: payload.len() as u16,
-            kind: kind as u8,
-        };
-        out.reserve(HEADER_LEN + payload.len());
-        out.extend_from_slice(&header.encode());
-        append(out, payload);
+        run(Plain { kind, payload, out });
         self.offset += (HEADER_LEN + payload.len()) as u64;
     }
 
@@ -329,26 +311,43 @@ pub(crate) enum NotEncoded {
     TooLarge(usize),
 }
 
-/// The job of encoding a record that [is one FULL fragment](Encoder::is_one_full), compiled with
-/// the instructions of the checksum's kernel.
-struct Full<'a> {
-    encoder: &'a mut Encoder,
-    record: &'a [u8],
+/// The job of appending a LevelDB fragment, compiled with the instructions of the checksum's kernel.
+struct Plain<'a> {
+    kind: Kind,
+    payload: &'a [u8],
     out: &'a mut Vec<u8>,
 }
 
-impl Job for Full<'_> {
+impl Job for Plain<'_> {
     type Output = ();
 
     #[inline(always)]
     fn call<K: Kernel>(self, kernel: K) {
-        const STATE: u32 = state_after(Kind::Full as u8);
-        let crc = !kernel.update(STATE, self.record);
-        self.encoder.summed(Kind::Full, crc, self.record, self.out);
+        // By the byte of the kind, which the checksum covers before the payload.
+        const STATES: [u32; 5] = [0, state_after(1), state_after(2), state_after(3), state_after(4)];
+        let Plain { kind, payload, out } = self;
+        let state = STATES[kind as usize];
+        // A payload is at most FRAGMENT_LEN_MAX bytes: the caller splits at the end of the block.
+        let header = |state: u32| Header {
+            masked_crc: mask(!state),
+            len: payload.len() as u16,
+            kind: kind as u8,
+        };
+        let begin = out.len();
+        out.reserve(HEADER_LEN + payload.len());
+        if payload.len() < K::APPEND_MIN {
+            out.extend_from_slice(&header(kernel.update(state, payload)).encode());
+            append(out, payload);
+        } else {
+            // The checksum is known once the payload has been copied.
+            out.extend_from_slice(&[0; HEADER_LEN]);
+            let state = kernel.append(state, payload, out);
+            out[begin..begin + HEADER_LEN].copy_from_slice(&header(state).encode());
+        }
     }
 }
 
-/// The same for consecutive records, in one loop.
+/// The job of encoding consecutive records that are [one FULL fragment](Encoder::is_one_full) each, in one loop.
 struct FullRun<'a, I> {
     encoder: &'a mut Encoder,
     records: &'a mut I,
@@ -379,12 +378,13 @@ impl<R: AsRef<[u8]>, I: Iterator<Item = R>> Job for FullRun<'_, I> {
             if !self.encoder.is_one_full(bytes) {
                 return Stopped::At(record);
             }
-            let full = Full {
-                encoder: self.encoder,
-                record: bytes,
+            let full = Plain {
+                kind: Kind::Full,
+                payload: bytes,
                 out: self.out,
             };
             full.call(kernel);
+            self.encoder.offset += (HEADER_LEN + bytes.len()) as u64;
             *self.count += 1;
             if self.out.len() >= self.out_len {
                 return Stopped::Full;

@@ -27,21 +27,6 @@ pub fn extend(crc: u32, data: &[u8]) -> u32 {
     !run(Update(!crc, data))
 }
 
-/// The CRC-32C of the byte `first` followed by `data`, at the cost of `data` alone.
-#[inline]
-pub(crate) fn crc32c_prefixed(first: u8, data: &[u8]) -> u32 {
-    const STATES: [u32; 256] = {
-        let mut states = [0; 256];
-        let mut byte = 0;
-        while byte < 256 {
-            states[byte] = state_after(byte as u8);
-            byte += 1;
-        }
-        states
-    };
-    !run(Update(STATES[usize::from(first)], data))
-}
-
 /// The state of a checksum (before the final inversion) after the one byte `byte`.
 pub(crate) const fn state_after(byte: u8) -> u32 {
     // The state after a word of ones, advanced over eight bits.

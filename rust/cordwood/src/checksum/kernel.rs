@@ -1,5 +1,7 @@
 //! What a kernel is, and the work that is passed to one.
 
+use crate::copy;
+
 /// An implementation of CRC-32C. A value of the type is proof that the machine can run it.
 pub(crate) trait Kernel: Copy {
     /// The instructions it uses, in readable form.
@@ -7,6 +9,15 @@ pub(crate) trait Kernel: Copy {
 
     /// `state` advanced over `data`.
     fn update(self, state: u32, data: &[u8]) -> u32;
+
+    /// The length from which on [`append`](Kernel::append) is faster than both steps by themselves.
+    const APPEND_MIN: usize = usize::MAX;
+
+    /// The same, and `data`, which has at least [`APPEND_MIN`](Kernel::APPEND_MIN) bytes, is appended to `out`.
+    fn append(self, state: u32, data: &[u8], out: &mut Vec<u8>) -> u32 {
+        copy::append(out, data);
+        self.update(state, data)
+    }
 
     /// Runs `job` compiled with the instructions that the kernel needs.
     fn run<J: Job>(self, job: J) -> J::Output;

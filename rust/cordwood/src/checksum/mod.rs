@@ -21,8 +21,8 @@ mod zeros;
 #[cfg(test)]
 pub(crate) use algorithm::CHECKSUMMED_LEN;
 pub(crate) use algorithm::Checksum;
+pub(crate) use crc32c::state_after;
 pub use crc32c::{combine, crc32c, crc32c_kernel, extend, mask, unmask};
-pub(crate) use crc32c::{crc32c_prefixed, state_after};
 pub use dispatch::kernels;
 pub(crate) use dispatch::run;
 pub(crate) use kernel::{Job, Kernel};

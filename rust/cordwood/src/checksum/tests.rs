@@ -28,6 +28,46 @@ fn each_kernel_agrees_with_the_oracle_for_each_short_length() {
     }
 }
 
+/// The job of [`Kernel::append`], for lengths for which the kernel has it.
+struct Append<'a>(u32, &'a [u8], &'a mut Vec<u8>);
+
+impl Job for Append<'_> {
+    type Output = Option<u32>;
+
+    #[inline(always)]
+    fn call<K: Kernel>(self, kernel: K) -> Option<u32> {
+        let Append(state, data, out) = self;
+        (data.len() >= K::APPEND_MIN).then(|| kernel.append(state, data, out))
+    }
+}
+
+#[test]
+fn what_a_kernel_appends_is_the_data_and_the_state_is_the_oracles() {
+    let data = noise(34_000 + 64);
+    for kernel in dispatch::Available::all() {
+        let name = kernel.run(dispatch::Name);
+        for len in (0..=1024).chain([
+            3071, 3072, 3073, 3135, 3136, 5000, 32_761, 32_769, 32_840, 33_000, 33_400,
+        ]) {
+            let data = &data[len % 61..][..len];
+            // With room to write too much in, and with none.
+            for (room, begin) in [(0, &b""[..]), (4096, b"before")] {
+                let mut out = Vec::with_capacity(room);
+                out.extend_from_slice(begin);
+                if let Some(state) = kernel.run(Append(0x1234_5678, data, &mut out)) {
+                    assert_eq!(state, naive::update(0x1234_5678, data), "{name}, {len} bytes");
+                    assert_eq!(out, [begin, data].concat(), "{name}, {len} bytes");
+                }
+            }
+        }
+    }
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx512vbmi") {
+        let best = dispatch::Available::all().next().unwrap();
+        assert!(best.run(Append(0, &data[..17], &mut Vec::new())).is_some());
+    }
+}
+
 /// Around each length at which a kernel goes another way, and a piece of the longest data.
 #[test]
 fn each_kernel_agrees_with_the_oracle_for_each_alignment() {

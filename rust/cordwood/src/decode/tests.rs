@@ -301,7 +301,7 @@ fn parts_have_the_bytes_of_the_joined_record() {
 fn few_parts_are_left_in_the_window() {
     let mut file = Vec::new();
     let mut fragment = |kind: u8, payload: &[u8]| {
-        let crc = crate::checksum::mask(crate::checksum::crc32c_prefixed(kind, payload));
+        let crc = crate::checksum::mask(crate::crc32c::extend(crate::crc32c::crc32c(&[kind]), payload));
         file.extend_from_slice(&crc.to_le_bytes());
         file.extend_from_slice(&(payload.len() as u16).to_le_bytes());
         file.push(kind);

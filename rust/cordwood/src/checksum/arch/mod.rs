@@ -3,18 +3,18 @@
 //!
 //! Each kernel is made of safe `#[target_feature]` functions. Two things are unsafe: calling them
 //! on a machine that lacks the features, so each kernel is a type whose values exist only after a
-//! check for them; and loading bytes through a pointer, as one of them does.
+//! check for them; and loading and storing bytes through pointers, as one of them does.
 
 /// Declares the kernels of an architecture, the best first: for each, a type whose values are proof of
 /// its instructions, and `Kernels`, any of them.
 ///
 /// A kernel is declared by its name in reports, every feature that it uses or that one of those
-/// implies to the compiler, and its function.
+/// implies to the compiler, its function, and if it has one, that which also copies, with its shortest length.
 #[cfg(any(all(target_arch = "aarch64", target_endian = "little"), target_arch = "x86_64"))]
 macro_rules! kernels {
     (
         $is_detected:ident;
-        $($(#[doc = $doc:literal])+ $kernel:ident($name:literal, [$($feature:tt),+], $update:path);)+
+        $($(#[doc = $doc:literal])+ $kernel:ident($name:literal, [$($feature:tt),+], $update:path $(, $append:path, $append_min:path)?);)+
     ) => {
         /// The kernels of this architecture.
         #[derive(Clone, Copy)]
@@ -55,6 +55,16 @@ macro_rules! kernels {
                     // SAFETY: `new` has detected the features.
                     unsafe { $update(state, data) }
                 }
+
+                $(
+                    const APPEND_MIN: usize = $append_min;
+
+                    #[inline(always)]
+                    fn append(self, state: u32, data: &[u8], out: &mut Vec<u8>) -> u32 {
+                        // SAFETY: `new` has detected the features.
+                        unsafe { $append(state, data, out) }
+                    }
+                )?
 
                 #[inline]
                 fn run<J: Job>(self, job: J) -> J::Output {

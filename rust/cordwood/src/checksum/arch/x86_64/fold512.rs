@@ -5,19 +5,19 @@
 //! for long data, so doing both at once as in [`fold256`](super::fold256) gains nothing.
 
 use core::arch::x86_64::{
-    __m512i, _mm_crc32_u64, _mm_cvtsi128_si64, _mm_extract_epi64, _mm_set_epi64x, _mm_xor_si128,
+    __m512i, _mm_crc32_u64, _mm_cvtsi32_si128, _mm_cvtsi128_si64, _mm_extract_epi64, _mm_set_epi64x, _mm_xor_si128,
     _mm256_castsi256_si128, _mm256_extracti128_si256, _mm256_xor_si256, _mm512_add_epi8, _mm512_broadcast_i32x4,
     _mm512_castsi512_si256, _mm512_clmulepi64_epi128, _mm512_extracti64x4_epi64, _mm512_loadu_si512,
     _mm512_mask_mov_epi64, _mm512_maskz_loadu_epi8, _mm512_permutexvar_epi8, _mm512_set_epi64, _mm512_set1_epi8,
-    _mm512_ternarylogic_epi64, _mm512_xor_si512,
+    _mm512_storeu_si512, _mm512_ternarylogic_epi64, _mm512_xor_si512, _mm512_zextsi128_si512,
 };
 
-use super::chains::{self, finish, times};
-use crate::checksum::polynomial::{fold_by, shifts};
+use super::chains;
+use crate::checksum::polynomial::fold_by;
 
 /// The length from which on folding is mostly faster than one chain. It and the other lengths here are
 /// from `cordwood-compare kernels`, on Sapphire Rapids.
-const FOLD_MIN: usize = 17;
+pub(super) const FOLD_MIN: usize = 17;
 
 /// The length from which on four sums are faster than one.
 const FOUR_MIN: usize = 9 * LANES;
@@ -35,36 +35,78 @@ const PIECE_MAX: usize = 1 << 15;
 #[target_feature(enable = "avx512vbmi,vpclmulqdq")]
 #[inline]
 pub(super) fn update(state: u32, data: &[u8]) -> u32 {
+    any(state, data, Copied::<false>(std::ptr::null_mut()))
+}
+
+/// The same, and `data`, which has at least [`FOLD_MIN`] bytes, is appended to `out`: each byte is loaded once for both.
+#[target_feature(enable = "avx512vbmi,vpclmulqdq")]
+#[inline(never)]
+pub(super) fn append(state: u32, data: &[u8], out: &mut Vec<u8>) -> u32 {
+    out.reserve(data.len() + LANES);
+    let copied = Copied::<true>(out.spare_capacity_mut().as_mut_ptr().cast());
+    let state = match data.len() {
+        0..FOUR_MIN => fold(state, data, copied),
+        FOUR_MIN.. => long(state, data, copied),
+    };
+    // SAFETY: there is room for `data`, and all of it has been copied there.
+    unsafe { out.set_len(out.len() + data.len()) };
+    state
+}
+
+#[target_feature(enable = "avx512vbmi,vpclmulqdq")]
+#[inline]
+fn any<const COPY: bool>(state: u32, data: &[u8], mut copied: Copied<COPY>) -> u32 {
     match data.len() {
-        0..FOLD_MIN => chains::one(state, data),
-        FOLD_MIN..FOUR_MIN => fold(state, data),
-        FOUR_MIN.. => long(state, data),
+        0..FOLD_MIN => {
+            copied.bytes(data);
+            chains::one(state, data)
+        }
+        FOLD_MIN..FOUR_MIN => folded(state, data, copied),
+        FOUR_MIN.. => long(state, data, copied),
     }
 }
 
 /// `state` advanced over `data`, which has [`FOLD_MIN`] to [`FOUR_MIN`] bytes.
-///
+#[target_feature(enable = "avx512vbmi,vpclmulqdq")]
+#[inline]
+fn fold<const COPY: bool>(state: u32, data: &[u8], mut copied: Copied<COPY>) -> u32 {
+    let (sum, registers) = begin(state, data, &mut copied);
+    reduce(fold_on(sum, registers, &mut copied))
+}
+
 /// Not inlined, nor is `long`, so that `update` stays small enough to be inlined into every loop
 /// over short records.
 #[target_feature(enable = "avx512vbmi,vpclmulqdq")]
 #[inline(never)]
-fn fold(state: u32, data: &[u8]) -> u32 {
-    let (mut sum, registers) = split(data);
+fn folded<const COPY: bool>(state: u32, data: &[u8], copied: Copied<COPY>) -> u32 {
+    fold(state, data, copied)
+}
+
+/// `sum` advanced over `registers`.
+#[target_feature(enable = "avx512vbmi,vpclmulqdq")]
+#[inline]
+fn fold_on<const COPY: bool>(mut sum: __m512i, registers: &[[u8; LANES]], copied: &mut Copied<COPY>) -> __m512i {
     let over_one = constant(const { fold_by(LANES) });
-    for next in registers {
-        sum = fold_over(sum, over_one, load(next));
+    // Two in a turn: where a turn copies one, the compiler takes the copies out of the loop and calls `memcpy`.
+    let (twos, last) = registers.as_chunks::<2>();
+    for two in twos {
+        sum = fold_over(sum, over_one, copied.load(&two[0]));
+        sum = fold_over(sum, over_one, copied.load(&two[1]));
     }
-    reduce(sum) ^ finish(times(u64::from(state), OVER_BYTES[data.len()]))
+    if let Some(next) = last.first() {
+        sum = fold_over(sum, over_one, copied.load(next));
+    }
+    sum
 }
 
 /// `state` advanced over `data`, which has at least [`FOUR_MIN`] bytes.
 #[target_feature(enable = "avx512vbmi,vpclmulqdq")]
 #[inline(never)]
-fn long(state: u32, data: &[u8]) -> u32 {
+fn long<const COPY: bool>(state: u32, data: &[u8], mut copied: Copied<COPY>) -> u32 {
     if data.len() < ALIGNED_MIN {
-        four(state, data)
+        four(state, data, &mut copied)
     } else {
-        aligned(state, data)
+        aligned(state, data, copied)
     }
 }
 
@@ -74,76 +116,133 @@ fn long(state: u32, data: &[u8]) -> u32 {
 /// ends with the last one, so if it ends at a multiple of 64, they begin at such.
 #[target_feature(enable = "avx512vbmi,vpclmulqdq")]
 #[inline(never)]
-fn aligned(mut state: u32, data: &[u8]) -> u32 {
+fn aligned<const COPY: bool>(mut state: u32, data: &[u8], mut copied: Copied<COPY>) -> u32 {
     let tail_len = data.as_ptr_range().end.addr() % LANES;
     let (data, tail) = data.split_at(data.len() - tail_len);
     // The odd piece comes first, so that the others end at multiples of 64, too.
     let (first, pieces) = data.split_at((data.len() - 1) % PIECE_MAX + 1);
     state = if first.len() < FOUR_MIN {
-        update(state, first)
+        let state = any(state, first, copied);
+        copied.skip(first.len());
+        state
     } else {
-        four(state, first)
+        four(state, first, &mut copied)
     };
     for piece in pieces.as_chunks::<PIECE_MAX>().0 {
-        state = four(state, piece);
+        state = four(state, piece, &mut copied);
     }
-    update(state, tail)
+    any(state, tail, copied)
 }
 
 /// `state` advanced over `data`, which has [`FOUR_MIN`] to [`PIECE_MAX`] bytes.
 #[target_feature(enable = "avx512vbmi,vpclmulqdq")]
 #[inline]
-fn four(state: u32, data: &[u8]) -> u32 {
-    let (mut a, registers) = split(data);
-    // In two steps, so that the tables are small. The first is over at least one register, since it
-    // cannot be over less than 5 bytes.
-    let odd = data.len() - LANES * (registers.len() - 1);
-    let state = finish(times(u64::from(state), OVER_BYTES[odd]));
-    let state = finish(times(u64::from(state), OVER_REGISTERS[registers.len() - 1]));
+fn four<const COPY: bool>(state: u32, data: &[u8], copied: &mut Copied<COPY>) -> u32 {
+    let (mut a, registers) = begin(state, data, copied);
 
     // Four sums, since a multiplication takes longer than it takes to start the next.
     let over_four = constant(const { fold_by(4 * LANES) });
     let (three, registers) = registers.split_at(3);
-    let (mut b, mut c, mut d) = (load(&three[0]), load(&three[1]), load(&three[2]));
+    let (mut b, mut c, mut d) = (copied.load(&three[0]), copied.load(&three[1]), copied.load(&three[2]));
     let (fours, registers) = registers.as_chunks::<4>();
     for four in fours {
-        a = fold_over(a, over_four, load(&four[0]));
-        b = fold_over(b, over_four, load(&four[1]));
-        c = fold_over(c, over_four, load(&four[2]));
-        d = fold_over(d, over_four, load(&four[3]));
+        a = fold_over(a, over_four, copied.load(&four[0]));
+        b = fold_over(b, over_four, copied.load(&four[1]));
+        c = fold_over(c, over_four, copied.load(&four[2]));
+        d = fold_over(d, over_four, copied.load(&four[3]));
     }
     let over_one = constant(const { fold_by(LANES) });
     let mut sum = a;
     for next in [b, c, d] {
         sum = fold_over(sum, over_one, next);
     }
-    for next in registers {
-        sum = fold_over(sum, over_one, load(next));
-    }
-    reduce(sum) ^ state
+    reduce(fold_on(sum, registers, copied))
 }
 
-/// Factors that advance a state over bytes, and over registers.
-static OVER_BYTES: [u32; FOUR_MIN] = shifts(1);
-static OVER_REGISTERS: [u32; PIECE_MAX / LANES + 1] = shifts(LANES);
-
-/// The first 1 to 64 bytes of `data`, which is not empty, at the end of a register; and the rest,
-/// which is whole registers.
+/// The first 4 to 64 bytes of `data`, with `state` added, at the end of a register; and the rest, which is whole
+/// registers. There are at least [`FOLD_MIN`] bytes.
 ///
-/// The zeros before them change nothing, since a state of zero stays zero over them. The start
-/// state is added to the result instead.
+/// The zeros before them change nothing, since a state of zero stays zero over them.
 #[target_feature(enable = "avx512vbmi,vpclmulqdq")]
 #[inline]
-fn split(data: &[u8]) -> (__m512i, &[[u8; LANES]]) {
-    let odd = (data.len() - 1) % LANES + 1;
+fn begin<'a, const COPY: bool>(
+    mut state: u32,
+    mut data: &'a [u8],
+    copied: &mut Copied<COPY>,
+) -> (__m512i, &'a [[u8; LANES]]) {
+    let mut odd = (data.len() - 1) % LANES + 1;
+    if odd < size_of::<u32>() {
+        // The state has no room in them.
+        let few;
+        (few, data) = data.split_at(odd);
+        copied.bytes(few);
+        state = chains::one(state, few);
+        odd = LANES;
+    }
     let (front, rest) = data.split_at(odd);
     // Loaded in place, and then rotated. To load the 64 bytes that end with it would save a step,
     // but these may begin with bytes just written (the reference count of a Python object), and a
-    // load waits for such a store. SAFETY: only the bytes of the mask are accessed, and these are
-    // the `odd` bytes of `front`.
-    let front = unsafe { _mm512_maskz_loadu_epi8(u64::MAX >> (LANES - odd), front.as_ptr().cast()) };
+    // load waits for such a store.
+    let front = copied.load_front(front);
+    let state = _mm512_zextsi128_si512(_mm_cvtsi32_si128(state.cast_signed()));
     let places = _mm512_add_epi8(load(&PLACES), _mm512_set1_epi8(odd as i8));
-    (_mm512_permutexvar_epi8(places, front), rest.as_chunks().0)
+    let front = _mm512_permutexvar_epi8(places, _mm512_xor_si512(front, state));
+    (front, rest.as_chunks().0)
+}
+
+/// Where the bytes that are loaded are copied to, one after the other; or, without `COPY`, nowhere.
+///
+/// With `COPY`, whoever makes a value makes sure that there is room for all bytes that will be loaded by it, and for
+/// one register more, whose content is of no use.
+#[derive(Clone, Copy)]
+struct Copied<const COPY: bool>(*mut u8);
+
+impl<const COPY: bool> Copied<COPY> {
+    /// Loads a whole register.
+    #[target_feature(enable = "avx512f")]
+    #[inline]
+    fn load(&mut self, bytes: &[u8; LANES]) -> __m512i {
+        let register = load(bytes);
+        if COPY {
+            // SAFETY: there is room for them. A store needs no alignment.
+            unsafe { _mm512_storeu_si512(self.0.cast(), register) };
+        }
+        self.skip(LANES);
+        register
+    }
+
+    /// Loads 1 to 64 bytes to the beginning of a register, with zeros after them.
+    #[target_feature(enable = "avx512bw")]
+    #[inline]
+    fn load_front(&mut self, bytes: &[u8]) -> __m512i {
+        let mask = u64::MAX >> (LANES - bytes.len());
+        // SAFETY: only the bytes of the mask are accessed, and these are all bytes of the slice.
+        let register = unsafe { _mm512_maskz_loadu_epi8(mask, bytes.as_ptr().cast()) };
+        if COPY {
+            // All 64, since a store with a mask takes much longer. SAFETY: there is room for a register.
+            unsafe { _mm512_storeu_si512(self.0.cast(), register) };
+        }
+        self.skip(bytes.len());
+        register
+    }
+
+    /// Copies at most 64 bytes that are loaded otherwise.
+    #[target_feature(enable = "avx512bw")]
+    #[inline]
+    fn bytes(&mut self, bytes: &[u8]) {
+        if COPY && !bytes.is_empty() {
+            self.load_front(bytes);
+        }
+    }
+
+    /// Goes on after bytes that were copied by another value.
+    #[inline]
+    fn skip(&mut self, len: usize) {
+        if COPY {
+            // SAFETY: there is room for them, so this is at most one past its end.
+            self.0 = unsafe { self.0.add(len) };
+        }
+    }
 }
 
 /// The position of each byte of a register.

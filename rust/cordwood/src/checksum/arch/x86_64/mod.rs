@@ -3,7 +3,7 @@
 
 #![expect(
     unsafe_code,
-    reason = "calls #[target_feature] functions; each type here is the proof of its features; unaligned loads through a pointer"
+    reason = "calls #[target_feature] functions; each type here is the proof of its features; unaligned loads and stores through a pointer"
 )]
 
 mod chains;
@@ -23,7 +23,9 @@ kernels! {
             "sse4.2", "pclmulqdq", "avx2", "vpclmulqdq", "fma", "f16c", "avx512f", "avx512bw",
             "avx512vbmi"
         ],
-        fold512::update
+        fold512::update,
+        fold512::append,
+        fold512::FOLD_MIN
     );
 
     /// A machine that also has AVX2 and VPCLMULQDQ: Intel since Ice Lake and Alder Lake, AMD since
