@@ -90,6 +90,22 @@ def check_output(options: argparse.Namespace) -> None:
         raise ValueError("--columns is for fields of JSON: with --json or --as")
 
 
+def print_held_back(selection: Selection) -> None:
+    """Prints the records of which nothing is in the columns that are wanted."""
+    for _ in selection.held_back():
+        stdout().write(b"{}\n")
+
+
+def end_selection(selection: Selection) -> None:
+    """To be called after the last record.
+
+    Raises:
+        ValueError: A name that was asked for was in none of them.
+    """
+    selection.check_names()
+    print_held_back(selection)
+
+
 class DataPrinter:
     """Prints the data of those records of a source that are wanted, as `--format` says.
 
@@ -181,6 +197,7 @@ class JsonPrinter:
         }
         wanted = self._selection.take(value) if self._is_selecting else value
         if wanted is not None:
+            print_held_back(self._selection)
             if streamed is None or "value" not in wanted:
                 self._out.write((self._json_text(wanted) + "\n").encode("utf-8", "backslashreplace"))
             else:

@@ -9,7 +9,7 @@ import operator
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import UTC, datetime
-from itertools import islice
+from itertools import islice, repeat
 from typing import Any, NamedTuple, cast
 
 from cordwood._text import quantity
@@ -186,7 +186,7 @@ class Selection:
         self._limit: int | None = options.limit
         self._to_json = to_json
         self._nested = nested
-        self._count = 0
+        self._count = self._held_count = 0
         self._is_reported = self._has_rows = self._is_asked = False
         # The names that are asked for and were in no row yet, and those that there were.
         self._wanted = dict.fromkeys([*(self.columns or ()), *(condition.column for condition in self._conditions)])
@@ -212,7 +212,7 @@ class Selection:
         return any(name.startswith(beginning) for name in names)
 
     def take(self, row: dict[str, Any]) -> dict[str, Any] | None:
-        """What is wanted of a row; `None` if that is nothing. Otherwise it counts."""
+        """What is wanted of a row, which then counts; `None` if it is not wanted, or is held back: see `held_back`."""
         self._is_asked = True
         if self._wanted:
             self._learn(row)
@@ -221,7 +221,19 @@ class Selection:
             if value is _MISSING or not condition.holds(value, self._to_json):
                 return None
         self._count += 1
-        return self.in_columns(row)
+        wanted = self.in_columns(row)
+        if self._wanted and not wanted:
+            self._held_count += 1
+            return None
+        return wanted
+
+    def held_back(self) -> Iterable[dict[str, Any]]:
+        """The empty rows that `take` has held back, each once: while a column was in no row, it may not exist.
+
+        They come before the next row that it returns, or after the last one, once the names have been checked.
+        """
+        count, self._held_count = self._held_count, 0
+        return repeat({}, count)
 
     def in_columns(self, row: dict[str, Any]) -> dict[str, Any]:
         """What of a row is in the columns that are wanted."""

@@ -19,7 +19,7 @@ from cordwood.cli._messages import Status, complain
 from cordwood.cli._options import add_reading_arguments, add_source_arguments, check_range, reading_options
 from cordwood.cli._output import stdout
 from cordwood.cli._payloads import other_kind
-from cordwood.cli._printing import add_output_arguments, check_output, printer, selection_of
+from cordwood.cli._printing import add_output_arguments, check_output, end_selection, printer, selection_of
 from cordwood.cli._progress import Progress
 from cordwood.cli._reports import format_of, other_log, policy_note, report_other_log, report_skipped, salvageable_count
 from cordwood.cli._sources import display_name, for_each_source, stdin_or_path
@@ -99,7 +99,7 @@ def run(options: argparse.Namespace) -> Status:
     tally = for_each_source(
         options.sources, cat, dialect=options.dialect, other_kind=other_kind(options, lambda: selection.is_full)
     )
-    selection.check_names()
+    end_selection(selection)
     selection.report_nothing()
     return tally.status
 

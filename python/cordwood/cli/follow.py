@@ -18,7 +18,7 @@ from cordwood.cli._options import (
     parse_len,
     reading_options,
 )
-from cordwood.cli._printing import add_output_arguments, check_output, printer, selection_of
+from cordwood.cli._printing import add_output_arguments, check_output, end_selection, printer, selection_of
 
 EXAMPLES = """\
   cordwood follow live.log
@@ -70,11 +70,11 @@ def run(options: argparse.Namespace) -> Status:
                 if follower.waiting and follower.waiting.reason == cordwood.WaitReason.SUSPECT:
                     time.sleep(follower.delay)
                     continue
-                selection.check_names()
+                end_selection(selection)
                 return status
             except cordwood.LogRotatedError as error:
                 complain(error)
-                selection.check_names()
+                end_selection(selection)
                 return status
             except (cordwood.CorruptionError, cordwood.RecordTooLargeError) as error:
                 if follower.tell() <= error.offset:
@@ -90,5 +90,5 @@ def run(options: argparse.Namespace) -> Status:
             sys.stdout.flush()
             if selection.is_full:
                 selection.report_stop(options.source, record.end_offset, "record")
-                selection.check_names()
+                end_selection(selection)
                 return status

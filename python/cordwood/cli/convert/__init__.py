@@ -45,6 +45,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import cordwood
@@ -368,6 +369,7 @@ def _convert_many(  # noqa: PLR0915 - two passes
                     raise Failure("nothing was converted: there is no table")
                 selection.check_names()
                 status = tally.status
+            _write_held_back(table, selection, options.sources[-1])
             selection.report_nothing()
             if unread is not None:
                 selection.report_stop(unread, None, "row")
@@ -493,9 +495,16 @@ def _write_table(
                 progress(batches.reader.tell() - position)
                 position = batches.reader.tell()
             batches.selection.check_names()
+            _write_held_back(table, batches.selection, options.source)
             batches.selection.report_nothing()
         if first is not None and batches.read != first:
             raise changed_meanwhile(options.source, "rewritten")
+
+
+def _write_held_back(table: Table, selection: Selection, source: str) -> None:
+    held_back = iter(selection.held_back())
+    while rows := list(islice(held_back, BATCH_COUNT)):
+        _write_rows(table, rows, source)
 
 
 def _write_rows(table: Table, rows: Any, source: str) -> None:
@@ -676,6 +685,7 @@ class _Batches:
                     raise _no_columns(error) from error
             wanted = selection.take(row) if selection.is_active else row
             if wanted is not None:
+                yield from selection.held_back()
                 yield wanted
             if selection.is_full:
                 return
