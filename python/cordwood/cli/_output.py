@@ -10,6 +10,7 @@ import sys
 from collections.abc import Generator
 from typing import Protocol
 
+import cordwood
 from cordwood._remote import is_url
 from cordwood.cli._messages import escaped
 
@@ -66,6 +67,18 @@ def check_destination(source: str, destination: str, *, overwrite: bool) -> None
     with contextlib.suppress(FileNotFoundError):  # A link to nothing.
         if os.path.samestat(log, os.stat(destination)):  # noqa: PTH116
             raise ValueError(f"{destination} is the log that is read, and would be overwritten")
+
+
+def check_no_log(destination: str, what: str) -> None:
+    """Whether what is to be replaced by something else is no log: a shell may have put the last of several logs there.
+
+    Raises:
+        ValueError: It is one.
+    """
+    # What is no log, or cannot be read, is an error here.
+    with contextlib.suppress(OSError, cordwood.CordwoodError):
+        if os.path.isfile(destination) and cordwood.detect(destination) is not None:  # noqa: PTH113 - pathlib is slow
+            raise ValueError(f"{destination} is a log, which --overwrite does not replace by a {what}")
 
 
 WIDTH = 80

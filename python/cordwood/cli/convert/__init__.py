@@ -71,7 +71,7 @@ from cordwood.cli._options import (
     complete_file_names,
     reading_options,
 )
-from cordwood.cli._output import check_destination, new_file
+from cordwood.cli._output import check_destination, check_no_log, new_file
 from cordwood.cli._payloads import AUTO, other_kind, other_payload, payload_by_content, report_engine, report_payload
 from cordwood.cli._progress import Progress
 from cordwood.cli._reopenable import Reopenable, changed_meanwhile, reopenable
@@ -162,11 +162,8 @@ def run(options: argparse.Namespace) -> Status:
         # A file that is missing is reported when it is opened.
         with contextlib.suppress(FileNotFoundError):
             check_destination(file.name, options.destination, overwrite=options.overwrite)
-    if options.overwrite and _is_log(options.destination):
-        raise ValueError(
-            f"{options.destination} is a log, which --overwrite does not replace by a table; the DESTINATION is the "
-            "last name"
-        )
+    if options.overwrite:
+        check_no_log(options.destination, "table; the DESTINATION is the last name")
     if not is_one_file(options.sources):
         if options.payload == AUTO:
             options.payload = _payload_of_all(options)
@@ -189,13 +186,6 @@ def run(options: argparse.Namespace) -> Status:
         return _convert_once(options, form, known, stdin_or_path(options.source))
     with reopenable(options.source) as source:
         return _convert_twice(options, form, source)
-
-
-def _is_log(path: str) -> bool:
-    """Whether the file that is to be replaced is a log: a shell may have put the last of several logs there."""
-    with contextlib.suppress(OSError, cordwood.CordwoodError):
-        return os.path.isfile(path) and cordwood.detect(path) is not None  # noqa: PTH113 - pathlib is slow to import
-    return False
 
 
 def _known_columns(options: argparse.Namespace, form: str) -> dict[str, ColumnType] | None:

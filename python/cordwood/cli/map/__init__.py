@@ -17,7 +17,7 @@ import cordwood
 from cordwood._map.cells import Cells, cells_of, damage_summary
 from cordwood.cli._messages import Status, complain
 from cordwood.cli._options import add_dialect_argument, add_source_arguments, complete_file_names, log_options
-from cordwood.cli._output import check_destination, has_color, new_file, terminal_width
+from cordwood.cli._output import check_destination, check_no_log, has_color, new_file, terminal_width
 from cordwood.cli._reopenable import reopenable
 from cordwood.cli._reports import format_of, other_log, policy_note, report_other_log
 from cordwood.cli._sources import display_name, for_each_source, is_one_file, named_files
@@ -46,7 +46,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             "- for stdout",
         )
     )
-    parser.add_argument("--overwrite", action="store_true", help="with --svg: replace what is there")
+    parser.add_argument(
+        "--overwrite", action="store_true", help="with --svg: replace what is there, unless it is a log"
+    )
 
 
 def run(options: argparse.Namespace) -> Status:
@@ -92,6 +94,8 @@ def _draw_svg(options: argparse.Namespace) -> Status:
         # A file that is missing is reported when it is opened.
         with contextlib.suppress(FileNotFoundError):
             check_destination(file.name, options.svg, overwrite=options.overwrite)
+    if options.overwrite:
+        check_no_log(options.svg, "picture")
     is_one = is_one_file(options.sources)
     drawings: list[svg.Drawing] = []
     fragments_max = svg.FRAGMENTS_MAX
