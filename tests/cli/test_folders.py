@@ -90,5 +90,7 @@ def test_the_text_of_it_ends_with_the_totals(profiles):
     assert done.returncode == 3
     lines = done.stdout.splitlines()
     assert sum("DAMAGED" in line for line in lines) == len(damaged)
-    assert lines[-2].startswith("total: 200 logs, 10 damaged, 0 failed; ")
-    assert lines[-1].startswith("  400 files are not logs: ")
+    assert lines[-13].startswith("total: 200 logs, 10 damaged, 0 failed; ")
+    assert lines[-12].startswith("  400 files are not logs: ")
+    assert lines[-11].startswith(f"    {root}")
+    assert lines[-1] == "    and 390 more"

@@ -13,7 +13,7 @@ from cordwood._text import quantity
 from cordwood.cli._messages import Status, complain, with_options
 from cordwood.cli._options import processor_count
 from cordwood.cli._output import WIDTH, print_folded, print_json, red
-from cordwood.cli._sources import Tally, display_name, for_each_source, is_one_file
+from cordwood.cli._sources import NO_FRAGMENT, Tally, display_name, for_each_source, is_one_file
 
 if TYPE_CHECKING:
     from cordwood.typing import Source
@@ -194,11 +194,21 @@ class Totals:
             value = damaged_len if name == "damaged_len" else getattr(read, name)
             self._sums[name] = None if value is None or total is None else total + value
 
-    def print(self, tally: Tally, *, as_json: bool) -> None:
-        """Prints them on stdout."""
+    def print(self, tally: Tally, *, as_json: bool, names_others: bool) -> None:
+        """Prints them on stdout, and which files are not logs, if that is wanted."""
         if as_json:
             counts = {name: getattr(tally, name) for name in ("log_count", "damaged_count", "failed_count")}
-            print_json({"totals": {**counts, "other_file_count_by_format": tally.others, **self._sums}})
+            others = [{"source": name, "format": what} for name, what in tally.other_files]
+            print_json(
+                {
+                    "totals": {
+                        **counts,
+                        "other_file_count_by_format": tally.others,
+                        "other_files": others,
+                        **self._sums,
+                    }
+                }
+            )
             return
         damaged = f"{tally.damaged_count:,} damaged"
         damaged = red(damaged) if tally.damaged_count else damaged
@@ -209,11 +219,24 @@ class Totals:
         )
         if tally.others:
             print_folded(f"  {tally.others_text()}")
+            if names_others:
+                _print_names(tally.other_files)
 
 
-def for_each_source_with_totals(options: argparse.Namespace, work: Callable[[str], Status], totals: Totals) -> Status:
+def _print_names(files: list[tuple[str, str]]) -> None:
+    """Prints the first files that are not logs: before all others those that could be."""
+    ordered = sorted(files, key=lambda file: file[1] not in (NO_FRAGMENT, "unknown"))
+    for name, what in ordered[:REPORTED_MAX]:
+        print(f"    {display_name(name)}: {what}")
+    if len(ordered) > REPORTED_MAX:
+        print(f"    and {len(ordered) - REPORTED_MAX:,} more")
+
+
+def for_each_source_with_totals(
+    options: argparse.Namespace, work: Callable[[str], Status], totals: Totals, *, names_others: bool = False
+) -> Status:
     """Does the work for each source, and prints the totals, unless the command line names a single file."""
     tally = for_each_source(options.sources, work, dialect=options.dialect, as_json=options.json, has_totals=True)
     if not is_one_file(options.sources):
-        totals.print(tally, as_json=options.json)
+        totals.print(tally, as_json=options.json, names_others=names_others)
     return tally.status

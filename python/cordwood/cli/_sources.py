@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 import stat
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, get_args
 
 import cordwood
 from cordwood._remote import is_url
 from cordwood._text import quantity
 from cordwood.cli._messages import Status, complain, escaped, with_options
 from cordwood.cli._output import print_json
+from cordwood.typing import DialectName
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -47,6 +49,7 @@ class Tally:
         damaged_count: How many of these are damaged.
         failed_count: Sources that could not be read.
         others: How many files in folders are not logs, by what they are.
+        other_files: The name of each of these, and what it is.
         other_kind_count: Logs in folders that hold something else than was asked for.
         status: The exit status: the worst of all, and a failure is worse than damage.
     """
@@ -56,6 +59,7 @@ class Tally:
         self.damaged_count = 0
         self.failed_count = 0
         self.others: dict[str, int] = {}
+        self.other_files: list[tuple[str, str]] = []
         self.other_kind_count = 0
 
     @property
@@ -63,6 +67,11 @@ class Tally:
         if self.failed_count or not self.log_count:
             return Status.FAILURE
         return Status.DAMAGE if self.damaged_count else Status.CLEAN
+
+    def add_other(self, name: str, what: str) -> None:
+        """Counts a file in a folder that is not a log."""
+        self.others[what] = self.others.get(what, 0) + 1
+        self.other_files.append((name, what))
 
     def others_text(self) -> str:
         """The files in folders that are not logs."""
@@ -241,11 +250,41 @@ def _other_kind(file: Named, dialect: str | None, other_kind: Callable[[str], st
     Raises:
         DialectError: It is not a log, which reading it in the `dialect` would not show.
     """
-    if not file.is_in_folder or file.what:
+    if not file.is_in_folder:
         return None
     if dialect:
         cordwood.detect(file.name)
     return other_kind(file.name) if other_kind else None
+
+
+NO_FRAGMENT = "no valid fragment"
+"""What a file in a folder is that may be a log, but of which nothing can be read, and whose name is no log's."""
+
+_LOG_NAME = re.compile(
+    r"(?:.*[^a-z])?(?:log|wal|manifest|wandb|swanlab|export_metadata)(?:[^a-z].*)?|output-[0-9]+",
+    re.IGNORECASE | re.DOTALL,
+)
+"""The names of logs, and of their copies: `000003.log`, `app.log.1`, `MANIFEST-000002`, `run-1.wandb`, `output-0`."""
+
+
+def _without_fragment(file: Named) -> str | None:
+    """`NO_FRAGMENT`, if a file in a folder has none that is valid in any dialect, and has no name of a log.
+
+    Raises:
+        DialectError: It is something else, which is known.
+    """
+    name = file.name
+    if not file.is_in_folder or file.error or _LOG_NAME.fullmatch(os.path.basename(name)):  # noqa: PTH119
+        return None
+    if cordwood.detect(name) is not None:
+        return None
+    # Detection looks only at the beginning of a file, and at those of its blocks.
+    is_valid = any(
+        fragment.stored_crc is not None and fragment.stored_crc == fragment.computed_crc
+        for dialect in get_args(DialectName)
+        for fragment in cordwood.fragments(name, dialect=dialect)
+    )
+    return None if is_valid else NO_FRAGMENT
 
 
 def _attempt(
@@ -261,8 +300,8 @@ def _attempt(
     try:
         if file.error:
             raise file.error
-        what = file.what
-        if kind := _other_kind(file, dialect, other_kind):
+        what = file.what or _without_fragment(file)
+        if not what and (kind := _other_kind(file, dialect, other_kind)):
             complain(f"{display_name(name)}: left out: its first record is {kind}")
             tally.other_kind_count += 1
             return
@@ -279,13 +318,13 @@ def _attempt(
         text = f"{error.filename}: {error.strerror}" if is_other else error.strerror or str(error)
     except cordwood.CordwoodError as error:
         if file.is_in_folder and isinstance(error, cordwood.DialectError):
-            tally.others[error.format] = tally.others.get(error.format, 0) + 1
+            tally.add_other(name, error.format)
             return
         text = with_options(str(error).removeprefix(f"{error.path}: "))
         complain(f"{error.path or source_name(name)}: {text}")
     else:
         if what:
-            tally.others[what] = tally.others.get(what, 0) + 1
+            tally.add_other(name, what)
         elif status == Status.FAILURE:
             tally.failed_count += 1
         else:

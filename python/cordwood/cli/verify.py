@@ -97,7 +97,7 @@ def run(options: argparse.Namespace) -> Status:
         is_torn = report.outcome.kind == cordwood.OutcomeKind.TORN_TAIL
         return Status.DAMAGE if not report.ok or (options.strict and is_torn) else Status.CLEAN
 
-    return for_each_source_with_totals(options, check, totals)
+    return for_each_source_with_totals(options, check, totals, names_others=True)
 
 
 def print_report(
