@@ -144,12 +144,15 @@ def test_what_is_replaced_keeps_its_number(renamed: Path, tmp_path: Path) -> Non
 
 def test_the_command_line_says_both_numbers(renamed: Path, tmp_path: Path) -> None:
     text = "all of it belongs to log 6; the name says 9; to read it: --log-number 6\n"
-    for verb in "verify", "stat", "cat", "fragments", "map":
-        done = console(verb, renamed)
-        assert (done.returncode, done.stderr) == (0, f"cordwood: {renamed}: {text}"), verb
+    for verb in "verify", "verify --json", "stat", "cat", "fragments", "map":
+        done = console(*verb.split(), renamed)
+        assert (done.returncode, done.stderr) == (0, "" if verb == "verify" else f"cordwood: {renamed}: {text}"), verb
         # What it says helps.
-        done = console(verb, "--log-number", 6, renamed)
+        done = console(*verb.split(), "--log-number", 6, renamed)
         assert (done.returncode, done.stderr) == (0, ""), verb
+    first, *_, last = console("verify", renamed).stdout.splitlines()
+    assert first == f"{renamed}: 0 records; all of it belongs to log 6, and the name says 9"
+    assert last == "  to read it: --log-number 6"
     assert console("cat", "--dialect", "recyclable", "--log-number", 6, renamed).stdout == "one\ntwo\n"
     assert '"log_number":9,"other_log_number":6' in console("verify", "--json", renamed).stdout
     assert '"log_number":9,"other_log_number":6' in console("stat", "--json", renamed).stdout
@@ -160,7 +163,7 @@ def test_the_command_line_says_both_numbers(renamed: Path, tmp_path: Path) -> No
     assert not saved.exists()
     assert console("salvage", "--dialect", "recyclable", "--log-number", 6, renamed, saved).returncode == 0
     done = console("verify", "--dialect", "recyclable", "--log-number", 5, saved)
-    assert "all of it belongs to log 6; --log-number says 5;" in done.stderr
+    assert "0 records; all of it belongs to log 6, and --log-number says 5\n" in done.stdout
 
     done = console("cat", "--dialect", "leveldb", "--log-number", "6", renamed)
     assert (done.returncode, done.stdout) == (2, "")

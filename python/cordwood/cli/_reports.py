@@ -105,8 +105,13 @@ def other_log(source: Source, log: cordwood.LogFormat) -> int | None:
 
 def other_log_text(name: str, own: int | None, number: int, *, is_named: bool) -> str:
     """The message about a file that belongs to another log as a whole."""
+    return f"{display_name(name)}: {'; '.join(other_log_parts(own, number, is_named=is_named))}"
+
+
+def other_log_parts(own: int | None, number: int, *, is_named: bool) -> tuple[str, str, str]:
+    """Why no record of such a file is returned, and what to do."""
     says = f"--log-number says {own}" if is_named else f"the name says {own}"
-    return f"{display_name(name)}: all of it belongs to log {number}; {says}; to read it: --log-number {number}"
+    return f"all of it belongs to log {number}", says, f"to read it: --log-number {number}"
 
 
 def report_other_log(name: str, own: int | None, number: int | None, options: argparse.Namespace) -> None:

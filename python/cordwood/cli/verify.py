@@ -28,6 +28,7 @@ from cordwood.cli._reports import (
     Totals,
     for_each_source_with_totals,
     format_of,
+    other_log_parts,
     outcome_fields,
     place_text,
     print_policy,
@@ -111,9 +112,9 @@ def print_report(
 ) -> None:
     """A report on stdout. `more` is how many more records the policy "salvage" reads; `fields` follow in JSON."""
     # Of a range that holds only an older log nothing is wrong.
-    if not getattr(options, "start", 0):
-        report_other_log(name, report.log_number, report.other_log_number, options)
+    other = None if getattr(options, "start", 0) else report.other_log_number
     if options.json:
+        report_other_log(name, report.log_number, other, options)
         print_json(
             {
                 "source": source_name(name),
@@ -141,7 +142,15 @@ def print_report(
     # Not "DAMAGED, 1 record", which may be read as the damage.
     records = ("" if report.ok else "read ") + quantity(report.record_count, "record")
     payload = quantity(report.payload_len, "byte")
-    print(f"{display_name(name)}: {state_of_log(report.outcome, ok=report.ok)}, {records}, {payload}")
+    advice = None
+    if other is None:
+        print(f"{display_name(name)}: {state_of_log(report.outcome, ok=report.ok)}, {records}, {payload}")
+    else:
+        # Not "ok": it may be a log that was renamed, in which readers find nothing.
+        state = "" if report.ok else f"{state_of_log(report.outcome, ok=False)}, "
+        is_named = options.log_number is not None
+        why, says, advice = other_log_parts(report.log_number, other, is_named=is_named)
+        print(f"{display_name(name)}: {state}{records}; {why}, and {says}")
     own = "" if report.log_number is None else f"; this one is log {report.log_number}"
     for region in report.skipped:
         if region.reason == cordwood.Reason.STALE:
@@ -149,5 +158,7 @@ def print_report(
         elif region.severity != cordwood.Severity.INFO:
             is_damage = region.severity == cordwood.Severity.CORRUPTION
             print_folded(f"  {place_text(region)}, {reason_text(region)}", is_damage=is_damage)
+    if advice:
+        print(f"  {advice}")
     if not report.ok:
         print_policy(policy, more)
