@@ -1,8 +1,8 @@
 """Say in a few lines what files and folders are.
 
 Of a log, a folder of a database, an export or a folder of runs: the dialects of its logs, what their records hold, how
-many there are, when they were logged, how much is damaged, and the commands that show more. All logs are read, with the
-policy "salvage". Exit status 3 if one is damaged.
+many there are, when they were logged, how much is damaged, and the commands that show more. Of several logs, the first
+ten runs have a line each. All logs are read, with the policy "salvage". Exit status 3 if one is damaged.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
-from typing import Any
+import re
+from typing import Any, NamedTuple
 
 import cordwood
 from cordwood._native import decode_wandb
@@ -20,7 +21,7 @@ from cordwood.cli._options import add_source_arguments, processor_count
 from cordwood.cli._output import print_folded, print_json
 from cordwood.cli._payloads import payloads_of
 from cordwood.cli._progress import Progress
-from cordwood.cli._sources import display_name, for_each_source, is_one_file, source_name
+from cordwood.cli._sources import Tally, display_name, for_each_source, is_one_file, source_name
 
 EXAMPLES = """\
   cordwood info 000003.log
@@ -37,11 +38,21 @@ HOLDS = {
 """What the records of a log hold, by the names of `--as`."""
 
 FOLDERS = {
-    "version-edit": "a database",
-    "entity": "an export of Datastore or Firestore",
-    "wandb": "runs of Weights & Biases",
+    "version-edit": ("a database", {"version-edit", "write-batch"}),
+    "entity": ("an export of Datastore or Firestore", {"entity"}),
+    "wandb": ("runs of Weights & Biases", {"wandb"}),
 }
-"""What a folder is in which a log holds this."""
+"""What a folder is in which a log holds this, and what the others in it hold."""
+
+RUNS_MAX = 10
+"""So many runs have a line each."""
+
+
+class _Run(NamedTuple):
+    source: str
+    record_count: int
+    first_time: float | None
+    last_time: float | None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -63,7 +74,8 @@ def _describe(name: str, *, as_json: bool) -> Status:
     payloads: dict[str, int] = {}
     names = ("record_count", "payload_len", "file_len", "damaged_len", "torn_count")
     counts: dict[str, int] = dict.fromkeys(names, 0)
-    times: list[float] = []
+    runs: list[_Run] = []
+    damaged_manifests: list[str] = []
     # Of each log that belongs to another one as a whole: the number that its name says, and that of its fragments.
     numbers: list[tuple[int | None, int]] = []
 
@@ -79,7 +91,11 @@ def _describe(name: str, *, as_json: bool) -> Status:
             payload = fits[0] if len(fits) == 1 else "other"
             payloads[payload] = payloads.get(payload, 0) + 1
             if payload == "wandb":
-                _add_times(times, path, log)
+                runs.append(_Run(source_name(path), report.record_count, *_times_of(path, log)))
+        else:
+            payload = None
+        if not report.ok and (payload == "version-edit" or re.fullmatch(r"MANIFEST-[0-9]+", os.path.basename(path))):  # noqa: PTH119
+            damaged_manifests.append(path)
         dialects[report.dialect] = dialects.get(report.dialect, 0) + 1
         counts["record_count"] += report.record_count
         counts["payload_len"] += report.payload_len
@@ -97,7 +113,8 @@ def _describe(name: str, *, as_json: bool) -> Status:
         return tally.status
     what = "a log" if is_one_file([name]) else "a folder" if os.path.isdir(name) else "several files"  # noqa: PTH112
     if what == "a folder":
-        what = next((text for payload, text in FOLDERS.items() if payload in payloads), what)
+        what = _folder(payloads) or what
+    times = [time for run in runs for time in (run.first_time, run.last_time) if time is not None]
     fields: dict[str, Any] = {
         "source": source_name(name),
         "what": what,
@@ -108,6 +125,8 @@ def _describe(name: str, *, as_json: bool) -> Status:
         "other_log_count": len(numbers),
         "first_time": min(times, default=None),
         "last_time": max(times, default=None),
+        "runs": [run._asdict() for run in runs],
+        "damaged_manifest_count": len(damaged_manifests),
         "damaged_count": tally.damaged_count,
         "failed_count": tally.failed_count,
         "other_file_count_by_format": tally.others,
@@ -115,14 +134,32 @@ def _describe(name: str, *, as_json: bool) -> Status:
     if as_json:
         print_json(fields)
         return tally.status
-    print(f"{display_name(name)}: {what}")
-    _print("logs", f"{tally.log_count:,}: {_listed(dialects)}; {quantity(counts['file_len'], 'byte')}")
-    held = {HOLDS[payload]: count for payload, count in payloads.items()}
-    records = f"{counts['record_count']:,}, {quantity(counts['payload_len'], 'byte')}"
-    _print("records", f"{records}: {_listed(held)}" if held else records)
-    if times:
-        _print("time", f"{_time(min(times))} to {_time(max(times))}")
-    _print("damage", _damage(tally.damaged_count, counts), is_damage=tally.damaged_count > 0)
+    _print_text(name, fields, tally, numbers, runs=runs, damaged_manifests=damaged_manifests)
+    return tally.status
+
+
+def _print_text(
+    name: str,
+    fields: dict[str, Any],
+    tally: Tally,
+    numbers: list[tuple[int | None, int]],
+    *,
+    runs: list[_Run],
+    damaged_manifests: list[str],
+) -> None:
+    """Prints what `--json` has as `fields`."""
+    dialects, payloads = fields["log_count_by_dialect"], fields["log_count_by_payload"]
+    print(f"{display_name(name)}: {fields['what']}")
+    _print("logs", f"{tally.log_count:,}: {_listed(dialects)}; {quantity(fields['file_len'], 'byte')}")
+    records = f"{fields['record_count']:,}, {quantity(fields['payload_len'], 'byte')}"
+    _print("records", f"{records}: {_held(payloads, tally.log_count)}" if payloads else records)
+    if fields["first_time"] is not None:
+        _print("time", f"{_time(fields['first_time'])} to {_time(fields['last_time'])}")
+    if tally.log_count > 1:
+        _print_runs(runs)
+    _print("damage", _damage(tally.damaged_count, fields), is_damage=tally.damaged_count > 0)
+    if damaged_manifests:
+        _print("files", _live_files_text(damaged_manifests), is_damage=True)
     if numbers:
         _print("number", _numbers(numbers))
     if tally.others:
@@ -130,11 +167,46 @@ def _describe(name: str, *, as_json: bool) -> Status:
     # They are to be copied, and not folded.
     for label, command in zip(("more", ""), _commands(name, tally.damaged_count, payloads, numbers), strict=False):
         print(f"  {label:9}{command}")
-    return tally.status
 
 
 def _print(label: str, text: str, *, is_damage: bool = False) -> None:
     print_folded(f"  {label:9}{text}", indent=11, is_damage=is_damage)
+
+
+def _folder(payloads: dict[str, int]) -> str | None:
+    """What a folder is whose logs hold this; `None` if that is several things, or mostly nothing that is known."""
+    known = payloads.keys() - {"other"}
+    for payload, (text, held) in FOLDERS.items():
+        known_count = sum(payloads[name] for name in known)
+        if payload in known and known <= held and known_count > payloads.get("other", 0):
+            return text
+    return None
+
+
+def _held(payloads: dict[str, int], log_count: int) -> str:
+    """What records hold, and of several logs how many hold it."""
+    held = {HOLDS[payload]: count for payload, count in payloads.items()}
+    if log_count == 1:
+        return _listed(held)
+    texts = [f"{name} ({quantity(count, 'log')})" for name, count in sorted(held.items())]
+    without = log_count - sum(held.values())
+    return ", ".join([*texts, *([f"none ({quantity(without, 'log')})"] if without else [])])
+
+
+def _print_runs(runs: list[_Run]) -> None:
+    for run in runs[:RUNS_MAX]:
+        begin = "" if run.first_time is None else f"{_time(run.first_time)}, "
+        # A name is not folded.
+        print(f"  run      {begin}{quantity(run.record_count, 'record')}: {display_name(run.source)}")
+    if len(runs) > RUNS_MAX:
+        _print("", f"and {quantity(len(runs) - RUNS_MAX, 'more run')}")
+
+
+def _live_files_text(manifests: list[str]) -> str:
+    """What damage to a MANIFEST means: each of its records says which files were added, and which removed."""
+    which = display_name(manifests[0]) if len(manifests) == 1 else f"{len(manifests):,} MANIFEST files"
+    lists = "the list" if len(manifests) == 1 else "their lists"
+    return f"records of {which} were lost: {lists} of live files may be wrong"
 
 
 def _listed(counts: dict[str, int]) -> str:
@@ -142,7 +214,7 @@ def _listed(counts: dict[str, int]) -> str:
     return ", ".join(name if len(counts) == 1 else f"{name} ({count:,})" for name, count in sorted(counts.items()))
 
 
-def _damage(damaged_count: int, counts: dict[str, int]) -> str:
+def _damage(damaged_count: int, counts: dict[str, Any]) -> str:
     damage = (
         f"{quantity(counts['damaged_len'], 'byte')} in {quantity(damaged_count, 'log')}; read with the policy salvage"
         if damaged_count
@@ -190,15 +262,15 @@ def _time(seconds: float) -> str:
 _TIMES = range(-62_135_596_800, 253_402_300_800)
 
 
-def _add_times(times: list[float], path: str, log: dict[str, Any]) -> None:
-    """Adds when the first and the last steps of a run were logged."""
+def _times_of(path: str, log: dict[str, Any]) -> tuple[float, float] | tuple[None, None]:
+    """When the first and the last steps of a run were logged."""
     with cordwood.Reader(path, **log) as reader:
         found = (_time_of(record.data) for record in reader.records() if b"_timestamp" in record.data)
         span: list[float] = []
         for time in found:
             if time is not None:
                 span = [min(time, *span), max(time, *span)] if span else [time]
-    times += span
+    return (min(span), max(span)) if span else (None, None)
 
 
 def _time_of(record: bytes) -> float | None:

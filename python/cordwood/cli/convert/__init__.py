@@ -518,6 +518,8 @@ def _report_damage(options: argparse.Namespace, batches: _Batches, skipped: Sequ
             end=options.end if batches.end is None else batches.end,
         )
         complain(f"{display_name(options.source)}: {policy_note(policy, more)}")
+    if options.payload == "live-files" and max(status, batches.status) == Status.DAMAGE:
+        complain(f"{display_name(options.source)}: records were lost: the list of live files may be wrong")
     return status
 
 
