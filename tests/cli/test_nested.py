@@ -245,6 +245,29 @@ def test_rows_and_columns_by_what_is_in_maps(tmp_path):
     assert table_of(path, "--where", "m.geo.x>1", "--columns", "n").to_pydict() == {"n": [2]}
 
 
+def test_rows_and_columns_by_parts_of_places_and_keys(tmp_path, capfd):
+    path = tmp_path / "output-0"
+    bern, null = entities.Place((46.9, 7.4)), entities.Place((0.0, 0.0))
+    link = entities.Key([("User", "eva")])
+    exported(
+        path,
+        entities.entity([("Task", 1)], {"at": bern, "link": link}),
+        entities.entity([("Task", 2)], {"at": null, "m": {"at": bern}}),
+    )
+    table = table_of(path, "--where", "at.latitude>40", "--columns", "at.longitude,link.path,__id__,__key__.app")
+    assert table.to_pydict() == {
+        "at.longitude": [7.4],
+        "link.path": [[{"kind": "User", "name": "eva"}]],
+        "__id__": [1],
+        "__key__.app": ["s~app"],
+    }
+    assert table_of(path, "--where", "m.at.latitude=46.9", "--columns", "__id__").to_pydict() == {"__id__": [2]}
+    capfd.readouterr()
+    assert main(["convert", "--as", "entity", "--columns", "at.latitud", str(path)]) == 2
+    out, err = capfd.readouterr()
+    assert (out, err.endswith("at, link, at.latitude, at.longitude, m; did you mean at.latitude?\n")) == ("", True)
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False) | st.text(max_size=3),
     lambda values: (

@@ -7,7 +7,7 @@ import contextlib
 import math
 import operator
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from itertools import islice, repeat
 from typing import Any, NamedTuple, cast
@@ -152,6 +152,11 @@ def _time(text: str) -> datetime | None:
         return None
 
 
+def fields_of_object(value: object) -> Mapping[str, Any] | None:
+    """The names in an object of JSON."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
+
+
 class Selection:
     """Counts the rows that are wanted, and chooses their columns.
 
@@ -167,7 +172,9 @@ class Selection:
         to_json: Callable[[Any], object],
         known: Collection[str] | None = None,
         nested: Collection[str] = (),
+        *,
         always: Collection[str] = (),
+        fields_of: Callable[[object], Mapping[str, Any] | None] = fields_of_object,
     ) -> None:
         """Begins with no row.
 
@@ -177,6 +184,7 @@ class Selection:
             known: The names of all columns, if they are known before the first row.
             nested: Those of them whose values have names in them, which are not known.
             always: If they are not known, the names of those that are there even if no row has a value.
+            fields_of: The names in a value that has any, and what they name; else `None`.
 
         Raises:
             ValueError: A name is none of them.
@@ -186,6 +194,7 @@ class Selection:
         self._limit: int | None = options.limit
         self._to_json = to_json
         self._nested = nested
+        self._fields_of = fields_of
         self._count = self._held_count = 0
         self._is_reported = self._has_rows = self._is_asked = False
         # The names that are asked for and were in no row yet, and those that there were.
@@ -217,7 +226,7 @@ class Selection:
         if self._wanted:
             self._learn(row)
         for condition in self._conditions:
-            value = value_in(row, condition.column)
+            value = value_in(row, condition.column, self._fields_of)
             if value is _MISSING or not condition.holds(value, self._to_json):
                 return None
         self._count += 1
@@ -239,7 +248,7 @@ class Selection:
         """What of a row is in the columns that are wanted."""
         if self.columns is None:
             return row
-        found = ((name, value_in(row, name)) for name in self.columns)
+        found = ((name, value_in(row, name, self._fields_of)) for name in self.columns)
         return {name: value for name, value in found if value is not _MISSING}
 
     def _learn(self, row: dict[str, Any]) -> None:
@@ -247,9 +256,9 @@ class Selection:
         self._has_rows = self._has_rows or not self._nested or any(name in row for name in self._nested)
         self._see(row)
         for name in list(self._wanted):
-            if value_in(row, name) is not _MISSING:
+            if value_in(row, name, self._fields_of) is not _MISSING:
                 del self._wanted[name]
-            elif (inside := fields_of(value_in(row, head := name.partition(".")[0]))) is not None:
+            elif (inside := self._fields_of(row.get(head := name.partition(".")[0]))) is not None:
                 self._see(f"{head}.{field}" for field in inside)
 
     def _see(self, names: Iterable[str]) -> None:
@@ -299,14 +308,9 @@ class Selection:
         self._is_reported = True
 
 
-def fields_of(value: object) -> dict[str, Any] | None:
-    """The names in a value that has any: in an object of JSON or a map of Firestore."""
-    # No other value of a row has this attribute.
-    value = getattr(value, "properties", value)
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
-
-
-def value_in(row: dict[str, Any], name: str) -> Any:
+def value_in(
+    row: Mapping[str, Any], name: str, fields_of: Callable[[object], Mapping[str, Any] | None] = fields_of_object
+) -> Any:
     """The value of this name; else, what is before one of its dots names a value with fields, and the rest one of them.
 
     `_MISSING` if there is none.
@@ -315,7 +319,7 @@ def value_in(row: dict[str, Any], name: str) -> Any:
         return row[name]
     for head, rest in _splits(name):
         inside = fields_of(row.get(head))
-        if inside is not None and (value := value_in(inside, rest)) is not _MISSING:
+        if inside is not None and (value := value_in(inside, rest, fields_of)) is not _MISSING:
             return value
     return _MISSING
 

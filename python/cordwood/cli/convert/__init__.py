@@ -430,7 +430,12 @@ def _selection(options: argparse.Namespace, origin: str | None = None) -> Select
     known = KNOWN_COLUMNS.get(options.payload)
     if known is not None:
         return Selection(options, json_of(options.payload), [*first, *known])
-    return Selection(options, json_of(options.payload), always=[*first, *all_columns(options.payload, {})])
+    return Selection(
+        options,
+        json_of(options.payload),
+        always=[*first, *all_columns(options.payload, {})],
+        fields_of=shapes_of(options.payload).fields_of,
+    )
 
 
 def _of_one(options: argparse.Namespace, name: str) -> argparse.Namespace:
