@@ -149,6 +149,26 @@ def test_one_row_of_each_run(tables, capfd):
     assert capfd.readouterr().err == f"cordwood: {text}; what follows was not read\n"
 
 
+def test_files_of_one_run(tables, capfd):
+    assert converted(tables, "--columns", "_step").count("\n") == 7
+    assert capfd.readouterr().err == ""
+    (tables / "copies").mkdir()
+    for run in "ab":
+        (tables / f"copies/run-{run}.wandb").write_bytes((tables / f"run-{run}.wandb").read_bytes())
+    assert (
+        converted(tables, "--where", "_step=0") == "run_id,_step,loss,acc\na,0,0.0,\nb,0,,high\na,0,0.0,\nb,0,,high\n"
+    )
+    assert capfd.readouterr().err == (
+        f"cordwood: {tables}/copies/run-a.wandb and {tables}/run-a.wandb have one run_id, as parts of a run or copies "
+        "have; the column __file__, if --columns names it, says which file a row is from\n"
+    )
+    text = converted(tables, "--where", "_step=0", "--where", "__file__~copies", "--columns", "acc,__file__")
+    assert text == f"acc,__file__\n,{tables}/copies/run-a.wandb\nhigh,{tables}/copies/run-b.wandb\n"
+    assert capfd.readouterr().err == ""
+    to = str(tables.parent / "t.ndjson")
+    assert main(["convert", "--as", "wandb-output", "--columns", "__file__,line", str(tables), to]) == 0
+
+
 def test_a_limit_in_parquet(tables):
     pq = pytest.importorskip("pyarrow.parquet")
     to = tables.parent / "t.parquet"

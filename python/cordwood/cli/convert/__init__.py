@@ -32,7 +32,8 @@ column whose values are all of one type has that type; arrays and objects are li
 anything else is JSON. It needs a few tens of MiB of memory, more for very long records or thousands of columns.
 
 Several logs, or all logs in a folder, make one table. Its first column says which log a row is from: path; for entities
-and JSON __file__; and for wandb run_id, from the name of the file. It has the columns of all of them.
+and JSON __file__; and for wandb run_id, from the name of the file, and __file__ if --columns or --where names it. It
+has the columns of all of them.
 
 What is damaged, or is not of that form, is reported on stderr and left out: of a run, only the value. The exit status
 is then 3.
@@ -277,14 +278,18 @@ def _convert_many(  # noqa: PLR0915 - two passes
     origin = origin_column(options.payload)
     # Of each log, how far it was read to find the columns, what was read, and what was skipped.
     firsts: dict[str, tuple[int | None, Read | None, Sequence[cordwood.SkippedRegion]]] = {}
-    selection = _selection(options, origin)
+    origins = _origins(options, origin)
+    selection = _selection(options, origins)
     found = _columns(options.payload, selection, origin)
     is_native = known is None and _takes_records(options.payload, selection)
 
     unread: str | None = None
+    # Of each run, the first file.
+    files: dict[str, str] = {}
+    twice: tuple[str, str] | None = None
 
     def batches_of(one: argparse.Namespace, reader: cordwood.Reader, found: Columns | None = None) -> _Batches:
-        first: Row = {origin: _whence(one.source, origin)}
+        first: Row = {column: _whence(one.source, column) for column in origins}
         return _Batches(one, reader, selection, found, first=first, is_native=is_native)
 
     def find(name: str) -> Status:
@@ -313,13 +318,13 @@ def _convert_many(  # noqa: PLR0915 - two passes
         selection.check_names()
         known = _columns_found(options.payload, found, form)
         is_native = _is_native(options.payload, selection, known, form)
-        selection = _selection(options, origin)
+        selection = _selection(options, origins)
     is_stream = options.destination == "-"
     with new_file(options.destination, overwrite=options.overwrite) as file:
         opened = open_table(
             form,
             file,
-            selection.of_columns({origin: "text", **known}, "text"),
+            selection.of_columns({**dict.fromkeys(origins, "text"), **known}, "text"),
             json_of(options.payload),
             shapes_of(options.payload),
             is_stream=is_stream,
@@ -329,10 +334,12 @@ def _convert_many(  # noqa: PLR0915 - two passes
         with contextlib.closing(opened) as table:
 
             def write(name: str) -> Status:
-                nonlocal unread
+                nonlocal unread, twice
                 if selection.is_full:
                     unread = unread or name
                     return Status.CLEAN
+                if (same := files.setdefault(_whence(name, origin), name)) != name:
+                    twice = twice or (same, name)
                 one = _of_one(options, name)
                 end, first, skipped = firsts.get(name, (one.end, None, ()))
                 with (
@@ -361,6 +368,11 @@ def _convert_many(  # noqa: PLR0915 - two passes
                 status = tally.status
             _write_held_back(table, selection, options.sources[-1])
             selection.report_nothing()
+            if twice and origins == ["run_id"]:
+                complain(
+                    f"{display_name(twice[0])} and {display_name(twice[1])} have one run_id, as parts of a run or "
+                    f"copies have; the column {_FILE}, if --columns names it, says which file a row is from"
+                )
             if unread is not None:
                 selection.report_stop(unread, None, "row")
     return status
@@ -424,9 +436,17 @@ def _whence(name: str, origin: str) -> str:
     return "<stdin>" if name == "-" else origin_of(name, origin)
 
 
-def _selection(options: argparse.Namespace, origin: str | None = None) -> Selection:
-    """What is wanted of the rows: to be made again for each pass."""
-    first = [origin] if origin else []
+_FILE = "__file__"
+
+
+def _origins(options: argparse.Namespace, origin: str) -> list[str]:
+    """The columns that say which log a row is from. Several files may have one run: then the name is asked for."""
+    names = [*(options.columns or ()), *(condition.column for condition in options.where)]
+    return [origin, _FILE] if origin == "run_id" and _FILE in names else [origin]
+
+
+def _selection(options: argparse.Namespace, first: Sequence[str] = ()) -> Selection:
+    """What is wanted of the rows, which begin with columns `first`: to be made again for each pass."""
     known = KNOWN_COLUMNS.get(options.payload)
     if known is not None:
         return Selection(options, json_of(options.payload), [*first, *known])
