@@ -71,6 +71,34 @@ def test_one_of_several(path, tmp_path):
     assert "2 logs" not in out
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [["cat"], ["info"], ["map"], ["fragments"], ["split", "--len", "32KiB"], ["stat"], ["verify"]],
+    ids=" ".join,
+)
+def test_an_unknown_protocol_is_that_of_one_source(arguments, path):
+    alone = run(*arguments, str(path))
+    status, out, err = run(*arguments, "unheard-of://a", str(path))
+    assert status == 1
+    assert out.startswith(alone[1])
+    assert err == f"cordwood: unheard-of://a: Protocol not known: unheard-of\n{alone[2]}"
+    assert run(*arguments, "unheard-of://a")[0] == 1
+
+
+def test_an_unknown_protocol_in_a_table(path):
+    for options in [], ["--as", "auto"], ["--to", "csv"]:
+        status, out, err = run("convert", *options, str(path), "unheard-of://a", "-")
+        assert (status, len(out) > 20) == (1, True), err
+        assert "unheard-of://a: Protocol not known" in err
+        assert run("convert", *options, "unheard-of://a")[0] == 1
+
+
+def test_an_unknown_protocol_in_json(path):
+    _, out, _ = run("verify", "--json", "unheard-of://a", str(path))
+    assert out.startswith('{"source":"unheard-of://a","error":"Protocol not known: unheard-of"}\n')
+    assert '"failed_count":1' in out
+
+
 def test_a_url_is_only_read():
     for arguments in ["write", "memory://a.log"], ["follow", "memory://a.log"], ["salvage", "-", "memory://a.log"]:
         status, _, err = run(*arguments)

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, get_args
 
 import cordwood
-from cordwood._remote import is_url
+from cordwood._remote import is_url, source_of
 from cordwood._text import quantity
-from cordwood.cli._messages import Status, complain, escaped, with_options
+from cordwood.cli._messages import Failure, Status, complain, escaped, with_options
 from cordwood.cli._output import print_json
 from cordwood.typing import DialectName
 
@@ -287,6 +287,23 @@ def _without_fragment(file: Named) -> str | None:
     return None if is_valid else NO_FRAGMENT
 
 
+class _UnreadableUrlError(Failure):
+    pass
+
+
+def check_url(name: str) -> None:
+    """Whether a source, if it is a URL, is one that can be read. Nothing is requested.
+
+    Raises:
+        _UnreadableUrlError: Its protocol is not known, or the package that reads it is not installed.
+    """
+    if is_url(name):
+        try:
+            source_of(name)
+        except (ValueError, ModuleNotFoundError) as error:
+            raise _UnreadableUrlError(str(error)) from error
+
+
 def _attempt(
     file: Named,
     work: Callable[[str], Status],
@@ -300,6 +317,7 @@ def _attempt(
     try:
         if file.error:
             raise file.error
+        check_url(name)
         what = file.what or _without_fragment(file)
         if not what and (kind := _other_kind(file, dialect, other_kind)):
             complain(f"{display_name(name)}: left out: its first record is {kind}")
@@ -316,12 +334,13 @@ def _attempt(
         # That of `salvage` may be about the new log.
         is_other = error.filename is not None and error.filename != name and error.strerror
         text = f"{error.filename}: {error.strerror}" if is_other else error.strerror or str(error)
-    except cordwood.CordwoodError as error:
+    except (cordwood.CordwoodError, _UnreadableUrlError) as error:
         if file.is_in_folder and isinstance(error, cordwood.DialectError):
             tally.add_other(name, error.format)
             return
-        text = with_options(str(error).removeprefix(f"{error.path}: "))
-        complain(f"{error.path or source_name(name)}: {text}")
+        place = getattr(error, "path", None) or source_name(name)
+        text = with_options(str(error).removeprefix(f"{place}: "))
+        complain(f"{place}: {text}")
     else:
         if what:
             tally.add_other(name, what)

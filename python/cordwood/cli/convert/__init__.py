@@ -78,7 +78,15 @@ from cordwood.cli._progress import Progress
 from cordwood.cli._reopenable import Reopenable, changed_meanwhile, reopenable
 from cordwood.cli._reports import REPORTED_MAX, format_of, policy_note, report_skipped, salvageable_count
 from cordwood.cli._selection import Selection, add_selection_arguments
-from cordwood.cli._sources import display_name, for_each_source, is_one_file, named_files, source_name, stdin_or_path
+from cordwood.cli._sources import (
+    check_url,
+    display_name,
+    for_each_source,
+    is_one_file,
+    named_files,
+    source_name,
+    stdin_or_path,
+)
 from cordwood.cli.convert.writers import (
     BINARY_FORMATS,
     ENCODINGS,
@@ -170,6 +178,7 @@ def run(options: argparse.Namespace) -> Status:
             options.payload = _payload_of_all(options)
         return _convert_many(options, form, _known_columns(options, form))
     [options.source] = options.sources
+    check_url(options.source)
     if options.payload == AUTO:
         with reopenable(options.source) as source:
             with _reader(options, source.open(), options.end) as reader:
@@ -212,9 +221,10 @@ def _payload_of_all(options: argparse.Namespace) -> str:
     firsts: dict[str | None, str] = {}
     for file in named_files(options.sources):
         # What cannot be read is reported later.
-        with contextlib.suppress(OSError, cordwood.CordwoodError):
+        with contextlib.suppress(OSError, cordwood.CordwoodError, Failure):
             if file.what or file.error:
                 continue
+            check_url(file.name)
             with _reader(options, file.name, options.end) as reader:
                 payload, has_records = _payload_of(file.name, reader)
                 # A log without records may be anything.
