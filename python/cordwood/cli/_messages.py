@@ -70,8 +70,6 @@ def _file_of(error: OSError) -> str:
 def _advice(error: OSError) -> str:
     if isinstance(error, FileExistsError):
         return "; choose another name, or replace it with --overwrite"
-    if isinstance(error, IsADirectoryError):
-        return f"; for the files in it: '{error.filename}/*'"
     return ""
 
 

@@ -6,11 +6,13 @@ Without --timeout it runs until Ctrl-C. The end_offset of the last record of --j
 from __future__ import annotations
 
 import argparse
+import errno
+import os
 import sys
 import time
 
 import cordwood
-from cordwood.cli._messages import Status, complain
+from cordwood.cli._messages import Failure, Status, complain
 from cordwood.cli._options import (
     add_dialect_argument,
     add_record_len_max_argument,
@@ -49,6 +51,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> Status:
     """Prints the records of the source as they come."""
     check_output(options)
+    if os.path.isdir(options.source):  # noqa: PTH112 - pathlib is slow to import
+        raise Failure(f"{options.source}: {os.strerror(errno.EISDIR)}; follow takes the name of one file")
     selection = selection_of(options)
     print_record = None
     status = Status.CLEAN
