@@ -12,7 +12,7 @@ import sys
 import time
 
 import cordwood
-from cordwood.cli._messages import Failure, Status, complain
+from cordwood.cli._messages import Failure, Status, complain, with_options
 from cordwood.cli._options import (
     add_dialect_argument,
     add_record_len_max_argument,
@@ -64,6 +64,7 @@ def run(options: argparse.Namespace) -> Status:
         on_rotation="raise" if options.on_rotation == "stop" else "reopen",
         **reading_options(options),
     ) as follower:
+        is_log = _may_be_log(options)
         records = follower.records()
         while True:
             try:
@@ -74,12 +75,10 @@ def run(options: argparse.Namespace) -> Status:
                 if follower.waiting and follower.waiting.reason == cordwood.WaitReason.SUSPECT:
                     time.sleep(follower.delay)
                     continue
-                end_selection(selection)
-                return status
+                break
             except cordwood.LogRotatedError as error:
                 complain(error)
-                end_selection(selection)
-                return status
+                break
             except (cordwood.CorruptionError, cordwood.RecordTooLargeError) as error:
                 if follower.tell() <= error.offset:
                     # Refused, not skipped: the next step would say the same.
@@ -94,5 +93,24 @@ def run(options: argparse.Namespace) -> Status:
             sys.stdout.flush()
             if selection.is_full:
                 selection.report_stop(options.source, record.end_offset, "record")
-                end_selection(selection)
-                return status
+                break
+    end_selection(selection)
+    # Damage, or a record, says more than what its beginning looks like.
+    return status if is_log or print_record or status else Status.FAILURE
+
+
+def _may_be_log(options: argparse.Namespace) -> bool:
+    """Whether what is in the file so far may be the beginning of a log; reports if it is something else.
+
+    A follower waits for more: only the format of a file with a signature is an error.
+    """
+    if options.dialect or not os.path.isfile(options.source):  # noqa: PTH113 - pathlib is slow to import
+        return True
+    try:
+        cordwood.detect(options.source)
+    except cordwood.DialectError as error:
+        if error.format not in ("text", "unknown"):
+            return True
+        complain(with_options(str(error).replace("no log: ", "no record so far: ", 1)))
+        return False
+    return True
