@@ -584,3 +584,35 @@ def test_one_of_many_logs_cannot_be_read(tmp_path, capfd):
     assert "missing: No such file" in reports[0]
     assert "an incomplete record at the end of the file" in reports[1]
     assert len(reports) == 2
+
+
+def test_rows_of_records_say_whether_they_were_salvaged(tmp_path):
+    path = tmp_path / "000003.log"
+    # One batch three times: the second record is damaged, and the third one follows in its block.
+    batch = b"\7\0\0\0\0\0\0\0\2\0\0\0\1\3key\5value\0\3old"
+    file = bytearray(reference.encode([batch] * 3))
+    file[len(file) // 2] ^= 1
+    path.write_bytes(file)
+    command = ["convert", "--as", "write-batch", "--overwrite", str(path)]
+    for suffix in "parquet", "csv":
+        to = tmp_path / f"all.{suffix}"
+        assert main([*command, str(to)]) == 3
+        assert main([*command, "--on-corruption", "salvage", str(to := tmp_path / f"salvaged.{suffix}")]) == 3
+    assert "salvaged" not in pq.read_table(tmp_path / "all.parquet").column_names
+    table = pq.read_table(tmp_path / "salvaged.parquet")
+    assert table.column_names[:3] == ["offset", "salvaged", "sequence"]
+    assert table["salvaged"].to_pylist() == [False, False, True, True]
+    scan = cordwood.scan(path, decode="write-batch", on_corruption="salvage")
+    assert pa.table(scan).equals(table)
+    rows = (tmp_path / "salvaged.csv").read_text().splitlines()
+    assert [row.split(",")[:3] for row in rows[1::2]] == [["0", "false", "7"], [str(table["offset"][2]), "true", "7"]]
+
+
+def test_version_edits_say_so_too(tmp_path, capfd):
+    """Their last value is written while it is made."""
+    path = tmp_path / "MANIFEST-000002"
+    path.write_bytes(reference.encode([b"\1\5order"]))
+    assert main(["convert", "--as", "version-edit", "--on-corruption", "salvage", str(path)]) == 0
+    assert capfd.readouterr().out == (
+        '{"offset":0,"salvaged":false,"fields":[{"kind":"comparator","tag":1,"value":"order"}]}\n'
+    )

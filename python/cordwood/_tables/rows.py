@@ -90,6 +90,21 @@ KNOWN_COLUMNS: dict[str, dict[str, ColumnType]] = {
 """The columns of forms that have the same in every log, so that their tables go together."""
 
 
+_OF_RECORDS = ("raw", "write-batch", "version-edit", "wandb")
+"""The forms whose rows have the `offset` of their record."""
+
+
+def known_columns(form: str, on_corruption: str) -> dict[str, ColumnType] | None:
+    """The columns of a form, if they are known before a log is read.
+
+    Under the policy "salvage", rows with the `offset` of a record say whether it begins after damage in its block.
+    """
+    known = KNOWN_COLUMNS.get(form)
+    if known is None or on_corruption != "salvage" or form not in _OF_RECORDS:
+        return known
+    return {"offset": "uint", "salvaged": "bool", **known}
+
+
 def all_columns(form: str, found: dict[str, ColumnType]) -> dict[str, ColumnType]:
     """The columns of a table, in their order: those of all tables of the form, and those that were found."""
     first: dict[str, ColumnType] = {"offset": "uint"} if form == "wandb" else {}
@@ -100,8 +115,12 @@ def all_columns(form: str, found: dict[str, ColumnType]) -> dict[str, ColumnType
     return first | found | first
 
 
-def rows_as(form: str, dialect: str, leave_out: LeaveOut, report: Callable[[str], None]) -> Rows:
+def rows_as(
+    form: str, dialect: str, leave_out: LeaveOut, report: Callable[[str], None], *, on_corruption: str = "skip"
+) -> Rows:
     """What makes the rows of a log. `leave_out` gets each value that a row has to do without, `report` what is unsure.
+
+    With the policy "salvage", rows have what `known_columns` says.
 
     Raises:
         ModuleNotFoundError: It takes a package that is not installed; the message says which extra has it.
@@ -120,7 +139,18 @@ def rows_as(form: str, dialect: str, leave_out: LeaveOut, report: Callable[[str]
         "entity": lambda: Rows(_entity()),
         "json": lambda: Rows(_json()),
     }
-    return makers[form]()
+    rows = makers[form]()
+    if on_corruption == "salvage" and form in _OF_RECORDS:
+        return rows._replace(of_record=_with_salvaged(rows.of_record))
+    return rows
+
+
+def _with_salvaged(rows_of: RowsOf) -> RowsOf:
+    def rows(record: cordwood.Record) -> Iterable[Row]:
+        first = {"offset": record.offset, "salvaged": record.salvaged}
+        return ({**first, **row} for row in rows_of(record))
+
+    return rows
 
 
 def write_batches(dialect: str | None, report: Callable[[str], None]) -> Callable[[bytes], WriteBatch]:

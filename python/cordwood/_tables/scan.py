@@ -152,10 +152,10 @@ class DecodedScan:
         return is_native(self._known)
 
     def _all_columns(self) -> dict[str, ColumnType]:
-        from cordwood._tables.rows import KNOWN_COLUMNS, all_columns
+        from cordwood._tables.rows import all_columns, known_columns
 
         origin: dict[str, ColumnType] = {self._origin: "text"} if self._origin else {}
-        known = KNOWN_COLUMNS.get(self._decode)
+        known = known_columns(self._decode, self._options["on_corruption"])
         if known is None:
             found = self._learned()
             known = all_columns(self._decode, found.types())
@@ -239,7 +239,8 @@ class DecodedScan:
         from cordwood._tables.rows import rows_as
 
         first = self._first(reader)
-        maker = rows_as(self._decode, reader.dialect, log.leave_out, lambda _: None)
+        policy = self._options["on_corruption"]
+        maker = rows_as(self._decode, reader.dialect, log.leave_out, lambda _: None, on_corruption=policy)
         rows: list[Row] = []
         rows_len = 0
         for record in reader.records():

@@ -52,11 +52,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import cordwood
 from cordwood._tables.json_text import Streamed
 from cordwood._tables.rows import (
-    KNOWN_COLUMNS,
     ROW_KINDS,
     Row,
     all_columns,
     json_of,
+    known_columns,
     origin_column,
     origin_of,
     rows_as,
@@ -200,7 +200,7 @@ def run(options: argparse.Namespace) -> Status:
 
 def _known_columns(options: argparse.Namespace, form: str) -> dict[str, ColumnType] | None:
     """The columns that are known before a log is read; `None` if it has to be read for them."""
-    return {} if form == "ndjson" else KNOWN_COLUMNS.get(options.payload)
+    return {} if form == "ndjson" else known_columns(options.payload, options.on_corruption)
 
 
 def _payload_of(name: str, reader: cordwood.Reader) -> tuple[str | None, bool]:
@@ -457,7 +457,7 @@ def _origins(options: argparse.Namespace, origin: str) -> list[str]:
 
 def _selection(options: argparse.Namespace, first: Sequence[str] = ()) -> Selection:
     """What is wanted of the rows, which begin with columns `first`: to be made again for each pass."""
-    known = KNOWN_COLUMNS.get(options.payload)
+    known = known_columns(options.payload, options.on_corruption)
     if known is not None:
         return Selection(options, json_of(options.payload), [*first, *known])
     return Selection(
@@ -611,7 +611,11 @@ class _Batches:
         self.read = Read(0, 0)
         self.end: int | None = None
         self._rows = rows_as(
-            options.payload, reader.dialect, self._leave_out_value, lambda text: report_engine(options.source, text)
+            options.payload,
+            reader.dialect,
+            self._leave_out_value,
+            lambda text: report_engine(options.source, text),
+            on_corruption=options.on_corruption,
         )
         self._found = found
         self._is_native = is_native
