@@ -104,6 +104,38 @@ def test_json_on_a_terminal_stays_json(tmp_path):
     assert shown.splitlines()[1] == r"0,20,\u001b\u007f\u009b\u202eä\udb40\udc01"
 
 
+def hint_on_a_terminal(*arguments, cwd):
+    outer, inner = pty.openpty()
+    command = [sys.executable, "-m", "cordwood", *arguments]
+    subprocess.run(command, cwd=cwd, stdout=subprocess.DEVNULL, stderr=inner, check=True)
+    # So that there is something to be read.
+    os.write(inner, b"end\n")
+    os.close(inner)
+    shown = os.read(outer, 65_536).decode().replace("\r\n", "\n")
+    os.close(outer)
+    return shown.removesuffix("end\n")
+
+
+def test_a_hint_how_records_are_decoded(tmp_path):
+    batch = b"\7\0\0\0\0\0\0\0\1\0\0\0\1\3key\5value"
+    (tmp_path / "db").mkdir()
+    (tmp_path / "db/000003.log").write_bytes(reference.encode([batch, batch]))
+    (tmp_path / "text.log").write_bytes(reference.encode([b"one"]))
+    hint = (
+        "cordwood: db/000003.log: the first record is a write batch, as in a write-ahead log of LevelDB, RocksDB or "
+        "Pebble: --as write-batch decodes it\n"
+    )
+    for verb in "cat", "convert":
+        assert hint_on_a_terminal(verb, "db/000003.log", cwd=tmp_path) == hint
+        assert hint_on_a_terminal(verb, "--as", "write-batch", "db/000003.log", cwd=tmp_path) == ""
+        assert hint_on_a_terminal(verb, "text.log", cwd=tmp_path) == ""
+        # A script has no use for it.
+        assert run(verb, "db/000003.log", cwd=tmp_path)[2] == ""
+    assert hint_on_a_terminal("cat", "db", "text.log", cwd=tmp_path) == hint
+    assert hint_on_a_terminal("cat", "--json", "db", cwd=tmp_path) == hint
+    assert hint_on_a_terminal("convert", "--as", "raw", "db/000003.log", cwd=tmp_path) == ""
+
+
 def test_what_is_piped_is_exact(tmp_path):
     record = b"\x1b[2J\xff\0"
     (tmp_path / "log").write_bytes(reference.encode([record]))

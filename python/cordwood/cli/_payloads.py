@@ -6,13 +6,15 @@ import argparse
 import contextlib
 import os
 import re
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import cordwood
+from cordwood._remote import is_url
 from cordwood.cli._messages import complain
 from cordwood.cli._options import reading_options
-from cordwood.cli._sources import display_name
+from cordwood.cli._sources import display_name, named_files
 from cordwood.errors import PayloadError
 
 PAYLOADS = {
@@ -98,6 +100,25 @@ def other_kind(options: argparse.Namespace, is_full: Callable[[], bool]) -> Call
         return None if found in (None, wanted) else _advice(found)
 
     return other_kind_of
+
+
+def hint_at_payload(options: argparse.Namespace) -> None:
+    """On a terminal, says how the records of the first log are decoded, where that is known; a script gets no hint."""
+    if not sys.stderr.isatty():
+        return
+    for file in named_files(options.sources):
+        if file.name == "-" or file.what or is_url(file.name):
+            continue
+        # What cannot be read has been reported.
+        with contextlib.suppress(OSError, cordwood.CordwoodError):
+            with cordwood.Reader(file.name, on_corruption="skip", **reading_options(options)) as reader:
+                first = next(reader.records(), None)
+                payload = payload_by_content(file.name, first.data if first else None, reader.dialect)
+            if first and payload:
+                description = DESCRIPTIONS[_kind_of(payload) or payload]
+                complain(f"{display_name(file.name)}: the first record is {description}: --as {payload} decodes it")
+            if first:
+                return
 
 
 def _kind_of(payload: str | None) -> str | None:

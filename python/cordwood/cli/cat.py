@@ -18,7 +18,7 @@ from cordwood.cli._framing import framed
 from cordwood.cli._messages import Status, complain
 from cordwood.cli._options import add_reading_arguments, add_source_arguments, check_range, reading_options
 from cordwood.cli._output import stdout
-from cordwood.cli._payloads import other_kind
+from cordwood.cli._payloads import hint_at_payload, other_kind
 from cordwood.cli._printing import add_output_arguments, check_output, end_selection, printer, selection_of
 from cordwood.cli._progress import Progress
 from cordwood.cli._reports import format_of, other_log, policy_note, report_other_log, report_skipped, salvageable_count
@@ -101,6 +101,8 @@ def run(options: argparse.Namespace) -> Status:
     )
     end_selection(selection)
     selection.report_nothing()
+    if not options.payload:
+        hint_at_payload(options)
     return tally.status
 
 

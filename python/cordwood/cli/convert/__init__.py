@@ -73,7 +73,15 @@ from cordwood.cli._options import (
     reading_options,
 )
 from cordwood.cli._output import check_destination, check_no_log, new_file
-from cordwood.cli._payloads import AUTO, other_kind, other_payload, payload_by_content, report_engine, report_payload
+from cordwood.cli._payloads import (
+    AUTO,
+    hint_at_payload,
+    other_kind,
+    other_payload,
+    payload_by_content,
+    report_engine,
+    report_payload,
+)
 from cordwood.cli._progress import Progress
 from cordwood.cli._reopenable import Reopenable, changed_meanwhile, reopenable
 from cordwood.cli._reports import REPORTED_MAX, format_of, policy_note, report_skipped, salvageable_count
@@ -133,8 +141,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--as",
         dest="payload",
         choices=(*ROW_KINDS, AUTO),
-        default="raw",
-        help="what a record is (default: %(default)s)",
+        help="what a record is (default: raw)",
     )
     parser.add_argument(
         "--encoding",
@@ -158,6 +165,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Status:
     """Converts the sources."""
+    if options.payload:
+        return _convert(options)
+    options.payload = "raw"
+    status = _convert(options)
+    hint_at_payload(options)
+    return status
+
+
+def _convert(options: argparse.Namespace) -> Status:
     check_range(options)
     # argparse takes the last of several names for a source.
     options.destination = options.sources.pop() if len(options.sources) > 1 else "-"
