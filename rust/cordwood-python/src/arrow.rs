@@ -8,7 +8,7 @@
 //! - *The content is what the schema says*: an [`Array`] has the buffers and the children of its
 //!   [`Field`], in their order, and these are as long as the type asks for: each child of a structure
 //!   as long as the structure, each item of a list as long as its last offset. Whoever makes the two
-//!   sees to it: `scan/columns.rs` and `entity_table/build.rs`, each in one place for all types.
+//!   sees to it: `scan/columns.rs` and `entity_table/column.rs`, each in one place for all types.
 //! - *`release` is called once, by any thread, with or without the interpreter*: [`Memory`] can be
 //!   sent, and is dropped without the interpreter. `release` sets itself to null.
 //! - *A consumer may move a structure out*, a child among them, and then sets `release` of the

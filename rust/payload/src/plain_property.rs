@@ -1,8 +1,8 @@
 //! The fast path for properties as Google's own programs write them: their fields in the order of
 //! their numbers, and lengths of at most two bytes. What looks otherwise in any way is left to the
-//! loops over fields in `entity.rs`, the naive counterpart.
+//! loops over fields in `entity.rs` and `entity_value.rs`, the naive counterpart.
 
-use super::entity::{
+use super::entity_value::{
     EntityValue, MEANING_BLOB, MEANING_BYTE_STRING, MEANING_ENTITY_PROTO, MEANING_GD_WHEN, MEANING_INDEX_VALUE,
 };
 use super::proto::Message;

@@ -1,0 +1,248 @@
+//! The class that makes columns of entities.
+
+use std::sync::{Arc, PoisonError};
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyString};
+
+use super::column::{Column, Fields, Misfit, Type};
+use super::learner::EntityLearner;
+use super::names::Names;
+use super::seen::Learner;
+use super::view::Row;
+use super::{LEFT_OUT_MAX, LeftOut, decode, left_out_objects};
+use crate::arrow::{Array, array_capsules};
+use crate::record_batch::RecordBatch;
+
+/// Makes columns of entities: what `cordwood._tables.arrow.Batches` does with rows.
+///
+/// Args:
+///     columns: Pairs of a name and a type of `cordwood._tables.schema`, or `None` for a column that
+///         is not wanted.
+///     row_count_max: So many rows a batch may have.
+///     cell_count_max: So many cells it may have.
+#[pyclass(frozen, module = "cordwood._native")]
+pub(crate) struct EntityBuilder {
+    names: Names,
+    /// `None` for a column that is not wanted.
+    types: Vec<Option<Type>>,
+    /// How many columns Parquet makes of all.
+    width: usize,
+    row_count_max: usize,
+    cell_count_max: usize,
+}
+
+/// Some rows, as columns.
+struct Chunk {
+    /// The number of the record to continue with.
+    next: usize,
+    left_out: LeftOut,
+    row_count: usize,
+    columns: Vec<Option<Column>>,
+    /// How many columns Parquet makes of them.
+    width: usize,
+    /// A name that no column has.
+    unknown: Option<String>,
+    /// The column that a value does not fit.
+    misfit: Option<String>,
+    /// The next record has what none before it had.
+    is_new: bool,
+}
+
+#[pymethods]
+impl EntityBuilder {
+    #[new]
+    #[pyo3(signature = (columns, *, row_count_max, cell_count_max))]
+    fn new(
+        columns: Vec<(String, Option<Bound<'_, PyAny>>)>,
+        row_count_max: usize,
+        cell_count_max: usize,
+    ) -> PyResult<Self> {
+        let types = columns.iter().map(|(_, kind)| kind.as_ref().map(type_of).transpose());
+        let types: Vec<Option<Type>> = types.collect::<PyResult<_>>()?;
+        Ok(EntityBuilder {
+            width: types.iter().flatten().map(Type::leaf_count).sum(),
+            types,
+            names: columns.iter().map(|(name, _)| name.as_str()).collect(),
+            row_count_max,
+            cell_count_max,
+        })
+    }
+
+    /// Makes rows of records, as many as one batch of Arrow may have.
+    ///
+    /// Args:
+    ///     batch: The records.
+    ///     begin: The number of the first of them.
+    ///     learner: It takes the records into account, if it is given, and the rows end before one that
+    ///         has what none before it had.
+    ///
+    /// Returns:
+    ///     The number of the record to continue with; whether that has what none before it had; the
+    ///     numbers of those that are left out, as `learn` has them; a name that no column has, or
+    ///     `None`; the name of a column that a value does not fit, or `None`; the names of the
+    ///     columns that have values, the number of rows, and capsules of the Arrow C data interface
+    ///     with them.
+    #[pyo3(signature = (batch, begin, learner, /))]
+    #[expect(clippy::type_complexity, reason = "a tuple of Python")]
+    fn build<'py>(
+        &self,
+        py: Python<'py>,
+        batch: &Bound<'py, RecordBatch>,
+        begin: usize,
+        learner: Option<&Bound<'py, EntityLearner>>,
+    ) -> PyResult<(
+        usize,
+        bool,
+        Vec<(usize, Py<PyAny>)>,
+        Option<String>,
+        Option<String>,
+        Vec<&str>,
+        usize,
+        (Bound<'py, PyCapsule>, Bound<'py, PyCapsule>),
+    )> {
+        let batch = batch.get().shared();
+        let learner = learner.map(Bound::get);
+        let (chunk, names, fields, table) = py.detach(|| {
+            let mut learner = learner.map(|learner| learner.learner.lock().unwrap_or_else(PoisonError::into_inner));
+            let mut chunk = self.chunk(batch.records(), begin, learner.as_deref_mut());
+            let (mut names, mut fields, mut arrays) = (Vec::new(), Vec::new(), Vec::new());
+            let columns = std::mem::take(&mut chunk.columns);
+            for ((name, kind), column) in self.names.iter().zip(&self.types).zip(columns) {
+                if let (Some(kind), Some(column)) = (kind, column)
+                    && chunk.misfit.is_none()
+                {
+                    names.push(name);
+                    fields.push(kind.field(name));
+                    arrays.push(column.finish(chunk.row_count));
+                }
+            }
+            let row_count = if chunk.misfit.is_none() { chunk.row_count } else { 0 };
+            (chunk, names, fields, Array::table(row_count, arrays))
+        });
+        let left_out = left_out_objects(py, chunk.left_out)?;
+        let capsules = array_capsules(py, &fields, table)?;
+        Ok((
+            chunk.next,
+            chunk.is_new,
+            left_out,
+            chunk.unknown,
+            chunk.misfit,
+            names,
+            chunk.row_count,
+            capsules,
+        ))
+    }
+}
+
+impl EntityBuilder {
+    fn chunk(&self, records: &cordwood::read::RecordBatch, begin: usize, mut learner: Option<&mut Learner>) -> Chunk {
+        let mut chunk = Chunk {
+            next: begin,
+            left_out: LeftOut::new(),
+            row_count: 0,
+            columns: self.types.iter().map(|_| None).collect(),
+            width: 0,
+            unknown: None,
+            misfit: None,
+            is_new: false,
+        };
+        while let Some(record) = records.get(chunk.next)
+            && chunk.left_out.len() < LEFT_OUT_MAX
+            && chunk.row_count < self.row_count_max
+            && chunk.misfit.is_none()
+        {
+            match decode(record) {
+                Ok(entity) => {
+                    let row = Row::new(&entity);
+                    if let Some(learner) = &mut learner {
+                        learner.is_new = false;
+                        chunk.is_new = !learner.add(&row) || learner.is_new;
+                        if chunk.is_new {
+                            break;
+                        }
+                    }
+                    if chunk.row_count > 0 && !self.fits(&row, &chunk) {
+                        break;
+                    }
+                    self.add(&row, &mut chunk);
+                }
+                Err(fault) => chunk.left_out.push((chunk.next, fault)),
+            }
+            chunk.next += 1;
+        }
+        chunk
+    }
+
+    /// Whether there are not too many cells with one row more. A column has one in each row, if it has
+    /// any.
+    fn fits(&self, row: &Row<'_>, chunk: &Chunk) -> bool {
+        let row_count = chunk.row_count + 1;
+        // Mostly there are too few columns for it to matter.
+        if row_count * self.width <= self.cell_count_max {
+            return true;
+        }
+        let mut hint = 0;
+        let mut width = chunk.width;
+        for property in &row.entity.properties {
+            if let Some(number) = self.names.find(property.name, hint) {
+                hint = number + 1;
+                if chunk.columns[number].is_none() {
+                    width += self.types[number].as_ref().map_or(0, Type::leaf_count);
+                }
+            }
+        }
+        row_count * width <= self.cell_count_max
+    }
+
+    /// Adds the row that an entity makes.
+    fn add(&self, row: &Row<'_>, chunk: &mut Chunk) {
+        let mut hint = 0;
+        row.cells(|name, value| {
+            let Some(number) = self.names.find(name, hint) else {
+                chunk.unknown.get_or_insert_with(|| name.to_owned());
+                return true;
+            };
+            hint = number + 1;
+            if let Some(kind) = &self.types[number] {
+                let column = chunk.columns[number].get_or_insert_with(|| {
+                    chunk.width += kind.leaf_count();
+                    Column::new(kind)
+                });
+                if column.set(chunk.row_count, value) == Err(Misfit) {
+                    chunk.misfit = Some(name.to_owned());
+                    return false;
+                }
+            }
+            true
+        });
+        chunk.row_count += 1;
+    }
+}
+
+/// A `ColumnType` of `cordwood._tables.schema`.
+fn type_of(kind: &Bound<'_, PyAny>) -> PyResult<Type> {
+    if let Ok(name) = kind.cast::<PyString>() {
+        return Ok(match name.to_str()? {
+            "bool" => Type::Bool,
+            "int" => Type::Int,
+            "float" => Type::Float,
+            "text" => Type::Text,
+            "bytes" => Type::Bytes,
+            "time" => Type::Time,
+            "json" => Type::Json,
+            other => return Err(PyValueError::new_err(format!("no value of an entity is {other}"))),
+        });
+    }
+    if kind.hasattr("item")? {
+        return Ok(Type::List(Box::new(type_of(&kind.getattr("item")?)?)));
+    }
+    let fields = kind.getattr("fields")?.try_iter()?;
+    let fields: Vec<(String, Bound<'_, PyAny>)> = fields.map(|field| field?.extract()).collect::<PyResult<_>>()?;
+    let types = fields.iter().map(|(_, kind)| type_of(kind));
+    Ok(Type::Struct(Arc::new(Fields {
+        types: types.collect::<PyResult<_>>()?,
+        names: fields.iter().map(|(name, _)| name.as_str()).collect(),
+    })))
+}

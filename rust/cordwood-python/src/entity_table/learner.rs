@@ -1,0 +1,118 @@
+//! The class that learns the columns of a table of entities.
+
+use std::sync::{Mutex, PoisonError};
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use super::seen::{Learner, Limits, Node, Nodes};
+use super::view::Row;
+use super::{LEFT_OUT_MAX, LeftOut, decode, left_out_objects};
+use crate::record_batch::RecordBatch;
+
+/// Learns the columns of a table of entities: what `cordwood._tables.schema.Columns` does with rows.
+///
+/// Args:
+///     column_count_max: So many columns there may be, fields in columns included.
+///     field_count_max: So many fields there may be in a column.
+///     level_count_max: So many levels of lists and structures there may be in a column.
+///     other_count: So many columns there are besides.
+#[pyclass(frozen, module = "cordwood._native")]
+pub(crate) struct EntityLearner {
+    pub(super) learner: Mutex<Learner>,
+}
+
+#[pymethods]
+impl EntityLearner {
+    #[new]
+    #[pyo3(signature = (*, column_count_max, field_count_max, level_count_max, other_count))]
+    fn new(column_count_max: usize, field_count_max: usize, level_count_max: usize, other_count: usize) -> Self {
+        let limits = Limits {
+            columns: column_count_max,
+            fields: field_count_max,
+            levels: level_count_max,
+        };
+        EntityLearner {
+            learner: Mutex::new(Learner::new(limits, other_count)),
+        }
+    }
+
+    /// Takes records into account.
+    ///
+    /// It stops at one after which there are too many columns, and at one that has a property of
+    /// the name `origin`.
+    ///
+    /// Args:
+    ///     batch: The records.
+    ///     begin: The number of the first of them.
+    ///     origin: The name of a column that the table has besides, if it has one.
+    ///
+    /// Returns:
+    ///     The number of the record to continue with; the numbers of those that are left out, each
+    ///     with the error or with the reserved name of a property; and `"columns"` or `"origin"` if
+    ///     it stopped because of these.
+    #[pyo3(signature = (batch, begin, origin, /))]
+    #[expect(clippy::type_complexity, reason = "a tuple of Python")]
+    fn learn(
+        &self,
+        py: Python<'_>,
+        batch: &Bound<'_, RecordBatch>,
+        begin: usize,
+        origin: Option<&str>,
+    ) -> PyResult<(usize, Vec<(usize, Py<PyAny>)>, Option<&'static str>)> {
+        let batch = batch.get().shared();
+        let (next, left_out, stop) = py.detach(|| {
+            let records = batch.records();
+            let mut learner = self.learner.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut left_out = LeftOut::new();
+            let mut next = begin;
+            while let Some(record) = records.get(next)
+                && left_out.len() < LEFT_OUT_MAX
+            {
+                match decode(record) {
+                    Ok(entity) => {
+                        let is_origin = |property: &cordwood_payload::Property<'_>| Some(property.name) == origin;
+                        if origin.is_some() && entity.properties.iter().any(is_origin) {
+                            return (next, left_out, Some("origin"));
+                        }
+                        if !learner.add(&Row::new(&entity)) {
+                            return (next, left_out, Some("columns"));
+                        }
+                    }
+                    Err(fault) => left_out.push((next, fault)),
+                }
+                next += 1;
+            }
+            (next, left_out, None)
+        });
+        Ok((next, left_out_objects(py, left_out)?, stop))
+    }
+
+    /// What was learned.
+    ///
+    /// Returns:
+    ///     For each column by its name the kinds that were seen, what was in the items of lists,
+    ///     and what was in fields; `None` for one that has too many fields.
+    fn columns<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let learner = self.learner.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = PyDict::new(py);
+        for ((name, node), field_count) in learner.columns.iter().zip(&learner.field_counts) {
+            found.set_item(name, field_count.map(|_| node_object(py, node)).transpose()?)?;
+        }
+        Ok(found)
+    }
+}
+
+fn node_object<'py>(py: Python<'py>, node: &Node) -> PyResult<Bound<'py, PyTuple>> {
+    let seen: Vec<_> = node.seen().collect();
+    let item = node.item.as_ref().map(|item| node_object(py, item)).transpose()?;
+    (seen, item, nodes_object(py, &node.fields)?).into_pyobject(py)
+}
+
+fn nodes_object<'py>(py: Python<'py>, nodes: &Nodes) -> PyResult<Bound<'py, PyDict>> {
+    let found = PyDict::new(py);
+    for (name, node) in nodes.iter() {
+        found.set_item(name, node_object(py, node)?)?;
+    }
+    Ok(found)
+}
