@@ -8,7 +8,7 @@
 
 use std::collections::HashMap;
 
-use super::entity_key::{EntityKey, KeyForm, read_path};
+use super::entity_key::{EntityKey, KeyForm, is_empty_or_root};
 use super::entity_value::EntityValue;
 use super::error::{PayloadError, PayloadReason};
 use super::plain_property::PlainProperty;
@@ -120,9 +120,8 @@ impl<'a> Entity<'a> {
         }
         // It repeats the root of the path, or is empty.
         if let Some(field) = entity_group {
-            let path = read_path(field.message()?, &mut entity.other_fields)?;
-            let root = entity.key.iter().flat_map(|key| &key.path).take(1);
-            if !path.is_empty() && !path.iter().eq(root) {
+            let root = entity.key.as_ref().and_then(|key| key.path.first());
+            if !is_empty_or_root(field.message()?, root, &mut entity.other_fields)? {
                 entity.other_fields.push(field.other("EntityProto"));
             }
         }
@@ -165,31 +164,38 @@ impl<'a> Entity<'a> {
             Some(plain) => (plain.meaning, plain.name, Some(plain.is_multiple), plain.content),
             None => self.read_fields(message)?,
         };
-        if RESERVED_NAMES.contains(&name) {
+        if name.starts_with("__") && RESERVED_NAMES.contains(&name) {
             return Err(whole.error(PayloadReason::ReservedName));
         }
         let value = EntityValue::read(content, meaning, &mut self.other_fields, depth)?;
         let is_empty_list = meaning == Some(MEANING_EMPTY_LIST);
-        let is_array = multiple == Some(true) || is_empty_list;
+        let is_multiple = multiple == Some(true);
         if is_empty_list && value != EntityValue::Null {
             return Err(whole.error(PayloadReason::NonCanonical));
         }
-        let value = (!is_empty_list).then_some(PropertyValue {
-            value,
-            meaning,
-            is_indexed,
-        });
         match numbers.find(name, &mut self.properties) {
-            None => {
-                self.properties.push(Property {
-                    name,
-                    is_array,
-                    values: PropertyValues::new(value),
-                });
-            }
-            Some(property) if property.is_array && multiple == Some(true) && !property.values.is_empty() => {
-                if let Some(value) = value {
-                    property.values.push(value);
+            None if is_empty_list => self.properties.push(Property {
+                name,
+                is_array: true,
+                values: PropertyValues::none(),
+            }),
+            // Put together where it will be: to move it here takes as long as to read it.
+            None => self.properties.push(Property {
+                name,
+                is_array: is_multiple,
+                values: PropertyValues::one(PropertyValue {
+                    value,
+                    meaning,
+                    is_indexed,
+                }),
+            }),
+            Some(property) if property.is_array && is_multiple && !property.values.is_empty() => {
+                if !is_empty_list {
+                    property.values.push(PropertyValue {
+                        value,
+                        meaning,
+                        is_indexed,
+                    });
                 }
             }
             Some(_) => return Err(whole.error(PayloadReason::NonCanonical)),

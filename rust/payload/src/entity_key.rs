@@ -1,6 +1,7 @@
 //! The key of an entity, in the two forms in which it is written.
 
 use super::error::PayloadError;
+use super::plain_property::{plain_element, plain_path};
 use super::proto::{Message, OtherField};
 
 /// The key of an entity.
@@ -60,6 +61,16 @@ const REFERENCE_VALUE_PATH: PathNumbers = PathNumbers {
 
 /// Reads a `Path`.
 pub(super) fn read_path<'a>(
+    message: Message<'a>,
+    other_fields: &mut Vec<OtherField<'a>>,
+) -> Result<Vec<PathElement<'a>>, PayloadError> {
+    match plain_path(message.bytes()) {
+        Some(path) => Ok(path),
+        None => read_path_fields(message, other_fields),
+    }
+}
+
+pub(super) fn read_path_fields<'a>(
     mut message: Message<'a>,
     other_fields: &mut Vec<OtherField<'a>>,
 ) -> Result<Vec<PathElement<'a>>, PayloadError> {
@@ -72,6 +83,20 @@ pub(super) fn read_path<'a>(
         }
     }
     Ok(path)
+}
+
+/// Reads a `Path`. Returns whether it is empty or has one element, `root`: what an entity group is.
+pub(super) fn is_empty_or_root<'a>(
+    message: Message<'a>,
+    root: Option<&PathElement<'a>>,
+    other_fields: &mut Vec<OtherField<'a>>,
+) -> Result<bool, PayloadError> {
+    // In place of `read_path`, which needs memory.
+    if let Some((element, [])) = plain_element(message.bytes()) {
+        return Ok(root == Some(&element));
+    }
+    let path = read_path(message, other_fields)?;
+    Ok(path.is_empty() || path.iter().eq(root))
 }
 
 impl<'a> PathElement<'a> {

@@ -1,7 +1,9 @@
-//! The fast path for properties as Google's own programs write them: their fields in the order of
-//! their numbers, and lengths of at most two bytes. What looks otherwise in any way is left to the
-//! loops over fields in `entity.rs` and `entity_value.rs`, the naive counterpart.
+//! The fast path for properties and keys as Google's own programs write them: their fields in the
+//! order of their numbers, and lengths of at most two bytes. What looks otherwise in any way is left
+//! to the loops over fields in `entity.rs`, `entity_value.rs` and `entity_key.rs`, the naive
+//! counterpart.
 
+use super::entity_key::{PathElement, PathId};
 use super::entity_value::{
     EntityValue, MEANING_BLOB, MEANING_BYTE_STRING, MEANING_ENTITY_PROTO, MEANING_GD_WHEN, MEANING_INDEX_VALUE,
 };
@@ -42,7 +44,7 @@ impl<'a> PlainProperty<'a> {
     }
 }
 
-/// The value in a `PropertyValue` of one field, which is no group and no message.
+/// The value in a `PropertyValue` of one field, which is no message, and no group but a place.
 #[inline]
 pub(super) fn plain_value<'a>(content: &Message<'a>, meaning: Option<u64>) -> Option<EntityValue<'a>> {
     Some(match content.bytes() {
@@ -66,8 +68,52 @@ pub(super) fn plain_value<'a>(content: &Message<'a>, meaning: Option<u64>) -> Op
             }
         }
         [0x21, rest @ ..] => EntityValue::Double(f64::from_le_bytes(rest.try_into().ok()?)),
+        [0x2b, 0x31, rest @ ..] => {
+            let (latitude, rest) = rest.split_first_chunk()?;
+            let (longitude, [0x2c]) = rest.strip_prefix(&[0x39])?.split_first_chunk()? else {
+                return None;
+            };
+            EntityValue::Point {
+                latitude: f64::from_le_bytes(*latitude),
+                longitude: f64::from_le_bytes(*longitude),
+            }
+        }
         _ => return None,
     })
+}
+
+/// The element of a `Path` at the beginning, and what is after it.
+#[inline]
+pub(super) fn plain_element(bytes: &[u8]) -> Option<(PathElement<'_>, &[u8])> {
+    let [0x0b, 0x12, len @ 0..0x80, rest @ ..] = bytes else {
+        return None;
+    };
+    let (kind, rest) = rest.split_at_checked(usize::from(*len))?;
+    let (id, rest) = match rest {
+        [0x18, rest @ ..] => {
+            let mut cursor = Cursor::new(rest, 0);
+            let number = cursor.varint64().ok()? as i64;
+            (PathId::Id(number), rest.get(cursor.offset()..)?)
+        }
+        [0x22, len @ 0..0x80, rest @ ..] => {
+            let (name, rest) = rest.split_at_checked(usize::from(*len))?;
+            (PathId::Name(std::str::from_utf8(name).ok()?), rest)
+        }
+        _ => (PathId::None, rest),
+    };
+    let kind = std::str::from_utf8(kind).ok()?;
+    Some((PathElement { kind, id }, rest.strip_prefix(&[0x0c])?))
+}
+
+/// The elements of a `Path`.
+pub(super) fn plain_path(mut bytes: &[u8]) -> Option<Vec<PathElement<'_>>> {
+    let mut path = Vec::new();
+    while !bytes.is_empty() {
+        let (element, rest) = plain_element(bytes)?;
+        path.push(element);
+        bytes = rest;
+    }
+    Some(path)
 }
 
 /// A string that fills all that is left.
@@ -86,9 +132,10 @@ fn whole_string(bytes: &[u8]) -> Option<&[u8]> {
 mod tests {
     use super::*;
     use crate::entity::Entity;
+    use crate::entity_key::read_path_fields;
 
     /// Properties as they are written, and their values.
-    const PROPERTIES: [&[u8]; 8] = [
+    const PROPERTIES: [&[u8]; 9] = [
         b"\x1a\x01p\x20\x00\x2a\x00",
         b"\x1a\x02pq\x20\x01\x2a\x03\x08\xac\x02",
         b"\x08\x07\x1a\x01p\x20\x00\x2a\x09\x08\x80\x80\x80\x80\x80\x80\x80\x01",
@@ -97,6 +144,16 @@ mod tests {
         b"\x08\x0e\x1a\x01p\x20\x00\x2a\x04\x1a\x02\xff\xfe",
         b"\x1a\x01p\x20\x00\x2a\x09\x21\0\0\0\0\0\0\xf0\x3f",
         b"\x08\x18\x1a\x01p\x20\x00\x2a\x00",
+        b"\x1a\x01p\x20\x00\x2a\x14\x2b\x31\0\0\0\0\0\0\xf0\x3f\x39\0\0\0\0\0\0\xf8\x7f\x2c",
+    ];
+
+    /// Paths, and how many elements they have.
+    const PATHS: [(&[u8], usize); 5] = [
+        (b"", 0),
+        (b"\x0b\x12\x04Task\x18\x07\x0c", 1),
+        (b"\x0b\x12\x02\xc3\xa4\x22\x01n\x0c\x0b\x12\x00\x0c", 2),
+        (b"\x0b\x12\x01k\x18\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x0c", 1),
+        (b"\x0b\x12\x01k\x22\x02\xc3\xa4\x0c\x0b\x12\x01k\x18\x00\x0c", 2),
     ];
 
     /// Whether the fast path takes it; then the loops over fields must read the same.
@@ -124,23 +181,50 @@ mod tests {
         true
     }
 
+    /// How many elements the fast path takes, if it takes all; then the loop over fields must read
+    /// the same.
+    fn plain_count(bytes: &[u8]) -> Option<usize> {
+        let plain = plain_path(bytes)?;
+        let mut others = Vec::new();
+        assert_eq!(
+            read_path_fields(Message::new(bytes), &mut others),
+            Ok(plain.clone()),
+            "{bytes:x?}"
+        );
+        assert_eq!(others, []);
+        Some(plain.len())
+    }
+
+    /// Calls `each` with the bytes and with much that differs from them in one place.
+    fn all_near(bytes: &[u8], mut each: impl FnMut(&[u8])) {
+        for at in 0..bytes.len() {
+            each(&bytes[..at]);
+            each(&bytes[at..]);
+            for byte in 0..=u8::MAX {
+                let mut changed = bytes.to_vec();
+                changed[at] = byte;
+                each(&changed);
+                each(&changed[at.saturating_sub(1)..]);
+                changed.insert(at, byte);
+                each(&changed);
+            }
+        }
+    }
+
+    #[test]
+    fn both_ways_read_the_same_path() {
+        for (path, count) in PATHS {
+            assert_eq!(plain_count(path), Some(count));
+            all_near(path, |bytes| _ = plain_count(bytes));
+        }
+    }
+
     #[test]
     fn both_ways_read_the_same() {
         let long = [b"\x1a\x01p\x20\x00\x2a\x83\x01\x1a\x80\x01".as_slice(), &[b'x'; 128]].concat();
         for property in PROPERTIES.into_iter().chain([&long[..]]) {
             assert!(is_plain(property));
-            for at in 0..property.len() {
-                is_plain(&property[..at]);
-                is_plain(&property[at..]);
-                for byte in 0..=u8::MAX {
-                    let mut changed = property.to_vec();
-                    changed[at] = byte;
-                    is_plain(&changed);
-                    is_plain(&changed[at.saturating_sub(1)..]);
-                    changed.insert(at, byte);
-                    is_plain(&changed);
-                }
-            }
+            all_near(property, |bytes| _ = is_plain(bytes));
         }
     }
 }

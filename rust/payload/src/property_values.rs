@@ -18,8 +18,13 @@ enum Kept<'a> {
 }
 
 impl<'a> PropertyValues<'a> {
-    pub(super) fn new(value: Option<PropertyValue<'a>>) -> Self {
-        PropertyValues(value.map_or(Kept::Several(Vec::new()), Kept::One))
+    pub(super) fn none() -> Self {
+        PropertyValues(Kept::Several(Vec::new()))
+    }
+
+    #[inline(always)]
+    pub(super) fn one(value: PropertyValue<'a>) -> Self {
+        PropertyValues(Kept::One(value))
     }
 
     pub(super) fn push(&mut self, value: PropertyValue<'a>) {
