@@ -206,6 +206,18 @@ def test_both_ways_make_the_same_table(records, target_len, limits):
     assert [column.null_count for column in table.columns] == [column.null_count for column in expected.columns]
 
 
+def test_names_of_every_length_are_told_apart():
+    """Also from those that differ in one letter, at a place where another record has them."""
+    for length in range(1, 40):
+        alike = ["n" * at + "m" + "n" * (length - at - 1) for at in range(length)]
+        log = written([entities.entity([("T", 1)], {name: name}) for name in ["n" * length, *alike, "n" * length]])
+        _, _, _, batches, rows = by_rows(log)
+        *_, native, chunks = by_records(log, 1 << 20)
+        made = pa.Table.from_batches([batch for chunk in chunks for batch in native.of(chunk)])
+        assert made.equals(pa.Table.from_batches(batches.of(rows)))
+        assert [made[name].null_count for name in alike] == [length + 1] * length
+
+
 def test_a_batch_has_few_cells():
     """A column takes room in each row of a batch, if it is in any."""
     records = [entities.entity([("T", n + 1)], {f"p{n % 10}{m}": m for m in range(10)}) for n in range(100)]

@@ -20,7 +20,7 @@ impl Names {
     /// The number of a name. It is looked for at `hint` first, for most entities have the same
     /// properties in the same order.
     pub(super) fn find(&self, name: &str, hint: usize) -> Option<usize> {
-        let is_at = |number: usize| self.names.get(number).is_some_and(|known| **known == *name);
+        let is_at = |number: usize| self.names.get(number).is_some_and(|known| is_same(known, name));
         // One may be missing.
         let near = [hint, hint + 1].into_iter().find(|&number| is_at(number));
         near.or_else(|| self.numbers.get(name).copied())
@@ -43,4 +43,23 @@ impl<'n> FromIterator<&'n str> for Names {
         }
         found
     }
+}
+
+/// Whether two names are the same. To compare a few bytes as one number, or as two that overlap, takes
+/// less time than to call what compares any length.
+#[inline]
+fn is_same(first: &str, second: &str) -> bool {
+    let (first, second) = (first.as_bytes(), second.as_bytes());
+    match first.len() {
+        len if len != second.len() => false,
+        4..8 => ends::<4>(first) == ends::<4>(second),
+        8..=16 => ends::<8>(first) == ends::<8>(second),
+        _ => first == second,
+    }
+}
+
+/// The first and the last bytes of a text that has at least as many.
+#[inline]
+fn ends<const LEN: usize>(text: &[u8]) -> (Option<&[u8; LEN]>, Option<&[u8; LEN]>) {
+    (text.first_chunk(), text.last_chunk())
 }
