@@ -1,6 +1,8 @@
 """Tables of entities, made by the native module, beside those that are made of rows of Python: they must be equal."""
 
 import io
+import itertools
+import random
 from unittest import mock
 
 import entities
@@ -14,7 +16,7 @@ import cordwood
 from cordwood._tables import arrow, entity_batches, schema
 from cordwood._tables.arrow import Batches
 from cordwood._tables.entities import SHAPES
-from cordwood._tables.entity_batches import EntityColumns, EntityRecords, is_native
+from cordwood._tables.entity_batches import EntityColumns, EntityRecords, NewColumnsError, is_native
 from cordwood._tables.rows import all_columns, json_of, rows_as
 from cordwood._tables.schema import Columns, TooManyColumnsError
 from cordwood.errors import PayloadError
@@ -204,6 +206,49 @@ def test_both_ways_make_the_same_table(records, target_len, limits):
     # As texts: NaN is equal to nothing, and 0.0 to -0.0.
     assert repr(table.to_pylist()) == repr(expected.to_pylist())
     assert [column.null_count for column in table.columns] == [column.null_count for column in expected.columns]
+
+
+# Values that differ a little.
+SIMILAR = [
+    *[None, True, 1, 2**53 + 1, 0.5, "x", b"x", Raw((7, b"\x08\x01")), Raw((7, b"\x08" + varint(2**62)))],
+    *[EMPTY, [1], [None, 0.5], ["x"], [1, "x"], [{"b": 1}], [{"c": None}]],
+    *[{}, {"b": 1}, {"b": None}, {"b": 0.5}, {"b": 1, "c": None}, {"b": [1]}, {"b": EMPTY}, {"b": {"c": 1}}],
+    *[{"b": 1, "c": 1, "d": 1}, {"b": {"c": {"d": 1}}}, {"latitude": 0.5, "longitude": 0.5}],
+    *[entities.Place((0.5, 0.5)), reference([("T", 1)], "app"), user("x", None, 1), user("x", "x", 2)],
+    *[entity_in(key_of([("T", 1)], "app", None, None), {"b": 1}, b""), entity_in(b"", {"b": 1}, OTHER_FIELD)],
+]
+
+
+@pytest.mark.parametrize("limits", [(1_000, 10_000, 20, 1 << 22), (3, 14, 2, 1 << 22)])
+def test_what_is_new_is_learned_while_columns_are_made(limits):
+    """The columns, the table and the conflicts are those that are learned of all records beforehand."""
+    chance = random.Random(1)
+    counts = {True: 0, False: 0}
+    for values in [*itertools.product(SIMILAR, repeat=2), *(chance.choices(SIMILAR, k=3) for _ in range(1_000))]:
+        records = [entities.entity([("T", 1)], {"a": value}) for value in values]
+        log = written(records)
+        first, second, third = limited(*limits)
+        with first, second, third:
+            expected, _, _, batches, rows = by_rows(log)
+            found = EntityColumns(None)
+            [begin] = cordwood.Reader(written(records[:-1])).record_batches()
+            found.learn(begin, Left())
+            settled = found.settle()
+            native = Batches(all_columns("entity", settled), json_of("entity"), SHAPES)
+            [batch] = cordwood.Reader(log).record_batches()
+            try:
+                made = list(native.of(EntityRecords(batch, {}, Left(), learner=found)))
+            except NewColumnsError:
+                made = None
+        assert (made is None) == (expected.types() != settled), values
+        counts[made is None] += 1
+        if made is not None:
+            found.finish()
+            assert found.conflicts() == expected.conflicts(), values
+            assert found.overfull == expected.overfull, values
+            table = pa.Table.from_batches(batches.of(rows), batches.schema)
+            assert repr(pa.Table.from_batches(made, native.schema).to_pylist()) == repr(table.to_pylist())
+    assert min(counts.values()) > 300
 
 
 def test_names_of_every_length_are_told_apart():

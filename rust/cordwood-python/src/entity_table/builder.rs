@@ -9,7 +9,7 @@ use pyo3::types::{PyCapsule, PyString};
 use super::column::{Column, Fields, Misfit, Type};
 use super::learner::EntityLearner;
 use super::names::Names;
-use super::seen::Learner;
+use super::seen::{Learner, Node};
 use super::view::Row;
 use super::{LEFT_OUT_MAX, LeftOut, decode, left_out_objects};
 use crate::arrow::{Array, array_capsules};
@@ -46,7 +46,7 @@ struct Chunk {
     unknown: Option<String>,
     /// The column that a value does not fit.
     misfit: Option<String>,
-    /// The next record has what none before it had.
+    /// The last row has what none before it had.
     is_new: bool,
 }
 
@@ -75,11 +75,11 @@ impl EntityBuilder {
     /// Args:
     ///     batch: The records.
     ///     begin: The number of the first of them.
-    ///     learner: It takes the records into account, if it is given, and the rows end before one that
+    ///     learner: It takes the records into account, if it is given, and the rows end with one that
     ///         has what none before it had.
     ///
     /// Returns:
-    ///     The number of the record to continue with; whether that has what none before it had; the
+    ///     The number of the record to continue with; whether the last row has what none before it had; the
     ///     numbers of those that are left out, as `learn` has them; a name that no column has, or
     ///     `None`; the name of a column that a value does not fit, or `None`; the names of the
     ///     columns that have values, the number of rows, and capsules of the Arrow C data interface
@@ -152,21 +152,15 @@ impl EntityBuilder {
             && chunk.left_out.len() < LEFT_OUT_MAX
             && chunk.row_count < self.row_count_max
             && chunk.misfit.is_none()
+            && !chunk.is_new
         {
             match decode(record) {
                 Ok(entity) => {
                     let row = Row::new(&entity);
-                    if let Some(learner) = &mut learner {
-                        learner.is_new = false;
-                        chunk.is_new = !learner.add(&row) || learner.is_new;
-                        if chunk.is_new {
-                            break;
-                        }
-                    }
                     if chunk.row_count > 0 && !self.fits(&row, &chunk) {
                         break;
                     }
-                    self.add(&row, &mut chunk);
+                    self.add(&row, &mut chunk, learner.as_deref_mut());
                 }
                 Err(fault) => chunk.left_out.push((chunk.next, fault)),
             }
@@ -196,26 +190,36 @@ impl EntityBuilder {
         row_count * width <= self.cell_count_max
     }
 
-    /// Adds the row that an entity makes.
-    fn add(&self, row: &Row<'_>, chunk: &mut Chunk) {
+    /// Adds the row that an entity makes. The learner is only asked about values that may say anything
+    /// new: that is far less than to learn from each.
+    fn add(&self, row: &Row<'_>, chunk: &mut Chunk, mut learner: Option<&mut Learner>) {
+        let nothing = Node::default();
         let mut hint = 0;
         row.cells(|name, value| {
-            let Some(number) = self.names.find(name, hint) else {
-                chunk.unknown.get_or_insert_with(|| name.to_owned());
-                return true;
-            };
-            hint = number + 1;
-            if let Some(kind) = &self.types[number] {
-                let column = chunk.columns[number].get_or_insert_with(|| {
-                    chunk.width += kind.leaf_count();
-                    Column::new(kind)
-                });
-                if column.set(chunk.row_count, value) == Err(Misfit) {
-                    chunk.misfit = Some(name.to_owned());
-                    return false;
+            let number = self.names.find(name, hint);
+            let mut is_new = true;
+            if let Some(number) = number {
+                hint = number + 1;
+                if let Some(kind) = &self.types[number] {
+                    is_new = false;
+                    let column = chunk.columns[number].get_or_insert_with(|| {
+                        chunk.width += kind.leaf_count();
+                        let seen = learner.as_ref().map(|learner| learner.columns.get(name));
+                        Column::new(kind, seen.map(|node| node.unwrap_or(&nothing)))
+                    });
+                    if column.set(chunk.row_count, value, &mut is_new) == Err(Misfit) {
+                        chunk.misfit = Some(name.to_owned());
+                    }
                 }
+            } else {
+                chunk.unknown.get_or_insert_with(|| name.to_owned());
             }
-            true
+            if is_new && let Some(learner) = &mut learner {
+                learner.is_new = false;
+                learner.add_cell(name, value, hint);
+                chunk.is_new |= learner.is_new;
+            }
+            chunk.misfit.is_none()
         });
         chunk.row_count += 1;
     }

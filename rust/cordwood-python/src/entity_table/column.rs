@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::json::{write_base64, write_json};
 use super::names::Names;
+use super::seen::{Kind, Kinds, Node};
 use super::view::View;
 use crate::arrow::{Array, DataType, Field, Memory};
 
@@ -96,6 +97,8 @@ impl Bits {
 /// one, or at the end, so that a column without values costs nothing.
 #[derive(Debug)]
 pub(super) struct Column {
+    /// The kinds of values that say nothing new.
+    known: Kinds,
     validity: Bits,
     valid_count: usize,
     values: Values,
@@ -132,8 +135,16 @@ enum Values {
 pub(super) struct Misfit;
 
 impl Column {
-    pub(super) fn new(kind: &Type) -> Self {
+    /// A column of a type. `seen` is what was seen in it, if it is to say what is new.
+    pub(super) fn new(kind: &Type, seen: Option<&Node>) -> Self {
+        let nothing = Node::default();
+        let known = match (kind, seen) {
+            (_, None) => Kinds::ALL,
+            (Type::Json, Some(node)) => node.kinds.without_nested(),
+            (_, Some(node)) => node.kinds,
+        };
         Column {
+            known,
             validity: Bits::default(),
             valid_count: 0,
             values: match kind {
@@ -150,13 +161,22 @@ impl Column {
                 },
                 Type::List(item) => Values::List {
                     ends: vec![0],
-                    item: Box::new(Column::new(item)),
+                    item: Box::new(Column::new(
+                        item,
+                        seen.map(|node| node.item.as_deref().unwrap_or(&nothing)),
+                    )),
                     count: 0,
                 },
-                Type::Struct(fields) => Values::Struct {
-                    columns: fields.types.iter().map(Column::new).collect(),
-                    fields: Arc::clone(fields),
-                },
+                Type::Struct(fields) => {
+                    // Of others, all have the same fields.
+                    let seen = seen.filter(|node| node.kinds.has(Kind::Object));
+                    let field =
+                        |(name, kind)| Column::new(kind, seen.map(|node| node.fields.get(name).unwrap_or(&nothing)));
+                    Values::Struct {
+                        columns: fields.names.iter().zip(&fields.types).map(field).collect(),
+                        fields: Arc::clone(fields),
+                    }
+                }
             },
         }
     }
@@ -183,11 +203,11 @@ impl Column {
         }
     }
 
-    /// Sets the value at an index beyond all that have one.
-    pub(super) fn set(&mut self, index: usize, value: View<'_>) -> Result<(), Misfit> {
-        if matches!(value, View::Null) {
-            return Ok(());
-        }
+    /// Sets the value at an index beyond all that have one. `is_new` is set if something may be learned
+    /// of it.
+    pub(super) fn set(&mut self, index: usize, value: View<'_>, is_new: &mut bool) -> Result<(), Misfit> {
+        let Some(kind) = Kind::of(value) else { return Ok(()) };
+        *is_new |= !self.known.has(kind);
         self.pad(index);
         self.validity.push(true);
         self.valid_count += 1;
@@ -218,7 +238,7 @@ impl Column {
             (Values::List { ends, item, count }, list) if list.is_list() => {
                 let mut fits = Ok(());
                 list.all_items(|value| {
-                    fits = item.set(*count, value);
+                    fits = item.set(*count, value, is_new);
                     *count += 1;
                     fits.is_ok()
                 });
@@ -229,9 +249,12 @@ impl Column {
                 let mut fits = Ok(());
                 let mut hint = 0;
                 value.all_fields(|name, value| {
-                    if let Some(number) = fields.names.find(name, hint) {
-                        hint = number + 1;
-                        fits = columns[number].set(index, value);
+                    match fields.names.find(name, hint) {
+                        Some(number) => {
+                            hint = number + 1;
+                            fits = columns[number].set(index, value, is_new);
+                        }
+                        None => *is_new = true,
                     }
                     fits.is_ok()
                 });

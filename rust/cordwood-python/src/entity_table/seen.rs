@@ -8,8 +8,7 @@ use super::view::{Row, View};
 /// What was seen in a column, in the items of its lists, or in a field of its structures.
 #[derive(Debug, Default)]
 pub(super) struct Node {
-    /// A bit for each kind, by its number in [`KINDS`].
-    seen: u16,
+    pub(super) kinds: Kinds,
     pub(super) item: Option<Box<Node>>,
     pub(super) fields: Nodes,
 }
@@ -26,8 +25,26 @@ pub(super) const KINDS: [&str; 13] = [
     "bool", "int", "large", "float", "text", "bytes", "time", "list", "object", "key", "place", "user", "json",
 ];
 
+/// Some kinds: a bit for each, by its number in [`KINDS`].
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Kinds(u16);
+
+impl Kinds {
+    pub(super) const ALL: Kinds = Kinds(u16::MAX);
+
+    #[inline]
+    pub(super) fn has(self, kind: Kind) -> bool {
+        self.0 >> kind as u16 & 1 == 1
+    }
+
+    /// Without those whose values have others in them, of which more may be learned.
+    pub(super) fn without_nested(self) -> Kinds {
+        Kinds(self.0 & !(1 << Kind::List as u16 | 1 << Kind::Object as u16))
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     Bool,
     Int,
     Large,
@@ -47,7 +64,8 @@ enum Kind {
 const EXACT_MAX: u64 = 1 << 53;
 
 impl Kind {
-    fn of(value: View<'_>) -> Option<Self> {
+    #[inline]
+    pub(super) fn of(value: View<'_>) -> Option<Self> {
         Some(match value {
             View::Null => return None,
             View::Bool(_) => Kind::Bool,
@@ -69,7 +87,7 @@ impl Kind {
 impl Node {
     /// The names of the kinds that were seen.
     pub(super) fn seen(&self) -> impl Iterator<Item = &'static str> {
-        let seen = self.seen;
+        let seen = self.kinds.0;
         (0..)
             .zip(KINDS)
             .filter_map(move |(number, name)| (seen >> number & 1 == 1).then_some(name))
@@ -77,9 +95,9 @@ impl Node {
 
     /// Returns whether it is the first of its kind.
     fn see(&mut self, kind: Kind) -> bool {
-        let before = self.seen;
-        self.seen |= 1 << kind as u16;
-        self.seen != before
+        let is_first = !self.kinds.has(kind);
+        self.kinds.0 |= 1 << kind as u16;
+        is_first
     }
 
     /// Learns what is in a list or an object. Returns whether there is room for it.
@@ -122,6 +140,10 @@ impl Node {
 impl Nodes {
     pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &Node)> {
         self.names.iter().zip(&self.nodes)
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<&Node> {
+        self.nodes.get(self.names.find(name, 0)?)
     }
 }
 
@@ -194,8 +216,9 @@ impl Learner {
         self.columns.names.len() + self.other_count <= self.limits.columns
     }
 
-    /// Returns the number of the column, which is looked for at `hint` first.
-    fn add_cell(&mut self, name: &str, value: View<'_>, hint: usize) -> usize {
+    /// Takes one value of a row into account. Returns the number of the column, which is looked for at
+    /// `hint` first.
+    pub(super) fn add_cell(&mut self, name: &str, value: View<'_>, hint: usize) -> usize {
         let Nodes { names, nodes } = &mut self.columns;
         let number = names.find(name, hint).unwrap_or_else(|| {
             self.is_new = true;
