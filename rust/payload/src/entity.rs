@@ -209,8 +209,9 @@ impl<'a> Entity<'a> {
 struct Numbers<'a> {
     /// A bit for each of the names so far, not always another: mostly it says that a name is new.
     seen: u64,
-    /// Of the first properties, their numbers.
-    table: HashMap<&'a str, usize>,
+    /// Of the first properties, their numbers. Mostly there is none: even an empty one takes time to
+    /// make.
+    table: Option<HashMap<&'a str, usize>>,
 }
 
 impl<'a> Numbers<'a> {
@@ -231,9 +232,10 @@ impl<'a> Numbers<'a> {
         if properties.len() <= Self::FEW {
             return properties.iter_mut().find(|property| property.name == name);
         }
-        for (number, property) in properties.iter().enumerate().skip(self.table.len()) {
-            self.table.insert(property.name, number);
+        let table = self.table.get_or_insert_default();
+        for (number, property) in properties.iter().enumerate().skip(table.len()) {
+            table.insert(property.name, number);
         }
-        self.table.get(name).and_then(|&number| properties.get_mut(number))
+        table.get(name).and_then(|&number| properties.get_mut(number))
     }
 }

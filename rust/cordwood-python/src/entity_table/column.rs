@@ -3,6 +3,7 @@
 use std::ffi::CString;
 use std::sync::Arc;
 
+use super::bits::Bits;
 use super::json::{write_base64, write_json};
 use super::names::Names;
 use super::seen::{Kind, Kinds, Node};
@@ -68,39 +69,17 @@ impl Type {
     }
 }
 
-/// Bits, the first of a byte its lowest.
-#[derive(Debug, Default)]
-struct Bits {
-    bytes: Vec<u8>,
-    len: usize,
-}
-
-impl Bits {
-    fn push(&mut self, bit: bool) {
-        if self.len.is_multiple_of(8) {
-            self.bytes.push(0);
-        }
-        if let Some(last) = self.bytes.last_mut() {
-            *last |= u8::from(bit) << (self.len % 8);
-        }
-        self.len += 1;
-    }
-
-    /// Appends zeros up to a length.
-    fn pad(&mut self, len: usize) {
-        self.bytes.resize(len.div_ceil(8), 0);
-        self.len = len;
-    }
-}
-
 /// A column that is being made. It is as long as its last value: nulls are added before the next
 /// one, or at the end, so that a column without values costs nothing.
 #[derive(Debug)]
 pub(super) struct Column {
     /// The kinds of values that say nothing new.
     known: Kinds,
-    validity: Bits,
+    len: usize,
+    /// How many are not null.
     valid_count: usize,
+    /// Which are not null; empty as long as all are.
+    validity: Bits,
     values: Values,
 }
 
@@ -145,8 +124,9 @@ impl Column {
         };
         Column {
             known,
-            validity: Bits::default(),
+            len: 0,
             valid_count: 0,
+            validity: Bits::default(),
             values: match kind {
                 Type::Bool => Values::Bool(Bits::default()),
                 Type::Int | Type::Time => Values::I64(Vec::new()),
@@ -184,13 +164,17 @@ impl Column {
     /// Appends nulls up to a length.
     #[inline]
     fn pad(&mut self, len: usize) {
-        if self.validity.len != len {
+        if self.len != len {
             self.pad_more(len);
         }
     }
 
     fn pad_more(&mut self, len: usize) {
+        if self.valid_count == self.len {
+            self.validity = Bits::ones(self.len);
+        }
         self.validity.pad(len);
+        self.len = len;
         match &mut self.values {
             Values::Bool(bits) => bits.pad(len),
             Values::I64(values) => values.resize(len, 0),
@@ -209,7 +193,10 @@ impl Column {
         let Some(kind) = Kind::of(value) else { return Ok(()) };
         *is_new |= !self.known.has(kind);
         self.pad(index);
-        self.validity.push(true);
+        if self.valid_count < self.len {
+            self.validity.push(true);
+        }
+        self.len += 1;
         self.valid_count += 1;
         match (&mut self.values, value) {
             (Values::Bool(bits), View::Bool(value)) => bits.push(value),
@@ -271,10 +258,10 @@ impl Column {
         let validity = if self.valid_count == len {
             Memory::Absent
         } else {
-            Memory::Bytes(Arc::new(self.validity.bytes))
+            Memory::Bytes(Arc::new(self.validity.into_bytes()))
         };
         let (buffers, children) = match self.values {
-            Values::Bool(bits) => (vec![validity, Memory::Bytes(Arc::new(bits.bytes))], Vec::new()),
+            Values::Bool(bits) => (vec![validity, Memory::Bytes(Arc::new(bits.into_bytes()))], Vec::new()),
             Values::I64(values) => (vec![validity, Memory::I64(values)], Vec::new()),
             Values::F64(values) => (vec![validity, Memory::F64(values)], Vec::new()),
             Values::Bytes { ends, data } => (

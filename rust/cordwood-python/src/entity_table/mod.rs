@@ -3,6 +3,7 @@
 //! `builder.rs` are the classes of Python. `view.rs` says what a row is, `seen.rs` finds the columns,
 //! `column.rs` and `json.rs` make them.
 
+mod bits;
 mod builder;
 mod column;
 mod json;

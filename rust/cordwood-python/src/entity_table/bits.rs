@@ -1,0 +1,40 @@
+//! Bits as Arrow has them: of truth values, and of what is not null.
+
+/// Bits, the first of a byte its lowest.
+#[derive(Debug, Default)]
+pub(super) struct Bits {
+    bytes: Vec<u8>,
+    len: usize,
+}
+
+impl Bits {
+    pub(super) fn ones(len: usize) -> Self {
+        let mut bytes = vec![u8::MAX; len.div_ceil(8)];
+        if let Some(last) = bytes.last_mut()
+            && !len.is_multiple_of(8)
+        {
+            *last = (1 << (len % 8)) - 1;
+        }
+        Bits { bytes, len }
+    }
+
+    pub(super) fn push(&mut self, bit: bool) {
+        if self.len.is_multiple_of(8) {
+            self.bytes.push(0);
+        }
+        if let Some(last) = self.bytes.last_mut() {
+            *last |= u8::from(bit) << (self.len % 8);
+        }
+        self.len += 1;
+    }
+
+    /// Appends zeros up to a length.
+    pub(super) fn pad(&mut self, len: usize) {
+        self.bytes.resize(len.div_ceil(8), 0);
+        self.len = len;
+    }
+
+    pub(super) fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+}
