@@ -88,13 +88,13 @@ fn folded<const COPY: bool>(state: u32, data: &[u8], copied: Copied<COPY>) -> u3
 fn fold_on<const COPY: bool>(mut sum: __m512i, registers: &[[u8; LANES]], copied: &mut Copied<COPY>) -> __m512i {
     let over_one = constant(const { fold_by(LANES) });
     // Two in a turn: where a turn copies one, the compiler takes the copies out of the loop and calls `memcpy`.
-    let (twos, last) = registers.as_chunks::<2>();
+    let (first, twos) = registers.as_rchunks::<2>();
+    if let Some(next) = first.first() {
+        sum = fold_over(sum, over_one, copied.load(next));
+    }
     for two in twos {
         sum = fold_over(sum, over_one, copied.load(&two[0]));
         sum = fold_over(sum, over_one, copied.load(&two[1]));
-    }
-    if let Some(next) = last.first() {
-        sum = fold_over(sum, over_one, copied.load(next));
     }
     sum
 }
