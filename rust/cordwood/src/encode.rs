@@ -333,13 +333,13 @@ impl Job for Plain<'_> {
             len: payload.len() as u16,
             kind: kind as u8,
         };
-        let begin = out.len();
-        out.reserve(HEADER_LEN + payload.len());
         if payload.len() < K::APPEND_MIN {
+            out.reserve(HEADER_LEN + payload.len());
             out.extend_from_slice(&header(kernel.update(state, payload)).encode());
             append(out, payload);
         } else {
             // The checksum is known once the payload has been copied.
+            let begin = out.len();
             out.extend_from_slice(&[0; HEADER_LEN]);
             let state = kernel.append(state, payload, out);
             out[begin..begin + HEADER_LEN].copy_from_slice(&header(state).encode());
