@@ -3,6 +3,7 @@
 import io
 import itertools
 import random
+from datetime import UTC, datetime
 from unittest import mock
 
 import entities
@@ -288,9 +289,12 @@ def test_many_records_are_left_out():
 
 def test_a_value_that_its_column_cannot_have():
     """Only of a file that was changed since its columns were found."""
-    columns = all_columns("entity", {"n": "int", "m": schema.ListOf("text")})
-    for wrong in ({"n": "one"}, {"n": 0.5}, {"m": ["a", 1]}, {"m": "a"}):
+    types = {"n": "int", "m": schema.ListOf("text"), "f": "float", "t": "text", "b": "bytes", "d": "time"}
+    columns = all_columns("entity", types)
+    time = datetime(2020, 1, 1, tzinfo=UTC)
+    numbers = [{"n": "one"}, {"n": 0.5}, {"n": time}, {"f": 2**53 + 1}, {"f": time}, {"d": 5}]
+    for wrong in (*numbers, {"m": ["a", 1]}, {"m": "a"}, {"m": [b"\xff"]}, {"t": b"\xff"}, {"b": "a"}):
         batches = Batches(columns, json_of("entity"), SHAPES)
         [batch] = cordwood.Reader(written([entities.entity([("T", 1)], wrong)])).record_batches()
-        with pytest.raises(ValueError, match=r"the column [nm] is .*, and cannot have this: the file has changed"):
+        with pytest.raises(ValueError, match=r"the column [a-z] is .*, and cannot have this: the file has changed"):
             list(batches.of(EntityRecords(batch, {}, Left())))

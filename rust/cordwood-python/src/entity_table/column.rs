@@ -41,6 +41,21 @@ impl Type {
         }
     }
 
+    /// The kinds of values that a column of this type can have. Others fit its memory, too: bytes that of a text.
+    fn kinds(&self) -> Kinds {
+        match self {
+            Type::Bool => Kinds::of(&[Kind::Bool]),
+            Type::Int => Kinds::of(&[Kind::Int, Kind::Large]),
+            Type::Float => Kinds::of(&[Kind::Int, Kind::Float]),
+            Type::Text => Kinds::of(&[Kind::Text]),
+            Type::Bytes => Kinds::of(&[Kind::Bytes]),
+            Type::Time => Kinds::of(&[Kind::Time]),
+            Type::List(_) => Kinds::of(&[Kind::List]),
+            Type::Struct(_) => Kinds::of(&[Kind::Object, Kind::Key, Kind::Place, Kind::User]),
+            Type::Json => Kinds::ALL,
+        }
+    }
+
     /// The field of this name and type.
     pub(super) fn field(&self, name: &str) -> Field {
         let (data_type, children) = match self {
@@ -73,6 +88,8 @@ impl Type {
 /// one, or at the end, so that a column without values costs nothing.
 #[derive(Debug)]
 pub(super) struct Column {
+    /// The kinds of values that it can have.
+    possible: Kinds,
     /// The kinds of values that say nothing new.
     known: Kinds,
     len: usize,
@@ -123,6 +140,7 @@ impl Column {
             (_, Some(node)) => node.kinds,
         };
         Column {
+            possible: kind.kinds(),
             known,
             len: 0,
             valid_count: 0,
@@ -192,6 +210,9 @@ impl Column {
     pub(super) fn set(&mut self, index: usize, value: View<'_>, is_new: &mut bool) -> Result<(), Misfit> {
         let Some(kind) = Kind::of(value) else { return Ok(()) };
         *is_new |= !self.known.has(kind);
+        if !self.possible.has(kind) {
+            return Err(Misfit);
+        }
         self.pad(index);
         if self.valid_count < self.len {
             self.validity.push(true);

@@ -94,10 +94,17 @@ impl EntityLearner {
     ///     For each column by its name the kinds that were seen, what was in the items of lists,
     ///     and what was in fields; `None` for one that has too many fields.
     fn columns<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let learner = self.learner.lock().unwrap_or_else(PoisonError::into_inner);
+        // Copied first: to make an object may run Python code, which may come back here.
+        let learned: Vec<(String, Option<Node>)> = py.detach(|| {
+            let learner = self.learner.lock().unwrap_or_else(PoisonError::into_inner);
+            let columns = learner.columns.iter().zip(&learner.field_counts);
+            columns
+                .map(|((name, node), field_count)| (name.to_owned(), field_count.map(|_| node.clone())))
+                .collect()
+        });
         let found = PyDict::new(py);
-        for ((name, node), field_count) in learner.columns.iter().zip(&learner.field_counts) {
-            found.set_item(name, field_count.map(|_| node_object(py, node)).transpose()?)?;
+        for (name, node) in &learned {
+            found.set_item(name, node.as_ref().map(|node| node_object(py, node)).transpose()?)?;
         }
         Ok(found)
     }

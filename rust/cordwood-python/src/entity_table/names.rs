@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Names {
     names: Vec<Box<str>>,
     numbers: HashMap<Box<str>, usize>,

@@ -6,7 +6,7 @@ use super::names::Names;
 use super::view::{Row, View};
 
 /// What was seen in a column, in the items of its lists, or in a field of its structures.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Node {
     pub(super) kinds: Kinds,
     pub(super) item: Option<Box<Node>>,
@@ -14,7 +14,7 @@ pub(super) struct Node {
 }
 
 /// Nodes by their names.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Nodes {
     names: Names,
     nodes: Vec<Node>,
@@ -31,6 +31,10 @@ pub(super) struct Kinds(u16);
 
 impl Kinds {
     pub(super) const ALL: Kinds = Kinds(u16::MAX);
+
+    pub(super) fn of(kinds: &[Kind]) -> Kinds {
+        Kinds(kinds.iter().fold(0, |all, &kind| all | 1 << kind as u16))
+    }
 
     #[inline]
     pub(super) fn has(self, kind: Kind) -> bool {
