@@ -2,7 +2,7 @@
 
 use std::collections::TryReserveError;
 
-use crate::checksum::{Job, Kernel, mask, run, state_after};
+use crate::checksum::{APPEND_ROOM, Job, Kernel, mask, run, state_after};
 use crate::compression::Compressor;
 use crate::copy::append;
 use crate::dialect::{Dialect, Form, LogFormat};
@@ -99,7 +99,8 @@ impl Encoder {
         // A header for each block that the record may touch. Compression lengthens it by less than
         // that, if at all.
         let block_count = record_len / (BLOCK_LEN - self.form.header_len()) + 3;
-        out.try_reserve(record_len.saturating_add(block_count * 2 * self.form.header_len()))
+        let header_len = block_count * 2 * self.form.header_len();
+        out.try_reserve(record_len.saturating_add(header_len + APPEND_ROOM))
     }
 
     /// Writes the next records with this log number; without one, in types 1 to 4.
@@ -333,7 +334,8 @@ impl Job for Plain<'_> {
             len: payload.len() as u16,
             kind: kind as u8,
         };
-        if payload.len() < K::APPEND_MIN {
+        let room = out.capacity() - out.len();
+        if payload.len() < K::APPEND_MIN || room < HEADER_LEN + payload.len() + APPEND_ROOM {
             out.reserve(HEADER_LEN + payload.len());
             out.extend_from_slice(&header(kernel.update(state, payload)).encode());
             append(out, payload);

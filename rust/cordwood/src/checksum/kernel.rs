@@ -2,6 +2,9 @@
 
 use crate::copy;
 
+/// So much more room than the data takes should be where [`Kernel::append`] appends it. If there is less, it allocates.
+pub(crate) const APPEND_ROOM: usize = 64;
+
 /// An implementation of CRC-32C. A value of the type is proof that the machine can run it.
 pub(crate) trait Kernel: Copy {
     /// The instructions it uses, in readable form.

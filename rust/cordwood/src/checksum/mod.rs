@@ -25,5 +25,5 @@ pub(crate) use crc32c::state_after;
 pub use crc32c::{combine, crc32c, crc32c_kernel, extend, mask, unmask};
 pub use dispatch::kernels;
 pub(crate) use dispatch::run;
-pub(crate) use kernel::{Job, Kernel};
+pub(crate) use kernel::{APPEND_ROOM, Job, Kernel};
 pub(crate) use range::RangeCrc;

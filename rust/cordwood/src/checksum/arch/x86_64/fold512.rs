@@ -13,6 +13,7 @@ use core::arch::x86_64::{
 };
 
 use super::chains;
+use crate::checksum::kernel::APPEND_ROOM;
 use crate::checksum::polynomial::fold_by;
 
 /// The length from which on folding is mostly faster than one chain. It and the other lengths here are
@@ -42,7 +43,8 @@ pub(super) fn update(state: u32, data: &[u8]) -> u32 {
 #[target_feature(enable = "avx512vbmi,vpclmulqdq")]
 #[inline(never)]
 pub(super) fn append(state: u32, data: &[u8], out: &mut Vec<u8>) -> u32 {
-    out.reserve(data.len() + LANES);
+    const { assert!(APPEND_ROOM >= LANES) };
+    out.reserve(data.len() + APPEND_ROOM);
     let copied = Copied::<true>(out.spare_capacity_mut().as_mut_ptr().cast());
     let state = match data.len() {
         0..FOUR_MIN => fold(state, data, copied),
