@@ -1,6 +1,8 @@
 """`Reader.record_batches`: what the buffers hold, who may look at them, and how long they stay."""
 
 import array
+import collections
+import contextlib
 import gc
 import io
 
@@ -152,6 +154,67 @@ def long_file(tmp_path_factory):
     path = tmp_path_factory.mktemp("long") / "long.log"
     path.write_bytes(file[:-100])
     return path
+
+
+class FailsOnce(io.BytesIO):
+    """A source of which one read raises an exception."""
+
+    def __init__(self, data, at, error):
+        super().__init__(data)
+        self.left, self.error = at, error
+
+    def read(self, size=-1, /):
+        self.left -= 1
+        if self.left == 0:
+            raise self.error
+        return super().read(size)
+
+
+def with_damage_in_blocks(numbers):
+    """A log of 80 blocks. In each of these blocks, a bit of the first record that lies in it as a whole is flipped."""
+    log = io.BytesIO()
+    with cordwood.Writer(log) as writer:
+        writer.extend(b"%0993d" % number for number in range(80 * BLOCK_LEN // 1000))
+    data = bytearray(log.getvalue())
+    for number in numbers:
+        begin = number * BLOCK_LEN
+        first = next(r for r in cordwood.Reader(bytes(data), start=begin).records() if r.end_offset < begin + BLOCK_LEN)
+        data[first.offset + 500] ^= 1
+    return bytes(data)
+
+
+@pytest.mark.parametrize("at", range(3, 9))
+@pytest.mark.parametrize("read_on", ["records", "batches"])
+def test_after_an_interrupt_each_record_is_marked_as_without_one(at, read_on):
+    """The batch that was being filled goes over damage in many blocks."""
+    data = with_damage_in_blocks(number for number in range(80) if number % 3)
+    expected = list(cordwood.Reader(data, on_corruption="salvage").records())
+    assert {record.salvaged for record in expected} == {True, False}
+    reader = cordwood.Reader(FailsOnce(data, at, KeyboardInterrupt()), on_corruption="salvage")
+    count = 0
+    with contextlib.suppress(KeyboardInterrupt):
+        for pack in reader.record_batches(target_len=1 << 30):
+            count += len(pack)
+    assert count < len(expected)
+    if read_on == "batches":
+        pack = next(reader.record_batches(target_len=10_000))
+        assert list(pack) == [record.data for record in expected[count : count + len(pack)]]
+        count += len(pack)
+    assert list(reader.records()) == expected[count:]
+
+
+def test_the_position_is_after_what_was_skipped_after_the_last_record():
+    """Half of the blocks are damaged from their beginning, some before a read that fails."""
+    data = bytearray(with_damage_in_blocks([]))
+    for number in range(80):
+        if number % 8 >= 4:
+            data[number * BLOCK_LEN + 40] ^= 0xFF
+    for at in range(2, 11):
+        reader = cordwood.Reader(FailsOnce(bytes(data), at, OSError("once")), on_corruption="skip")
+        with contextlib.suppress(OSError):
+            collections.deque(reader.record_batches(target_len=1 << 30), maxlen=0)
+        ends = [region.end_offset for region in reader.skipped]
+        assert reader.tell() >= max(ends, default=0)
 
 
 @pytest.mark.parametrize("policy", ["raise", "skip", "salvage", "stop"])

@@ -166,6 +166,7 @@ impl Reader {
             sought: None,
             logged: Logged::default(),
             released_at: u64::MAX / 2,
+            salvaged: None,
             read_ahead: StopOnDrop::default(),
             reader,
             position: start,

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::num::NonZeroUsize;
+use std::ops::Range;
 use std::sync::{Arc, PoisonError};
 
 use cordwood::ReadOptions;
@@ -69,6 +70,8 @@ pub(crate) struct Open {
     /// The position before the last step for which the interpreter was released. At first one that
     /// is not near any other: the first step may have to read.
     pub(crate) released_at: u64,
+    /// While a record batch is filled: where its records begin after damage in their block.
+    pub(crate) salvaged: Option<Vec<Range<u64>>>,
     /// Ends the threads that read ahead, when this is dropped.
     pub(crate) read_ahead: StopOnDrop,
 }
@@ -91,6 +94,10 @@ pub(crate) struct Held {
     batch: cordwood::read::RecordBatch,
     /// The number of the next one.
     index: usize,
+    /// Up to where the log was read, with what was skipped after the last one.
+    read_to: u64,
+    /// Where records begin after damage in their block.
+    salvaged: Vec<Range<u64>>,
 }
 
 impl Held {
@@ -108,7 +115,7 @@ impl Held {
 pub(crate) enum Next {
     Record(RecordSpan),
     /// At least one.
-    Held(Held),
+    Held(Box<Held>),
     /// At least one, and what came after them.
     Made(Made, Option<Box<Next>>),
     Skipped(cordwood::damage::SkippedRegion),
@@ -152,11 +159,13 @@ impl Open {
     /// The same for a record batch that could not be returned.
     fn hold(&mut self, records: cordwood::read::RecordBatch) {
         if let Some(&offset) = records.record_offsets().first() {
-            self.position = offset;
-            self.met = Some(Next::Held(Held {
+            self.met = Some(Next::Held(Box::new(Held {
                 batch: records,
                 index: 0,
-            }));
+                read_to: self.position,
+                salvaged: self.salvaged.take().unwrap_or_default(),
+            })));
+            self.position = offset;
         }
     }
 
@@ -227,7 +236,10 @@ impl Open {
                     self.reader.fill()?;
                     break;
                 }
-                Step::Skipped(region) if self.logged.only_counts(region) => self.skip(region),
+                Step::Skipped(region) if self.logged.only_counts(region) => {
+                    self.skip(region);
+                    self.note_salvaged();
+                }
                 step => {
                     self.released_at = position;
                     return Ok(step);
@@ -235,6 +247,16 @@ impl Open {
             }
         }
         Ok(Step::NeedMore)
+    }
+
+    /// Notes where records of the batch that is being filled begin after damage: one part of a block.
+    fn note_salvaged(&mut self) {
+        let Some(parts) = &mut self.salvaged else { return };
+        let part = self.reader.salvaged();
+        // More damage in a block leaves a part of the same end, which begins later.
+        if !part.is_empty() && parts.last().is_none_or(|last| last.end != part.end) {
+            parts.push(part);
+        }
     }
 
     /// Seeks to the position to which threads have prefetched.
@@ -311,6 +333,13 @@ impl Open {
     /// Adds the next records to `batch`, with the interpreter released, until it holds `len_max`
     /// bytes or something else comes, which is returned if there is no record before it.
     fn fill(&mut self, py: Python<'_>, batch: &mut cordwood::read::RecordBatch, len_max: usize) -> Option<Next> {
+        self.salvaged = Some(vec![self.reader.salvaged()]);
+        let stopped_by = self.fill_up(py, batch, len_max);
+        self.salvaged = None;
+        stopped_by
+    }
+
+    fn fill_up(&mut self, py: Python<'_>, batch: &mut cordwood::read::RecordBatch, len_max: usize) -> Option<Next> {
         let stopped_by = loop {
             match self.met.take() {
                 // What `batches` has left over.
@@ -334,6 +363,8 @@ impl Open {
                     }
                 }
                 Some(Next::Held(mut held)) => {
+                    self.salvaged.get_or_insert_default().extend_from_slice(&held.salvaged);
+                    let read_to = held.read_to;
                     while let Some((record, offset, end_offset)) = held.next() {
                         if batch.is_full(len_max) || batch.push(record, offset, end_offset).is_err() {
                             break;
@@ -345,9 +376,11 @@ impl Open {
                         if batch.is_empty() {
                             return Some(Next::Raised(PyMemoryError::new_err(())));
                         }
-                    }
-                    if self.met.is_some() || batch.is_full(len_max) {
                         self.position = batch.end_offset();
+                        return None;
+                    }
+                    self.position = read_to.max(batch.end_offset());
+                    if batch.is_full(len_max) {
                         return None;
                     }
                 }
@@ -388,9 +421,8 @@ impl Open {
             self.hold(std::mem::take(batch));
             return Some(stopped_by);
         }
-        if !matches!(stopped_by, Next::End) {
-            self.position = batch.end_offset();
-        }
+        // What was skipped after the last record has been counted.
+        self.position = self.position.max(batch.end_offset());
         self.met = Some(stopped_by);
         None
     }
@@ -446,15 +478,18 @@ impl Open {
                     return Err(Next::Raised(PyErr::fetch(py)));
                 };
                 held.index += 1;
+                let salvaged = held.salvaged.iter().any(|part| part.contains(&offset));
                 if held.next().is_some() {
+                    self.position = end_offset;
                     self.met = Some(Next::Held(held));
+                } else {
+                    self.position = held.read_to.max(end_offset);
                 }
-                self.position = end_offset;
                 Ok(Record {
                     offset,
                     end_offset,
                     data: data.unbind(),
-                    salvaged: self.reader.is_salvaged(offset),
+                    salvaged,
                 })
             }
             other => Err(other),

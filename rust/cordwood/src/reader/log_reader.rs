@@ -1,6 +1,7 @@
 //! The reader: a loop around the decoder.
 
 use std::io::Read;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use super::{Event, FileReader, Record, SeekSource, SliceSource, Source, StreamSource, refusal};
@@ -418,11 +419,11 @@ impl<S: Source> Reader<S> {
         self.decoder.put_back(span);
     }
 
-    /// Whether a record that was returned since the last event of another kind, and begins at this
-    /// file offset, begins after damage in its block: see [`RecordSpan::is_salvaged`].
+    /// Where records begin after damage in their block, of those that were returned since the last event of another
+    /// kind: see [`RecordSpan::is_salvaged`].
     #[doc(hidden)]
-    pub fn is_salvaged(&self, record_offset: u64) -> bool {
-        self.decoder.salvaged().contains(&record_offset)
+    pub fn salvaged(&self) -> Range<u64> {
+        self.decoder.salvaged()
     }
 
     /// There is not enough memory for the bytes of a record.
