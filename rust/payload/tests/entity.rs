@@ -272,3 +272,26 @@ fn nesting_has_an_end() {
     let groups = [KEY, &[0x0b].repeat(100_000)].concat();
     assert_eq!(reason(&groups), PayloadReason::TooDeep);
 }
+
+/// Names that begin and end alike and have one length, more of them than are compared one by one.
+#[test]
+fn items_of_arrays_may_come_in_turns() {
+    let names: Vec<String> = (10..50).map(|number| format!("n{number}n")).collect();
+    let item = |name: &str, value: u8| {
+        let name = field(3, name.as_bytes());
+        field(14, &[&name, &b"\x20\x01\x2a\x02\x08"[..], &[value]].concat())
+    };
+    let turns = (0..3).flat_map(|turn| names.iter().map(move |name| (name, turn)));
+    let fields: Vec<Vec<u8>> = turns.map(|(name, turn)| item(name, turn)).collect();
+    let record = [KEY, &fields.concat()].concat();
+    let entity = Entity::decode(&record).unwrap();
+    let found: Vec<_> = entity.properties.iter().map(|property| property.name).collect();
+    assert_eq!(found, names);
+    for property in &entity.properties {
+        let values: Vec<_> = property.values.iter().map(|value| value.value.clone()).collect();
+        assert_eq!(values, [0, 1, 2].map(EntityValue::Integer));
+    }
+    // One of them again, and no item of an array.
+    let again = field(14, &[&field(3, b"n30n"), &b"\x2a\x02\x08\x01"[..]].concat());
+    assert_eq!(reason(&[record, again].concat()), PayloadReason::NonCanonical);
+}

@@ -54,9 +54,9 @@ pub struct BitFlip {
 ///
 /// `bytes` begin with the damaged header and extend to the end of its block or of the file;
 /// `offset` is the file offset of the first byte, `dialect` the dialect of the file. `None` if no
-/// single bit explains the damage, or more than one does. A length up to twice the stated one comes
-/// first, and any other length, and a type whose header has another length, last: each only if
-/// nothing before it explains the damage. In about one of 16,000 cases, two flipped bits look like
+/// single bit explains the damage, or more than one does equally well. A length up to twice the
+/// stated one comes first, and any other length, and a type whose header has another length, last:
+/// each only if nothing before it explains the damage. In about one of 16,000 cases, two flipped bits look like
 /// a single one elsewhere. Nothing is repaired.
 ///
 /// It takes time linear in the length of the fragment, about 0.02 ms for the longest.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::decode::Window;
 use crate::format::BLOCK_LEN;
 
-/// Bytes requested per read when there is a backlog. See `source::WINDOW_LEN`.
+/// Bytes requested per read when there is a backlog.
 const WINDOW_LEN: usize = 1 << 20;
 
 /// The smallest read: a block, and the file header that may precede the first block.
