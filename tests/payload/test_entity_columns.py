@@ -298,3 +298,17 @@ def test_a_value_that_its_column_cannot_have():
         [batch] = cordwood.Reader(written([entities.entity([("T", 1)], wrong)])).record_batches()
         with pytest.raises(ValueError, match=r"the column [a-z] is .*, and cannot have this: the file has changed"):
             list(batches.of(EntityRecords(batch, {}, Left())))
+
+
+def test_what_changes_no_type_ends_no_batch():
+    """A field that is new in a column of conflicting types, which is JSON whatever it has."""
+    beginning = [entities.entity([("T", 1)], {"c": value, "list": [value]}) for value in (1, {"a": 1})]
+    others = [entities.entity([("T", 1)], {"c": {f"f{n}": n}, "list": [{f"f{n}": n}]}) for n in range(200)]
+    [begin] = cordwood.Reader(written(beginning)).record_batches()
+    [batch] = cordwood.Reader(written([*beginning, *others])).record_batches()
+    found = EntityColumns(None)
+    found.learn(begin, Left())
+    native = Batches(all_columns("entity", found.settle()), json_of("entity"), SHAPES)
+    made = list(native.of(EntityRecords(batch, {}, Left(), learner=found)))
+    assert [len(each) for each in made] == [202]
+    found.finish()

@@ -41,6 +41,16 @@ impl Kinds {
         self.0 >> kind as u16 & 1 == 1
     }
 
+    /// Whether values of these kinds have no common type, so that the column is JSON whatever else comes: as `_common` in
+    /// `schema.py` says.
+    fn conflict(self) -> bool {
+        let united = [
+            Kinds::of(&[Kind::Int, Kind::Large]),
+            Kinds::of(&[Kind::Int, Kind::Float]),
+        ];
+        self.0.count_ones() > 1 && !united.iter().any(|kinds| kinds.0 == self.0)
+    }
+
     /// Without those whose values have others in them, of which more may be learned.
     pub(super) fn without_nested(self) -> Kinds {
         Kinds(self.0 & !(1 << Kind::List as u16 | 1 << Kind::Object as u16))
@@ -129,14 +139,19 @@ impl Node {
 
     fn learn_one(&mut self, value: View<'_>, level_count: usize, room: &mut Room) -> bool {
         let Some(mut kind) = Kind::of(value) else { return true };
-        if matches!(kind, Kind::List | Kind::Object) {
-            if level_count == 1 {
-                kind = Kind::Json;
-            } else if !self.learn(value, level_count - 1, room) {
-                return false;
-            }
+        let is_nested = matches!(kind, Kind::List | Kind::Object);
+        if is_nested && level_count == 1 {
+            kind = Kind::Json;
         }
         room.is_new |= self.see(kind);
+        let was_new = room.is_new;
+        if is_nested && level_count > 1 && !self.learn(value, level_count - 1, room) {
+            return false;
+        }
+        if self.kinds.conflict() {
+            // It changes no type.
+            room.is_new = was_new;
+        }
         true
     }
 }
@@ -246,8 +261,12 @@ impl Learner {
             let has_room = root.learn(value, self.limits.levels, &mut room);
             self.field_counts[number] = has_room.then_some(room.own_count);
             self.field_count = room.field_count;
-            self.is_new = room.is_new;
+            // In a column that is JSON anyway, what is in its values changes no type.
+            if !root.kinds.conflict() {
+                self.is_new = room.is_new;
+            }
             if !has_room {
+                self.is_new = true;
                 self.field_count -= room.own_count;
                 root.item = None;
                 root.fields = Nodes::default();
