@@ -192,10 +192,10 @@ fn begin<'a, const COPY: bool>(
     (front, rest.as_chunks().0)
 }
 
-/// Where the bytes that are loaded are copied to, one after the other; or, without `COPY`, nowhere.
+/// Where consecutive bytes that are loaded are copied to; or, without `COPY`, nowhere.
 ///
-/// With `COPY`, whoever makes a value makes sure that there is room for all bytes that will be loaded by it, and for
-/// one register more, whose content is of no use.
+/// With `COPY`, there must be room for all bytes that will be loaded by a value, and for one register more, whose
+/// content is of no use.
 #[derive(Clone, Copy)]
 struct Copied<const COPY: bool>(*mut u8);
 
@@ -237,7 +237,7 @@ impl<const COPY: bool> Copied<COPY> {
         }
     }
 
-    /// Goes on after bytes that were copied by another value.
+    /// Continues after bytes that were copied by another value.
     #[inline]
     fn skip(&mut self, len: usize) {
         if COPY {
