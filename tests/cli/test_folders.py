@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+import reference
 
 plyvel = pytest.importorskip("plyvel")
 
@@ -94,3 +95,34 @@ def test_the_text_of_it_ends_with_the_totals(profiles):
     assert lines[-12].startswith("  400 files are not logs: ")
     assert lines[-11].startswith(f"    {root}")
     assert lines[-1] == "    and 390 more"
+
+
+@pytest.mark.parametrize("name", ["queue.bin", "output-0.bak"])
+def test_a_flipped_bit_makes_no_log_of_a_folder_something_else(name, tmp_path):
+    """The only record of a log, whose name says nothing; and the copy of an export."""
+    log = bytearray(reference.encode([b"the only record"]))
+    log[12] ^= 4
+    (tmp_path / name).write_bytes(log)
+    done = subprocess.run(
+        [sys.executable, "-m", "cordwood", "verify", "--json", tmp_path], capture_output=True, check=False
+    )
+    first, totals = map(json.loads, done.stdout.splitlines())
+    assert (done.returncode, first["ok"], first["skipped"][0]["reason"]) == (3, False, "checksum_mismatch")
+    assert totals["totals"]["other_files"] == []
+
+
+@pytest.mark.parametrize("command", [["convert", "--to", "csv"], ["map", "--svg"]])
+def test_overwrite_replaces_no_damaged_log(command, tmp_path):
+    """Not even one of which no record at the beginning is valid."""
+    good, bad = tmp_path / "1.log", tmp_path / "2.log"
+    good.write_bytes(reference.encode([b"one"]))
+    log = bytearray(reference.encode([b"the only record"]))
+    log[12] ^= 4
+    bad.write_bytes(log)
+    names = [good, bad] if command[0] == "convert" else [bad, good]
+    done = subprocess.run(
+        [sys.executable, "-m", "cordwood", *command, *names, "--overwrite"], capture_output=True, check=False
+    )
+    assert done.returncode == 2, done.stderr
+    assert b"may be a damaged log" in done.stderr
+    assert bad.read_bytes() == log

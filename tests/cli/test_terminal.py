@@ -143,3 +143,19 @@ def test_what_is_piped_is_exact(tmp_path):
         [sys.executable, "-m", "cordwood", "cat", "log"], cwd=tmp_path, capture_output=True, check=True
     )
     assert done.stdout == record + b"\n"
+
+
+def test_a_pipe_is_opened_once(tmp_path):
+    """Not again for the hint at what its records are: that would wait for another writer."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    shell = 'printf "one\\n" | "$0" -m cordwood write - > "$1" & exec "$0" -m cordwood cat "$1"'
+    main, terminal = pty.openpty()
+    try:
+        done = subprocess.run(
+            ["sh", "-c", shell, sys.executable, pipe], stdout=subprocess.PIPE, stderr=terminal, check=False, timeout=60
+        )
+    finally:
+        os.close(main)
+        os.close(terminal)
+    assert (done.returncode, done.stdout) == (0, b"one\n")

@@ -70,15 +70,19 @@ def check_destination(source: str, destination: str, *, overwrite: bool) -> None
 
 
 def check_no_log(destination: str, what: str) -> None:
-    """Whether what is to be replaced by something else is no log: a shell may have put the last of several logs there.
+    """Whether what is to be replaced by something else is no log: a shell may have put one of several logs there.
 
     Raises:
-        ValueError: It is one.
+        ValueError: It is one, or may be one of which nothing at its beginning is valid.
     """
-    # What is no log, or cannot be read, is an error here.
+    # detect() raises for a file that is not a log or cannot be read; either may be replaced.
     with contextlib.suppress(OSError, cordwood.CordwoodError):
-        if os.path.isfile(destination) and cordwood.detect(destination) is not None:  # noqa: PTH113 - pathlib is slow
+        if not os.path.isfile(destination):  # noqa: PTH113 - pathlib is slow to import
+            return
+        if cordwood.detect(destination) is not None:
             raise ValueError(f"{destination} is a log, which --overwrite does not replace by a {what}")
+        if os.path.getsize(destination):  # noqa: PTH202
+            raise ValueError(f"{destination} may be a damaged log, which --overwrite does not replace by a {what}")
 
 
 WIDTH = 80

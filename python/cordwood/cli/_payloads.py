@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any
 
 import cordwood
-from cordwood._remote import is_url
 from cordwood.cli._messages import complain
 from cordwood.cli._options import reading_options
 from cordwood.cli._sources import display_name, named_files
@@ -107,7 +106,8 @@ def hint_at_payload(options: argparse.Namespace) -> None:
     if not sys.stderr.isatty():
         return
     for file in named_files(options.sources):
-        if file.name == "-" or file.what or is_url(file.name):
+        # To open a pipe again would wait for another writer.
+        if not os.path.isfile(file.name):  # noqa: PTH113 - pathlib is slow to import
             continue
         # What cannot be read has been reported.
         with contextlib.suppress(OSError, cordwood.CordwoodError):

@@ -104,6 +104,7 @@ def end_selection(selection: Selection) -> None:
     """
     selection.check_names()
     print_held_back(selection)
+    selection.report_nothing()
 
 
 class DataPrinter:

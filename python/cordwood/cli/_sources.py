@@ -261,7 +261,7 @@ NO_FRAGMENT = "no valid fragment"
 """What a file in a folder is that may be a log, but of which nothing can be read, and whose name is no log's."""
 
 _LOG_NAME = re.compile(
-    r"(?:.*[^a-z])?(?:log|wal|manifest|wandb|swanlab|export_metadata)(?:[^a-z].*)?|output-[0-9]+",
+    r"(?:.*[^a-z])?(?:log|wal|manifest|wandb|swanlab|export_metadata)(?:[^a-z].*)?|output-[0-9]+(?:[^a-z0-9].*)?",
     re.IGNORECASE | re.DOTALL,
 )
 """The names of logs, and of their copies: `000003.log`, `app.log.1`, `MANIFEST-000002`, `run-1.wandb`, `output-0`."""
@@ -284,7 +284,10 @@ def _without_fragment(file: Named) -> str | None:
         for dialect in get_args(DialectName)
         for fragment in cordwood.fragments(name, dialect=dialect)
     )
-    return None if is_valid else NO_FRAGMENT
+    # So that no flipped bit in the only record of a log makes it no log.
+    if is_valid or any(region.bit_flip for region in cordwood.verify(name, on_corruption="salvage").skipped):
+        return None
+    return NO_FRAGMENT
 
 
 class _UnreadableUrlError(Failure):

@@ -100,7 +100,6 @@ def run(options: argparse.Namespace) -> Status:
         options.sources, cat, dialect=options.dialect, other_kind=other_kind(options, lambda: selection.is_full)
     )
     end_selection(selection)
-    selection.report_nothing()
     if not options.payload:
         hint_at_payload(options)
     return tally.status

@@ -2,7 +2,7 @@
 
 A record belongs to the range in which it begins, so that the ranges give each record once: `cordwood cat --start START
 --end END SOURCE`, or `cordwood.open(source, start=start, end=end)`. Of a log only the beginning is read, and no file is
-written. A log with log numbers (of RocksDB or Pebble) is one range, which is reported on stderr.
+written. A log with log numbers (RocksDB or Pebble) is always one range; if that is longer than --len, it is reported.
 
 One line for each range: source, start and end, with tabs between them. A name that has no place in such a line, since
 it has a tab, a newline or another control character in it, takes --json.
