@@ -14,7 +14,7 @@ import cordwood
 from cordwood._remote import is_url, source_of
 from cordwood._text import quantity
 from cordwood.cli._messages import Failure, Status, complain, escaped, with_options
-from cordwood.cli._output import print_json
+from cordwood.cli._output import has_flipped_bit, print_json
 from cordwood.typing import DialectName
 
 if TYPE_CHECKING:
@@ -285,9 +285,7 @@ def _without_fragment(file: Named) -> str | None:
         for fragment in cordwood.fragments(name, dialect=dialect)
     )
     # So that no flipped bit in the only record of a log makes it no log.
-    if is_valid or any(region.bit_flip for region in cordwood.verify(name, on_corruption="salvage").skipped):
-        return None
-    return NO_FRAGMENT
+    return None if is_valid or has_flipped_bit(name) else NO_FRAGMENT
 
 
 class _UnreadableUrlError(Failure):
