@@ -2006,10 +2006,10 @@ class EntityBuilder:
             batch: The records.
             begin: The number of the first of them.
             learner: It takes the records into account, if it is given, and the rows end with one that
-                has what none before it had.
+                has a name that no column has. It may be given to several calls at a time.
 
         Returns:
-            The number of the record to continue with; whether the last row has what none before it had; the
+            The number of the record to continue with; whether the learner found what it had not seen before; the
             numbers of those that are left out, as `learn` has them; a name that no column has, or
             `None`; the name of a column that a value does not fit, or `None`; the names of the
             columns that have values, the number of rows, and capsules of the Arrow C data interface

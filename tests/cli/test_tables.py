@@ -253,3 +253,31 @@ def test_what_is_reported_takes_two_readings(what, tmp_path, capfd):
     assert lines
     assert pq.read_table(to).num_rows > 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["export", "t.parquet"]
+
+
+def test_columns_whose_values_repeat_have_a_dictionary_in_parquet(tmp_path):
+    """Of others, it would be longer than the column."""
+    log, to = tmp_path / "output-0", tmp_path / "t.parquet"
+    with cordwood.open(log, "x") as writer:
+        for number in range(100):
+            names = [f"red {number % 3}", "blue"]
+            place = {"city": "Bern" if number % 2 else "Biel", "id": number}
+            rare = {"rare": 5} if number > 97 else {}
+            values = {"once": f"text {number}", "often": number % 10, "names": names, "place": place, "none": None}
+            writer.append(entities.entity([("Task", f"id{number}")], values | rare))
+    assert main(["convert", "--as", "entity", str(log), str(to)]) == 0
+    group = pq.read_metadata(to).row_group(0)
+    columns = [group.column(number) for number in range(group.num_columns)]
+    has_dictionary = {column.path_in_schema: column.has_dictionary_page for column in columns}
+    plain = {name for name, has in has_dictionary.items() if not has and not name.startswith("__key__")}
+    assert plain == {"__name__", "__path__", "once", "place.id"}
+    assert {
+        "often",
+        "names.list.element",
+        "place.city",
+        "rare",
+        "none",
+        "__kind__",
+        "__key__.path.list.element.kind",
+    } <= {name for name, has in has_dictionary.items() if has}
+    assert pq.read_table(to)["names"].to_pylist()[5] == ["red 2", "blue"]

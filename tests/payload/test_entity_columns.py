@@ -4,6 +4,7 @@ import io
 import itertools
 import random
 from datetime import UTC, datetime
+from typing import NoReturn
 from unittest import mock
 
 import entities
@@ -250,6 +251,43 @@ def test_what_is_new_is_learned_while_columns_are_made(limits):
             table = pa.Table.from_batches(batches.of(rows), batches.schema)
             assert repr(pa.Table.from_batches(made, native.schema).to_pylist()) == repr(table.to_pylist())
     assert min(counts.values()) > 300
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 4, 50])
+def test_batches_of_many_records_are_made_ahead(count):
+    """In threads, and in their order."""
+    records = [entities.entity([("T", n + 1)], {"n": n, "t": None if n % 3 else f"text {n}"}) for n in range(count * 7)]
+    logs = [written(records[at : at + 7]) for at in range(0, len(records), 7)]
+    found = EntityColumns(None)
+    [begin] = cordwood.Reader(written([entities.entity([("T", 1)], {"n": 1, "t": "x"})])).record_batches()
+    found.learn(begin, Left())
+    native = Batches(all_columns("entity", found.settle()), json_of("entity"), SHAPES)
+    batches = (batch for log in logs for batch in cordwood.Reader(log).record_batches())
+    made = list(native.of_all(EntityRecords(batch, {}, Left(), learner=found) for batch in batches))
+    assert [len(each) for each in made] == [7] * count
+    table = pa.Table.from_batches(made, native.schema)
+    assert table["n"].to_pylist() == list(range(count * 7))
+    assert table["t"].to_pylist() == [None if n % 3 else f"text {n}" for n in range(count * 7)]
+
+
+@pytest.mark.parametrize("at", [0, 1, 5, 9])
+def test_a_new_column_in_one_of_many(at):
+    """It is found before a later batch is returned, and a record that is no entity, too."""
+    begin, new, junk = (entities.entity([("T", 1)], {"n": 1}), entities.entity([("T", 1)], {"m": 1}), b"junk")
+    for other, expected in ((new, NewColumnsError), (junk, PayloadError)):
+        found = EntityColumns(None)
+        batches = [next(cordwood.Reader(written([begin])).record_batches()) for _ in range(10)]
+        found.learn(batches[0], Left())
+        native = Batches(all_columns("entity", found.settle()), json_of("entity"), SHAPES)
+        batches[at] = next(cordwood.Reader(written([begin, other, begin])).record_batches())
+
+        def refuse(_: object, error: PayloadError) -> NoReturn:
+            raise error
+
+        made = native.of_all([EntityRecords(batch, {}, refuse, learner=found) for batch in batches])
+        assert [len(next(made)) for _ in range(at)] == [1] * at
+        with pytest.raises(expected):
+            next(made)
 
 
 def test_names_of_every_length_are_told_apart():

@@ -81,6 +81,10 @@ class Batches:
         if rows[begin:]:
             yield self._batch(rows[begin:], names)
 
+    def of_all(self, all_records: Iterable[EntityRecords]) -> Iterator[Any]:
+        """The rows of all records in batches, which are made ahead in threads."""
+        return self._entity_batches.of_all(all_records)
+
     @functools.cached_property
     def _entity_batches(self) -> EntityBatches:
         from cordwood._tables.entity_batches import EntityBatches

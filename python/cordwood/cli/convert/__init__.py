@@ -100,6 +100,7 @@ from cordwood.cli.convert.writers import (
     ENCODINGS,
     SUFFIXES,
     TABLE_FORMATS,
+    ArrowTable,
     Table,
     check_installed,
     open_table,
@@ -417,7 +418,7 @@ def _convert_at_once(options: argparse.Namespace, form: str, origin: str) -> boo
         with new_file(options.destination, overwrite=options.overwrite) as file:
             columns: dict[str, ColumnType] = {origin: "text", **logs.columns}
             to_json, shapes = json_of(options.payload), shapes_of(options.payload)
-            with contextlib.closing(open_table(form, file, columns, to_json, shapes, is_stream=False)) as table:
+            with contextlib.closing(ArrowTable(form, file, columns, to_json, shapes, is_stream=False)) as table:
                 logs.write(table, lambda name: _whence(name, origin))
     except Again:
         return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NoReturn
 
 import cordwood
@@ -13,7 +13,7 @@ from cordwood._tables.rows import all_columns
 from cordwood._tables.schema import ColumnType, TooManyColumnsError
 from cordwood.cli._progress import Progress
 from cordwood.cli._sources import Tally, named_files
-from cordwood.cli.convert.writers import Table
+from cordwood.cli.convert.writers import ArrowTable
 from cordwood.errors import PayloadError
 
 BATCH_LEN = 4 << 20
@@ -75,26 +75,29 @@ class AtOnce:
                 raise Again
         return None
 
-    def write(self, table: Table, first_of: Callable[[str], str | None]) -> None:
+    def write(self, table: ArrowTable, first_of: Callable[[str], str | None]) -> None:
         """Writes all rows. `first_of` is what is in the column that says which log a row is from.
 
         Raises:
             Again: There is anything to report, or there are other columns.
         """
         try:
-            for name in self._names:
-                with self._reader(name) as reader, Progress(name, prints_records=False) as progress:
-                    position = reader.tell()
-                    first = {self._origin: first_of(name)}
-                    for batch in reader.record_batches(target_len=BATCH_LEN):
-                        table.write(EntityRecords(batch, first, _refuse, _ignore, self.found))
-                        progress(reader.tell() - position)
-                        position = reader.tell()
-                    if not reader.ok or reader.outcome.kind != "clean":
-                        raise Again
+            table.write_all(self._records(first_of))
         except (OSError, NewColumnsError, cordwood.CordwoodError) as error:
             raise Again from error
         self.found.finish()
+
+    def _records(self, first_of: Callable[[str], str | None]) -> Iterator[EntityRecords]:
+        for name in self._names:
+            with self._reader(name) as reader, Progress(name, prints_records=False) as progress:
+                position = reader.tell()
+                first = {self._origin: first_of(name)}
+                for batch in reader.record_batches(target_len=BATCH_LEN):
+                    yield EntityRecords(batch, first, _refuse, _ignore, self.found)
+                    progress(reader.tell() - position)
+                    position = reader.tell()
+                if not reader.ok or reader.outcome.kind != "clean":
+                    raise Again
 
 
 def _refuse(_: LeftOutRecord, error: PayloadError) -> NoReturn:

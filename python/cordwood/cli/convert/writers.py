@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -91,7 +91,7 @@ def open_table(
         return _Ndjson(file, to_json)
     if form == "csv":
         return _Csv(file, columns, to_json, ENCODINGS[encoding], escapes_formulas=escapes_formulas)
-    return _Arrow(form, file, columns, to_json, shapes or Shapes(), is_stream=is_stream)
+    return ArrowTable(form, file, columns, to_json, shapes or Shapes(), is_stream=is_stream)
 
 
 class _Ndjson:
@@ -247,7 +247,7 @@ def _quoted(text: str) -> str:
     return text if _PLAIN.fullmatch(text) else '"' + text.replace('"', '""') + '"'
 
 
-class _Arrow:
+class ArrowTable:
     """Parquet, or one of Arrow's two IPC formats. A batch of rows is a row group, or a record batch.
 
     One batch is written in another thread while the next is made: pyarrow holds the interpreter for neither.
@@ -266,18 +266,33 @@ class _Arrow:
         self._batches = Batches(columns, to_json, shapes)
         self._threads: Any = import_module("concurrent.futures").ThreadPoolExecutor(1)
         self._pending: Any = None
-        schema = self._batches.schema
-        if form == "parquet":
-            self._writer: Any = import_module("pyarrow.parquet").ParquetWriter(file, schema)
-        elif is_stream:
-            self._writer = import_module("pyarrow").ipc.new_stream(file, schema)
-        else:
-            self._writer = import_module("pyarrow").ipc.new_file(file, schema)
+        self._form = "stream" if form == "arrow" and is_stream else form
+        self._file = file
+        self._writer: Any = None
 
     def write(self, rows: list[Row] | EntityRecords) -> None:
-        for batch in self._batches.of(rows):
+        """Writes some rows."""
+        self._write(self._batches.of(rows))
+
+    def write_all(self, all_records: Iterable[EntityRecords]) -> None:
+        """Writes the rows of all records, of which batches are made in threads, too."""
+        self._write(self._batches.of_all(all_records))
+
+    def _write(self, batches: Iterable[Any]) -> None:
+        for batch in batches:
             self._wait()
+            if self._writer is None:
+                self._writer = self._open(batch)
             self._pending = self._threads.submit(self._writer.write_batch, batch)
+
+    def _open(self, first: Any = None) -> Any:
+        """What writes the table, of which `first` is the first batch, if it has any."""
+        schema = self._batches.schema
+        if self._form == "parquet":
+            dictionaries = first is not None and [path for path, values in _leaves(first) if _repeats(values)]
+            return import_module("pyarrow.parquet").ParquetWriter(self._file, schema, use_dictionary=dictionaries)
+        ipc = import_module("pyarrow").ipc
+        return (ipc.new_stream if self._form == "stream" else ipc.new_file)(self._file, schema)
 
     def _wait(self) -> None:
         pending, self._pending = self._pending, None
@@ -285,8 +300,32 @@ class _Arrow:
             pending.result()
 
     def close(self) -> None:
+        """Writes the end of the file."""
         try:
             self._wait()
         finally:
             self._threads.shutdown()
+            if self._writer is None:
+                self._writer = self._open()
             self._writer.close()
+
+
+def _leaves(batch: Any) -> Iterator[tuple[str, Any]]:
+    """The columns that Parquet makes of a batch: the path of each, and its values."""
+    arrays = list(zip(batch.schema.names, batch.columns, strict=True))
+    types = import_module("pyarrow").types
+    while arrays:
+        path, array = arrays.pop()
+        if types.is_struct(array.type):
+            names = [f"{path}.{field.name}" for field in array.type]
+            arrays.extend(zip(names, array.flatten(), strict=True))
+        elif types.is_list(array.type):
+            arrays.append((f"{path}.list.element", array.flatten()))
+        else:
+            yield path, array
+
+
+def _repeats(values: Any) -> bool:
+    """Whether values come more than once, so that a dictionary makes the column smaller, and no slower to write."""
+    count = len(values) - values.null_count
+    return import_module("pyarrow.compute").count_distinct(values).as_py() * 2 <= count

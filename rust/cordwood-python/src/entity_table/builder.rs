@@ -1,6 +1,6 @@
 //! The class that makes columns of entities.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -46,7 +46,7 @@ struct Chunk {
     unknown: Option<String>,
     /// The column that a value does not fit.
     misfit: Option<String>,
-    /// The last row has what none before it had.
+    /// The rows have what none before them had.
     is_new: bool,
 }
 
@@ -76,10 +76,10 @@ impl EntityBuilder {
     ///     batch: The records.
     ///     begin: The number of the first of them.
     ///     learner: It takes the records into account, if it is given, and the rows end with one that
-    ///         has what none before it had.
+    ///         has a name that no column has. It may be given to several calls at a time.
     ///
     /// Returns:
-    ///     The number of the record to continue with; whether the last row has what none before it had; the
+    ///     The number of the record to continue with; whether the learner found what it had not seen before; the
     ///     numbers of those that are left out, as `learn` has them; a name that no column has, or
     ///     `None`; the name of a column that a value does not fit, or `None`; the names of the
     ///     columns that have values, the number of rows, and capsules of the Arrow C data interface
@@ -103,10 +103,9 @@ impl EntityBuilder {
         (Bound<'py, PyCapsule>, Bound<'py, PyCapsule>),
     )> {
         let batch = batch.get().shared();
-        let learner = learner.map(Bound::get);
+        let learner = learner.map(|learner| &learner.get().learner);
         let (chunk, names, fields, table) = py.detach(|| {
-            let mut learner = learner.map(|learner| learner.learner.lock().unwrap_or_else(PoisonError::into_inner));
-            let mut chunk = self.chunk(batch.records(), begin, learner.as_deref_mut());
+            let mut chunk = self.chunk(batch.records(), begin, learner);
             let (mut names, mut fields, mut arrays) = (Vec::new(), Vec::new(), Vec::new());
             let columns = std::mem::take(&mut chunk.columns);
             for ((name, kind), column) in self.names.iter().zip(&self.types).zip(columns) {
@@ -137,7 +136,7 @@ impl EntityBuilder {
 }
 
 impl EntityBuilder {
-    fn chunk(&self, records: &cordwood::read::RecordBatch, begin: usize, mut learner: Option<&mut Learner>) -> Chunk {
+    fn chunk(&self, records: &cordwood::read::RecordBatch, begin: usize, learner: Option<&Mutex<Learner>>) -> Chunk {
         let mut chunk = Chunk {
             next: begin,
             left_out: LeftOut::new(),
@@ -152,7 +151,7 @@ impl EntityBuilder {
             && chunk.left_out.len() < LEFT_OUT_MAX
             && chunk.row_count < self.row_count_max
             && chunk.misfit.is_none()
-            && !chunk.is_new
+            && (chunk.unknown.is_none() || learner.is_none())
         {
             match decode(record) {
                 Ok(entity) => {
@@ -160,7 +159,7 @@ impl EntityBuilder {
                     if chunk.row_count > 0 && !self.fits(&row, &chunk) {
                         break;
                     }
-                    self.add(&row, &mut chunk, learner.as_deref_mut());
+                    self.add(&row, &mut chunk, learner);
                 }
                 Err(fault) => chunk.left_out.push((chunk.next, fault)),
             }
@@ -191,8 +190,9 @@ impl EntityBuilder {
     }
 
     /// Adds the row that an entity makes. The learner is only asked about values that may say anything
-    /// new: that is far less than to learn from each.
-    fn add(&self, row: &Row<'_>, chunk: &mut Chunk, mut learner: Option<&mut Learner>) {
+    /// new: that is far less than to learn from each, and other threads can ask it, too.
+    fn add(&self, row: &Row<'_>, chunk: &mut Chunk, learner: Option<&Mutex<Learner>>) {
+        let learner = || learner.map(|learner| learner.lock().unwrap_or_else(PoisonError::into_inner));
         let nothing = Node::default();
         let mut hint = 0;
         row.cells(|name, value| {
@@ -204,6 +204,7 @@ impl EntityBuilder {
                     is_new = false;
                     let column = chunk.columns[number].get_or_insert_with(|| {
                         chunk.width += kind.leaf_count();
+                        let learner = learner();
                         let seen = learner.as_ref().map(|learner| learner.columns.get(name));
                         Column::new(kind, seen.map(|node| node.unwrap_or(&nothing)))
                     });
@@ -214,7 +215,7 @@ impl EntityBuilder {
             } else {
                 chunk.unknown.get_or_insert_with(|| name.to_owned());
             }
-            if is_new && let Some(learner) = &mut learner {
+            if is_new && let Some(mut learner) = learner() {
                 learner.is_new = false;
                 learner.add_cell(name, value, hint);
                 chunk.is_new |= learner.is_new;
