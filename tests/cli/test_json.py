@@ -12,6 +12,7 @@ import pytest
 from real_files import vectors
 from support import PAYLOAD, written
 
+from cordwood import open as writer_of
 from cordwood.cli import VERBS
 
 DOCS = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
@@ -150,7 +151,23 @@ def test_what_cannot_be_read(verb, log, tmp_path):
         # The table of those that fail is the last one.
         check(values[0], fields("stat", 1))
         assert values[0]["source"] == str(name)
-        assert ("no log: this is text" if name == text else "No such file or directory") in values[0]["error"]
+        assert ("not a log: this is text" if name == text else "No such file or directory") in values[0]["error"]
+
+
+def test_what_salvage_refuses(tmp_path):
+    """A file that belongs to another log, and a second one for the same place."""
+    (tmp_path / "old").mkdir()
+    with writer_of(tmp_path / "000014.log", "x", dialect="recyclable", log_number=12) as writer:
+        writer.append(b"one")
+    for name in "a.log", "old/a.log":
+        (tmp_path / name).write_bytes(written([b"one"]))
+    logs = [str(tmp_path / name) for name in ("000014.log", "a.log", "old/a.log")]
+    [other, _, second, totals], status = cordwood("salvage", "--json", *logs, str(tmp_path / "new"))
+    for value, log, text in (other, logs[0], "all of it belongs to log 12"), (second, logs[2], "salvage it by itself"):
+        check(value, fields("stat", 1))
+        assert value["source"] == log
+        assert text in value["error"]
+    assert (totals["totals"]["failed_count"], status) == (2, 1)
 
 
 def test_each_verb_with_json_is_documented_and_tested():

@@ -158,10 +158,14 @@ def test_files_of_one_run(tables, capfd):
     assert (
         converted(tables, "--where", "_step=0") == "run_id,_step,loss,acc\na,0,0.0,\nb,0,,high\na,0,0.0,\nb,0,,high\n"
     )
-    assert capfd.readouterr().err == (
-        f"cordwood: {tables}/copies/run-a.wandb and {tables}/run-a.wandb have one run_id, as parts of a run or copies "
-        "have; the column __file__, if --columns names it, says which file a row is from\n"
-    )
+    assert capfd.readouterr().err.splitlines() == [
+        *(
+            f"cordwood: {tables}/copies/run-{run}.wandb and {tables}/run-{run}.wandb have one run_id, as parts of a run "
+            "or copies have"
+            for run in "ab"
+        ),
+        "cordwood: the column __file__, if --columns names it, says which file a row is from",
+    ]
     text = converted(tables, "--where", "_step=0", "--where", "__file__~copies", "--columns", "acc,__file__")
     assert text == f"acc,__file__\n,{tables}/copies/run-a.wandb\nhigh,{tables}/copies/run-b.wandb\n"
     assert capfd.readouterr().err == ""

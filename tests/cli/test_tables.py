@@ -214,6 +214,7 @@ def test_an_export_is_read_once_if_it_can_be(late, readings, tmp_path, monkeypat
     """The table is that of two readings."""
     export_of(tmp_path / "export", seed=7, late=late)
     (tmp_path / "export/readme.txt").write_text("This is not a log. " * 100)
+    (tmp_path / "export/zeros").write_bytes(bytes(40_000))
     at_once = convert._convert_at_once  # noqa: SLF001 - to see what it returns
     succeeded = []
     monkeypatch.setattr(convert, "_convert_at_once", lambda *some: succeeded.append(at_once(*some)) or succeeded[-1])
@@ -224,7 +225,7 @@ def test_an_export_is_read_once_if_it_can_be(late, readings, tmp_path, monkeypat
     monkeypatch.setattr(convert, "_convert_at_once", lambda *_: False)
     assert main([*arguments, str(tmp_path / "twice.parquet")]) == 0
     assert sorted(capfd.readouterr().err.splitlines()) == sorted(once.splitlines())
-    assert "not a log" in once
+    assert "2 files are not logs: no valid fragment (1), text (1)" in once
     tables = [pq.read_table(tmp_path / f"{name}.parquet") for name in ("once", "twice")]
     assert tables[0].schema.equals(tables[1].schema)
     assert tables[0].num_rows > 1_000

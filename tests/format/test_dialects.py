@@ -322,7 +322,7 @@ def test_what_is_no_log_is_named(tmp_path, name):
     path.write_bytes(FOREIGN[name])
     for use in [cordwood.detect, cordwood.verify, cordwood.stat, lambda path: list(cordwood.open(path))]:
         with pytest.raises(
-            cordwood.DialectError, match=re.escape(f"{path}: no log: this is {DESCRIPTIONS[name]}; to")
+            cordwood.DialectError, match=re.escape(f"{path}: not a log: this is {DESCRIPTIONS[name]}; to")
         ) as caught:
             use(path)
         assert (caught.value.format, caught.value.path, caught.value.offset) == (name, str(path), 0)

@@ -70,7 +70,7 @@ def check_destination(source: str, destination: str, *, overwrite: bool) -> None
 
 
 def check_no_log(destination: str, what: str) -> None:
-    """Whether what is to be replaced by something else is no log: a shell may have put one of several logs there.
+    """Whether what is to be replaced by something else is not a log: a shell may have put one of several logs there.
 
     Raises:
         ValueError: It is one, or a flipped bit explains why nothing at its beginning is valid.

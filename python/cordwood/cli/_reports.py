@@ -44,11 +44,13 @@ def outcome_fields(end: cordwood.Outcome) -> dict[str, Any]:
     return {"kind": end.kind, "offset": end.offset}
 
 
-def state_of_log(end: cordwood.Outcome, *, ok: bool) -> str:
+def state_of_log(end: cordwood.Outcome, *, ok: bool, must_be_complete: bool = False) -> str:
     """Whether a log is damaged, in a word or two, for stdout."""
     if not ok:
         return red("DAMAGED")
-    return "ok, with a torn tail" if end.kind == cordwood.OutcomeKind.TORN_TAIL else "ok"
+    if end.kind != cordwood.OutcomeKind.TORN_TAIL:
+        return "ok"
+    return f"{red('INCOMPLETE')}, with a torn tail" if must_be_complete else "ok, with a torn tail"
 
 
 def place_text(region: cordwood.SkippedRegion) -> str:
@@ -199,8 +201,8 @@ class Totals:
             value = damaged_len if name == "damaged_len" else getattr(read, name)
             self._sums[name] = None if value is None or total is None else total + value
 
-    def print(self, tally: Tally, *, as_json: bool, names_others: bool) -> None:
-        """Prints them on stdout, and which files are not logs, if that is wanted."""
+    def print(self, tally: Tally, *, as_json: bool, names_others: bool, damaged: str) -> None:
+        """Prints them on stdout, and which files are not logs, if that is wanted. `damaged` is what makes status 3."""
         if as_json:
             counts = {name: getattr(tally, name) for name in ("log_count", "damaged_count", "failed_count")}
             others = [{"source": name, "format": what} for name, what in tally.other_files]
@@ -215,7 +217,7 @@ class Totals:
                 }
             )
             return
-        damaged = f"{tally.damaged_count:,} damaged"
+        damaged = f"{tally.damaged_count:,} {damaged}"
         damaged = red(damaged) if tally.damaged_count else damaged
         records = quantity(self._sums["record_count"] or 0, "record")
         payload = quantity(self._sums["payload_len"] or 0, "byte")
@@ -238,10 +240,15 @@ def _print_names(files: list[tuple[str, str]]) -> None:
 
 
 def for_each_source_with_totals(
-    options: argparse.Namespace, work: Callable[[str], Status], totals: Totals, *, names_others: bool = False
+    options: argparse.Namespace,
+    work: Callable[[str], Status],
+    totals: Totals,
+    *,
+    names_others: bool = False,
+    damaged: str = "damaged",
 ) -> Status:
     """Does the work for each source, and prints the totals, unless the command line names a single file."""
     tally = for_each_source(options.sources, work, dialect=options.dialect, as_json=options.json, has_totals=True)
     if not is_one_file(options.sources):
-        totals.print(tally, as_json=options.json, names_others=names_others)
+        totals.print(tally, as_json=options.json, names_others=names_others, damaged=damaged)
     return tally.status

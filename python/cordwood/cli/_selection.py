@@ -125,7 +125,7 @@ def _condition(text: str) -> Condition:
             f"COLUMN OP VALUE is needed, where OP is one of = != < <= > >= ~, not {text!r}; for example 'loss<0.5'"
         )
     column, comparison, value = match.groups()
-    if (wrong := comparison + value[:1]) in ("==", "=~", "=<", "=>", "<>", "<<", ">>"):
+    if (wrong := comparison + value[:1]) in ("==", "!==", "=~", "=<", "=>", "<>", "<<", ">>"):
         raise argparse.ArgumentTypeError(
             f"there is no operator {wrong}, only = != < <= > >= ~; a value that begins with {value[0]} takes a space "
             "before it"

@@ -267,7 +267,7 @@ _LOG_NAME = re.compile(
 """The names of logs, and of their copies: `000003.log`, `app.log.1`, `MANIFEST-000002`, `run-1.wandb`, `output-0`."""
 
 
-def _without_fragment(file: Named) -> str | None:
+def without_fragment(file: Named) -> str | None:
     """`NO_FRAGMENT`, if a file in a folder has none that is valid in any dialect, and has no name of a log.
 
     Raises:
@@ -288,21 +288,21 @@ def _without_fragment(file: Named) -> str | None:
     return None if is_valid or has_flipped_bit(name) else NO_FRAGMENT
 
 
-class _UnreadableUrlError(Failure):
-    pass
+class SourceFailure(Failure):
+    """One source fails, and others may not. The message does not name it."""
 
 
 def check_url(name: str) -> None:
     """Whether a source, if it is a URL, is one that can be read. Nothing is requested.
 
     Raises:
-        _UnreadableUrlError: Its protocol is not known, or the package that reads it is not installed.
+        SourceFailure: Its protocol is not known, or the package that reads it is not installed.
     """
     if is_url(name):
         try:
             source_of(name)
         except (ValueError, ModuleNotFoundError) as error:
-            raise _UnreadableUrlError(str(error)) from error
+            raise SourceFailure(str(error)) from error
 
 
 def _attempt(
@@ -319,7 +319,7 @@ def _attempt(
         if file.error:
             raise file.error
         check_url(name)
-        what = file.what or _without_fragment(file)
+        what = file.what or without_fragment(file)
         if not what and (kind := _other_kind(file, dialect, other_kind)):
             complain(f"{display_name(name)}: left out: its first record is {kind}")
             tally.other_kind_count += 1
@@ -335,7 +335,7 @@ def _attempt(
         # That of `salvage` may be about the new log.
         is_other = error.filename is not None and error.filename != name and error.strerror
         text = f"{error.filename}: {error.strerror}" if is_other else error.strerror or str(error)
-    except (cordwood.CordwoodError, _UnreadableUrlError) as error:
+    except (cordwood.CordwoodError, SourceFailure) as error:
         if file.is_in_folder and isinstance(error, cordwood.DialectError):
             tally.add_other(name, error.format)
             return

@@ -111,6 +111,6 @@ def _may_be_log(options: argparse.Namespace) -> bool:
     except cordwood.DialectError as error:
         if error.format not in ("text", "unknown"):
             return True
-        complain(with_options(str(error).replace("no log: ", "no record so far: ", 1)))
+        complain(with_options(str(error).replace("not a log: ", "no record so far: ", 1)))
         return False
     return True

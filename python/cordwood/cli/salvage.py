@@ -31,8 +31,8 @@ from cordwood.cli._options import (
 )
 from cordwood.cli._output import check_destination, replacement
 from cordwood.cli._progress import Progress
-from cordwood.cli._reports import Totals, for_each_source_with_totals, other_log_text, sha256_of
-from cordwood.cli._sources import display_name, named_files, stdin_or_path
+from cordwood.cli._reports import Totals, for_each_source_with_totals, other_log_parts, sha256_of
+from cordwood.cli._sources import SourceFailure, display_name, named_files, stdin_or_path
 from cordwood.cli.verify import print_report
 
 EXAMPLES = """\
@@ -82,11 +82,10 @@ def run(options: argparse.Namespace) -> Status:
             cordwood.detect(name)
         destination = destination_of(name)
         if destination in salvaged:
-            complain(
-                f"{name}: {salvaged[destination]} has been salvaged to {destination}, where this one would go, too; "
+            raise SourceFailure(
+                f"{salvaged[destination]} has been salvaged to {destination}, where this one would go, too; "
                 "salvage it by itself, to another folder"
             )
-            return Status.FAILURE
         check_destination(name, destination, overwrite=options.overwrite)
         place = replacement(destination) if options.overwrite else contextlib.nullcontext(destination)
         try:
@@ -94,8 +93,8 @@ def run(options: argparse.Namespace) -> Status:
                 report = cordwood.salvage(stdin_or_path(name), new, progress=progress, **reading_options(options))
         except cordwood.OtherLogError as error:
             is_named = options.log_number is not None
-            complain(other_log_text(name, error.log_number, error.other_log_number, is_named=is_named))
-            return Status.FAILURE
+            parts = other_log_parts(error.log_number, error.other_log_number, is_named=is_named)
+            raise SourceFailure("; ".join(parts)) from error
         salvaged[destination] = name
         totals.add(report, report.len_by_severity.get(cordwood.Severity.CORRUPTION, 0))
         print_report(

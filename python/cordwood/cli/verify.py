@@ -98,7 +98,8 @@ def run(options: argparse.Namespace) -> Status:
         is_torn = report.outcome.kind == cordwood.OutcomeKind.TORN_TAIL
         return Status.DAMAGE if not report.ok or (options.strict and is_torn) else Status.CLEAN
 
-    return for_each_source_with_totals(options, check, totals, names_others=True)
+    damaged = "damaged or incomplete" if options.strict else "damaged"
+    return for_each_source_with_totals(options, check, totals, names_others=True, damaged=damaged)
 
 
 def print_report(
@@ -144,7 +145,9 @@ def print_report(
     payload = quantity(report.payload_len, "byte")
     advice = None
     if other is None:
-        print(f"{display_name(name)}: {state_of_log(report.outcome, ok=report.ok)}, {records}, {payload}")
+        must_be_complete = getattr(options, "strict", False)
+        state = state_of_log(report.outcome, ok=report.ok, must_be_complete=must_be_complete)
+        print(f"{display_name(name)}: {state}, {records}, {payload}")
     else:
         # Not "ok": it may be a log that was renamed, in which readers find nothing.
         state = "" if report.ok else f"{state_of_log(report.outcome, ok=False)}, "

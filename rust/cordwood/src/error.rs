@@ -219,7 +219,7 @@ impl fmt::Display for Error {
             }
             Error::Foreign { foreign, .. } => write!(
                 f,
-                "no log: this is {}; to read it as a log all the same, name its dialect",
+                "not a log: this is {}; to read it as a log anyway, name its dialect",
                 foreign.description()
             ),
             Error::OtherLog {

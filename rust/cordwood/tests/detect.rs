@@ -80,7 +80,7 @@ fn other_formats_are_named() {
             assert_eq!(foreign, format);
             let message = error.to_string();
             assert!(
-                message.contains("no log: this is ")
+                message.contains("not a log: this is ")
                     && message.contains(format.name())
                     && message.contains(format.description()),
                 "{message}"

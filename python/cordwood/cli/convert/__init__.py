@@ -313,7 +313,7 @@ def _convert_many(  # noqa: PLR0915 - two passes
     unread: str | None = None
     # Of each run, the first file.
     files: dict[str, str] = {}
-    twice: tuple[str, str] | None = None
+    twice: list[tuple[str, str]] = []
 
     def batches_of(one: argparse.Namespace, reader: cordwood.Reader, found: Columns | None = None) -> _Batches:
         first: Row = {column: _whence(one.source, column) for column in origins}
@@ -361,12 +361,12 @@ def _convert_many(  # noqa: PLR0915 - two passes
         with contextlib.closing(opened) as table:
 
             def write(name: str) -> Status:
-                nonlocal unread, twice
+                nonlocal unread
                 if selection.is_full:
                     unread = unread or name
                     return Status.CLEAN
                 if (same := files.setdefault(_whence(name, origin), name)) != name:
-                    twice = twice or (same, name)
+                    twice.append((same, name))
                 one = _of_one(options, name)
                 end, first, skipped = firsts.get(name, (one.end, None, ()))
                 with (
@@ -396,10 +396,7 @@ def _convert_many(  # noqa: PLR0915 - two passes
             _write_held_back(table, selection, options.sources[-1])
             selection.report_nothing()
             if twice and origins == ["run_id"]:
-                complain(
-                    f"{display_name(twice[0])} and {display_name(twice[1])} have one run_id, as parts of a run or "
-                    f"copies have; the column {_FILE}, if --columns names it, says which file a row is from"
-                )
+                _report_files_of_one_run(twice)
             if unread is not None:
                 selection.report_stop(unread, None, "row")
     return status
@@ -470,6 +467,15 @@ def _origins(options: argparse.Namespace, origin: str) -> list[str]:
     """The columns that say which log a row is from. Several files may have one run: then the name is asked for."""
     names = [*(options.columns or ()), *(condition.column for condition in options.where)]
     return [origin, _FILE] if origin == "run_id" and _FILE in names else [origin]
+
+
+def _report_files_of_one_run(pairs: list[tuple[str, str]]) -> None:
+    """Reports files whose rows have the `run_id` of another."""
+    for first, second in pairs[:REPORTED_MAX]:
+        complain(f"{display_name(first)} and {display_name(second)} have one run_id, as parts of a run or copies have")
+    if len(pairs) > REPORTED_MAX:
+        complain(f"{quantity(len(pairs) - REPORTED_MAX, 'more file')} with the run_id of another")
+    complain(f"the column {_FILE}, if --columns names it, says which file a row is from")
 
 
 def _selection(options: argparse.Namespace, first: Sequence[str] = ()) -> Selection:

@@ -12,7 +12,7 @@ from cordwood._tables.entity_batches import EntityColumns, EntityRecords, LeftOu
 from cordwood._tables.rows import all_columns
 from cordwood._tables.schema import ColumnType, TooManyColumnsError
 from cordwood.cli._progress import Progress
-from cordwood.cli._sources import Tally, named_files
+from cordwood.cli._sources import Tally, named_files, without_fragment
 from cordwood.cli.convert.writers import ArrowTable
 from cordwood.errors import PayloadError
 
@@ -52,28 +52,28 @@ class AtOnce:
                 # What is no file can be read once.
                 if not (file.what or os.path.isfile(file.name)):  # noqa: PTH113 - pathlib is slow to import
                     raise Again
-                what = file.what or self._read_beginning(file.name, is_in_folder=file.is_in_folder)
+                try:
+                    what = file.what or without_fragment(file)
+                    if not what:
+                        self._read_beginning(file.name)
+                except cordwood.DialectError as error:
+                    if not file.is_in_folder:
+                        raise
+                    what = error.format
                 if what:
-                    self.others.others[what] = self.others.others.get(what, 0) + 1
+                    self.others.add_other(file.name, what)
         except (OSError, TooManyColumnsError, cordwood.CordwoodError) as error:
             raise Again from error
         self.columns: dict[str, ColumnType] = all_columns("entity", self.found.settle())
         if not (self._names and is_native(self.columns)):
             raise Again
 
-    def _read_beginning(self, name: str, *, is_in_folder: bool) -> str | None:
-        """Returns what the file is, if it is no log and was found in a folder."""
+    def _read_beginning(self, name: str) -> None:
         with self._reader(name) as reader:
-            try:
-                batch = next(iter(reader.record_batches(target_len=_BEGINNING_LEN)), None)
-            except cordwood.DialectError as error:
-                if not is_in_folder:
-                    raise
-                return error.format
+            batch = next(iter(reader.record_batches(target_len=_BEGINNING_LEN)), None)
             self._names.append(name)
             if batch is not None and not self.found.learn(batch, _refuse):
                 raise Again
-        return None
 
     def write(self, table: ArrowTable, first_of: Callable[[str], str | None]) -> None:
         """Writes all rows. `first_of` is what is in the column that says which log a row is from.

@@ -1,4 +1,4 @@
-//! Whether a file in which no dialect was detected is no log: what may be a damaged one is.
+//! Whether a file in which no dialect was detected is not a log: what may be a damaged log is one.
 
 use std::io;
 
