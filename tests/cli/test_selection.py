@@ -160,8 +160,8 @@ def test_files_of_one_run(tables, capfd):
     )
     assert capfd.readouterr().err.splitlines() == [
         *(
-            f"cordwood: {tables}/copies/run-{run}.wandb and {tables}/run-{run}.wandb have one run_id, as parts of a run "
-            "or copies have"
+            f"cordwood: {tables}/copies/run-{run}.wandb and {tables}/run-{run}.wandb have one run_id, as parts of a "
+            "run or copies have"
             for run in "ab"
         ),
         "cordwood: the column __file__, if --columns names it, says which file a row is from",
