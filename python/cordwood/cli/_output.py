@@ -69,20 +69,21 @@ def check_destination(source: str, destination: str, *, overwrite: bool) -> None
             raise ValueError(f"{destination} is the log that is read, and would be overwritten")
 
 
-def check_no_log(destination: str, what: str) -> None:
-    """Whether what is to be replaced by something else is not a log: a shell may have put one of several logs there.
+def check_no_log(destination: str, what: str, advice: str = "") -> None:
+    """Whether what is to be replaced by `what` is not a log: a shell may have put one of several logs there.
 
     Raises:
         ValueError: It is one, or a flipped bit explains why nothing at its beginning is valid.
     """
+    refusal = f"which --overwrite does not replace by a {what}{advice}"
     # detect() raises for a file that is not a log or cannot be read; either may be replaced.
     with contextlib.suppress(OSError, cordwood.CordwoodError):
         if not os.path.isfile(destination):  # noqa: PTH113 - pathlib is slow to import
             return
         if cordwood.detect(destination) is not None:
-            raise ValueError(f"{destination} is a log, which --overwrite does not replace by a {what}")
+            raise ValueError(f"{destination} is a log, {refusal}")
         if has_flipped_bit(destination):
-            raise ValueError(f"{destination} may be a damaged log, which --overwrite does not replace by a {what}")
+            raise ValueError(f"{destination} may be a damaged log, {refusal}")
 
 
 def has_flipped_bit(path: str) -> bool:

@@ -134,8 +134,7 @@ def payload_by_content(name: str, first: bytes | None, dialect: str | None) -> s
     It is what the first record can be. Where that is several, the name of the file decides, if a database gave it.
     """
     fits = payloads_of(first or b"", dialect)
-    base = os.path.basename(name)  # noqa: PTH119 - pathlib is slow to import
-    named = [payload for payload in fits if payload in _NAMES and re.fullmatch(_NAMES[payload], base)]
+    named = [payload for payload in fits if is_named_for(name, payload)]
     if len(fits) != 1 and not named:
         return None
     [payload, *_] = named or fits
@@ -147,6 +146,12 @@ def report_payload(name: str, payload: str | None, *, has_records: bool = True) 
     why = "its first record is not of just one known form" if has_records else "there are no records"
     text = f"read with --as {payload}" if payload else f"read as bytes: {why}"
     complain(f"{display_name(name)}: {text}")
+
+
+def is_named_for(name: str, payload: str) -> bool:
+    """Whether a file has the name that a database gives to those with this payload."""
+    base = os.path.basename(name)  # noqa: PTH119 - pathlib is slow to import
+    return payload in _NAMES and re.fullmatch(_NAMES[payload], base) is not None
 
 
 _NAMES = {"write-batch": r"[0-9]+\.log", "version-edit": r"MANIFEST-[0-9]+"}

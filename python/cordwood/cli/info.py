@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
-import re
 from typing import Any, NamedTuple
 
 import cordwood
@@ -19,7 +18,7 @@ from cordwood._text import quantity
 from cordwood.cli._messages import Status
 from cordwood.cli._options import add_source_arguments, processor_count
 from cordwood.cli._output import print_folded, print_json
-from cordwood.cli._payloads import payloads_of
+from cordwood.cli._payloads import is_named_for, payloads_of
 from cordwood.cli._progress import Progress
 from cordwood.cli._sources import Tally, display_name, for_each_source, is_one_file, source_name
 
@@ -94,7 +93,7 @@ def _describe(name: str, *, as_json: bool) -> Status:
                 runs.append(_Run(source_name(path), report.record_count, *_times_of(path, log)))
         else:
             payload = None
-        if not report.ok and (payload == "version-edit" or re.fullmatch(r"MANIFEST-[0-9]+", os.path.basename(path))):  # noqa: PTH119
+        if not report.ok and (payload == "version-edit" or is_named_for(path, "version-edit")):
             damaged_manifests.append(path)
         dialects[report.dialect] = dialects.get(report.dialect, 0) + 1
         counts["record_count"] += report.record_count

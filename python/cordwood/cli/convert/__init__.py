@@ -109,6 +109,7 @@ from cordwood.errors import PayloadError
 
 if TYPE_CHECKING:
     from cordwood._tables.entity_batches import EntityColumns, EntityRecords, LeftOutRecord
+    from cordwood.cli._output import Output
 
 EXAMPLES = """\
   cordwood convert app.log records.parquet
@@ -189,7 +190,7 @@ def _convert(options: argparse.Namespace) -> Status:
         with contextlib.suppress(FileNotFoundError):
             check_destination(file.name, options.destination, overwrite=options.overwrite)
     if options.overwrite:
-        check_no_log(options.destination, "table; the DESTINATION is the last name")
+        check_no_log(options.destination, "table", "; the DESTINATION is the last name")
     if not is_one_file(options.sources):
         if options.payload == AUTO:
             options.payload = _payload_of_all(options)
@@ -348,17 +349,8 @@ def _convert_many(  # noqa: PLR0915 - two passes
         selection = _selection(options, origins)
     is_stream = options.destination == "-"
     with new_file(options.destination, overwrite=options.overwrite) as file:
-        opened = open_table(
-            form,
-            file,
-            selection.of_columns({**dict.fromkeys(origins, "text"), **known}, "text"),
-            json_of(options.payload),
-            shapes_of(options.payload),
-            is_stream=is_stream,
-            encoding=options.encoding or "base64",
-            escapes_formulas=options.escape_formulas,
-        )
-        with contextlib.closing(opened) as table:
+        columns = selection.of_columns({**dict.fromkeys(origins, "text"), **known}, "text")
+        with contextlib.closing(_open_table(options, form, file, columns)) as table:
 
             def write(name: str) -> Status:
                 nonlocal unread
@@ -517,26 +509,29 @@ def _report_conflicts(found: Columns, form: str) -> None:
         complain(f"the column {escaped(name)} has too many fields, and is JSON in a text")
 
 
+def _open_table(options: argparse.Namespace, form: str, file: Output, columns: dict[str, ColumnType]) -> Table:
+    return open_table(
+        form,
+        file,
+        columns,
+        json_of(options.payload),
+        shapes_of(options.payload),
+        is_stream=options.destination == "-",
+        encoding=options.encoding or "base64",
+        escapes_formulas=options.escape_formulas,
+    )
+
+
 def _write_table(
     options: argparse.Namespace, form: str, columns: dict[str, ColumnType], batches: _Batches, first: Read | None = None
 ) -> None:
     """Writes the rows. Not the same records as in a `first` pass: the file was rewritten, and there is no table."""
-    is_stream = options.destination == "-"
     with (
-        Progress(options.source, prints_records=is_stream) as progress,
+        Progress(options.source, prints_records=options.destination == "-") as progress,
         new_file(options.destination, overwrite=options.overwrite) as file,
     ):
-        opened = open_table(
-            form,
-            file,
-            batches.selection.of_columns(columns, "text"),
-            json_of(options.payload),
-            shapes_of(options.payload),
-            is_stream=is_stream,
-            encoding=options.encoding or "base64",
-            escapes_formulas=options.escape_formulas,
-        )
-        with contextlib.closing(opened) as table:
+        columns = batches.selection.of_columns(columns, "text")
+        with contextlib.closing(_open_table(options, form, file, columns)) as table:
             position = options.start
             for rows in batches:
                 _write_rows(table, rows, options.source)
