@@ -111,13 +111,26 @@ def test_a_flipped_bit_makes_no_log_of_a_folder_something_else(name, tmp_path):
     assert totals["totals"]["other_files"] == []
 
 
+FLIPPED = bytearray(reference.encode([b"the only record"]))
+FLIPPED[12] ^= 4
+
+
+@pytest.mark.parametrize(
+    ("name", "log"),
+    [
+        ("a.bin", bytes(FLIPPED)),
+        # Its only record is incomplete.
+        ("a.bin", reference.encode([b"the only record"])[:-1]),
+        # Nothing explains it, but the name is that of a log.
+        ("000002.log", b"\xff" * 100),
+        ("MANIFEST-000002", bytes(50_000)),
+    ],
+)
 @pytest.mark.parametrize("command", [["convert", "--to", "csv"], ["map", "--svg"]])
-def test_overwrite_replaces_no_damaged_log(command, tmp_path):
+def test_overwrite_replaces_no_damaged_log(command, name, log, tmp_path):
     """Not even one of which no record at the beginning is valid."""
-    good, bad = tmp_path / "1.log", tmp_path / "2.log"
+    good, bad = tmp_path / "1.log", tmp_path / name
     good.write_bytes(reference.encode([b"one"]))
-    log = bytearray(reference.encode([b"the only record"]))
-    log[12] ^= 4
     bad.write_bytes(log)
     names = [good, bad] if command[0] == "convert" else [bad, good]
     done = subprocess.run(

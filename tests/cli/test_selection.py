@@ -65,6 +65,13 @@ CASES = [
     ("ä".encode(), "=ä", True),
     (b"\xff", "=\udcff", True),
     (b"b", "<c", True),
+    (b"a\0\xff", "~0x00fF", True),
+    (b"a\0\xff", "=0x6100ff", True),
+    (b"\0\2", ">=0x0001", True),
+    # Not as many digits as bytes have.
+    (b"a\0", "~0x0", False),
+    (b"0x0", "~0x0", True),
+    ("0x00", "=0x00", True),
     # Times as times: as texts, 12:00:00.5Z is less than 12:00:00Z.
     (TIME, ">2026-11-21T12:00:00Z", True),
     (TIME, "=2026-11-21T13:00:00.500+01:00", True),

@@ -13,6 +13,7 @@ from typing import Protocol
 import cordwood
 from cordwood._remote import is_url
 from cordwood.cli._messages import escaped
+from cordwood.cli._names import is_engine_name
 
 
 class Output(Protocol):
@@ -73,7 +74,8 @@ def check_no_log(destination: str, what: str, advice: str = "") -> None:
     """Whether what is to be replaced by `what` is not a log: a shell may have put one of several logs there.
 
     Raises:
-        ValueError: It is one, or a flipped bit explains why nothing at its beginning is valid.
+        ValueError: It is one, or may be one: a flipped bit explains why nothing at its beginning is valid, its only
+            record is incomplete, or it has the name that a database gives to a log.
     """
     refusal = f"which --overwrite does not replace by a {what}{advice}"
     # detect() raises for a file that is not a log or cannot be read; either may be replaced.
@@ -82,13 +84,23 @@ def check_no_log(destination: str, what: str, advice: str = "") -> None:
             return
         if cordwood.detect(destination) is not None:
             raise ValueError(f"{destination} is a log, {refusal}")
-        if has_flipped_bit(destination):
+        if os.path.getsize(destination) and (is_engine_name(destination) or _may_be_log(destination)):  # noqa: PTH202
             raise ValueError(f"{destination} may be a damaged log, {refusal}")
+
+
+def _may_be_log(path: str) -> bool:
+    """Whether a file in which no dialect was detected may be a log, whose first record is incomplete or has a wrong bit."""
+    report = cordwood.verify(path, on_corruption="salvage")
+    return report.outcome.kind == cordwood.OutcomeKind.TORN_TAIL or _has_flipped_bit(report)
+
+
+def _has_flipped_bit(report: cordwood.Report) -> bool:
+    return any(region.bit_flip for region in report.skipped)
 
 
 def has_flipped_bit(path: str) -> bool:
     """Whether one flipped bit explains a region of a file that is skipped: by chance, that is seldom."""
-    return any(region.bit_flip for region in cordwood.verify(path, on_corruption="salvage").skipped)
+    return _has_flipped_bit(cordwood.verify(path, on_corruption="salvage"))
 
 
 WIDTH = 80

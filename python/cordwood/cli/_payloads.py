@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
-import re
 import sys
 from collections.abc import Callable
 from typing import Any
 
 import cordwood
 from cordwood.cli._messages import complain
+from cordwood.cli._names import is_engine_name
 from cordwood.cli._options import reading_options
 from cordwood.cli._sources import display_name, named_files
 from cordwood.errors import PayloadError
@@ -101,6 +101,15 @@ def other_kind(options: argparse.Namespace, is_full: Callable[[], bool]) -> Call
     return other_kind_of
 
 
+def is_manifest(name: str, payload: str | None) -> bool:
+    """Whether a log with records of this kind is a MANIFEST, or has the name of one where that is not known."""
+    return payload == "version-edit" or is_engine_name(name, "version-edit")
+
+
+LOST_EDITS = "records were lost: the list of live files may be wrong"
+"""What damage to a MANIFEST means: each of its records says which files were added, and which removed."""
+
+
 def hint_at_payload(options: argparse.Namespace) -> None:
     """On a terminal, says how the records of the first log are decoded, where that is known; a script gets no hint."""
     if not sys.stderr.isatty():
@@ -134,7 +143,7 @@ def payload_by_content(name: str, first: bytes | None, dialect: str | None) -> s
     It is what the first record can be. Where that is several, the name of the file decides, if a database gave it.
     """
     fits = payloads_of(first or b"", dialect)
-    named = [payload for payload in fits if is_named_for(name, payload)]
+    named = [payload for payload in fits if is_engine_name(name, payload)]
     if len(fits) != 1 and not named:
         return None
     [payload, *_] = named or fits
@@ -146,16 +155,6 @@ def report_payload(name: str, payload: str | None, *, has_records: bool = True) 
     why = "its first record is not of just one known form" if has_records else "there are no records"
     text = f"read with --as {payload}" if payload else f"read as bytes: {why}"
     complain(f"{display_name(name)}: {text}")
-
-
-def is_named_for(name: str, payload: str) -> bool:
-    """Whether a file has the name that a database gives to those with this payload."""
-    base = os.path.basename(name)  # noqa: PTH119 - pathlib is slow to import
-    return payload in _NAMES and re.fullmatch(_NAMES[payload], base) is not None
-
-
-_NAMES = {"write-batch": r"[0-9]+\.log", "version-edit": r"MANIFEST-[0-9]+"}
-"""How databases name their files."""
 
 
 def payloads_of(record: bytes, dialect: str | None) -> list[str]:

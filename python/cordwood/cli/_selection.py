@@ -54,7 +54,8 @@ def add_selection_arguments(parser: argparse.ArgumentParser, row: str, column: s
         default=[],
         metavar="CONDITION",
         help=f"only {row}s of which this holds: COLUMN OP VALUE, where OP is = != < <= > >= or ~ (contains); a number "
-        "is less or greater than numbers only; if given several times, all must hold",
+        "is less or greater than numbers only; where a row has bytes, 0x and hexadecimal digits stand for bytes; if "
+        "given several times, all must hold",
     )
 
 
@@ -83,13 +84,15 @@ class Condition(NamedTuple):
     """The value as a number, if it is one."""
     time: datetime | None
     """The value as a time, if it is one."""
+    data: bytes
+    """The value as bytes: those of the text, or of the hexadecimal digits after `0x`."""
 
     def holds(self, value: object, to_json: Callable[[Any], object]) -> bool:
         """Whether it holds of what a row has in the column; never of a row that has nothing there."""
         if value is None:
             return False
         if isinstance(value, bytes):
-            return self._compares(value, self.text.encode("utf-8", "surrogateescape"))
+            return self._compares(value, self.data)
         if self.operator != "~":
             if isinstance(value, int | float) and not isinstance(value, bool):
                 return self._compares(value, self.number)
@@ -131,7 +134,7 @@ def _condition(text: str) -> Condition:
             "before it"
         )
     value = value.removeprefix(" ")
-    return Condition(column, comparison, value, _number(value), _time(value))
+    return Condition(column, comparison, value, _number(value), _time(value), _data(value))
 
 
 def _number(text: str) -> float | None:
@@ -142,6 +145,12 @@ def _number(text: str) -> float | None:
         return float(text)
     # As JSON has them here.
     return {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}.get(text)
+
+
+def _data(text: str) -> bytes:
+    if re.fullmatch(r"0x([0-9A-Fa-f]{2})+", text):
+        return bytes.fromhex(text[2:])
+    return text.encode("utf-8", "surrogateescape")
 
 
 def _time(text: str) -> datetime | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import glob
 import os
-import re
 import stat
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -14,6 +13,7 @@ import cordwood
 from cordwood._remote import is_url, source_of
 from cordwood._text import quantity
 from cordwood.cli._messages import Failure, Status, complain, escaped, with_options
+from cordwood.cli._names import is_log_name
 from cordwood.cli._output import has_flipped_bit, print_json
 from cordwood.typing import DialectName
 
@@ -50,7 +50,7 @@ class Tally:
         failed_count: Sources that could not be read.
         others: How many files in folders are not logs, by what they are.
         other_files: The name of each of these, and what it is.
-        other_kind_count: Logs in folders that hold something else than was asked for.
+        other_kinds: Logs in folders that hold something else than was asked for, by what that is.
         status: The exit status: the worst of all, and a failure is worse than damage.
     """
 
@@ -60,7 +60,7 @@ class Tally:
         self.failed_count = 0
         self.others: dict[str, int] = {}
         self.other_files: list[tuple[str, str]] = []
-        self.other_kind_count = 0
+        self.other_kinds: dict[str, list[str]] = {}
 
     @property
     def status(self) -> Status:
@@ -150,7 +150,13 @@ def for_each_source(
     tally = Tally()
     for file in named_files(names):
         _attempt(file, work, tally, dialect=dialect, other_kind=other_kind, as_json=as_json)
-    if not (tally.log_count or tally.failed_count or tally.other_kind_count):
+    for kind, (first, *more) in tally.other_kinds.items():
+        if more:
+            others = quantity(len(more), "more log")
+            complain(f"{display_name(first)} and {others} left out: the first record of each is {kind}")
+        else:
+            complain(f"{display_name(first)}: left out: its first record is {kind}")
+    if not (tally.log_count or tally.failed_count or tally.other_kinds):
         found = tally.others_text() if tally.others else "there are no files"
         complain(f"{' '.join(map(display_name, names))}: no log was found; {found}")
     elif tally.others and not has_totals:
@@ -260,12 +266,6 @@ def _other_kind(file: Named, dialect: str | None, other_kind: Callable[[str], st
 NO_FRAGMENT = "no valid fragment"
 """What a file in a folder is that may be a log, but of which nothing can be read, and whose name is no log's."""
 
-_LOG_NAME = re.compile(
-    r"(?:.*[^a-z])?(?:log|wal|manifest|wandb|swanlab|export_metadata)(?:[^a-z].*)?|output-[0-9]+(?:[^a-z0-9].*)?",
-    re.IGNORECASE | re.DOTALL,
-)
-"""The names of logs, and of their copies: `000003.log`, `app.log.1`, `MANIFEST-000002`, `run-1.wandb`, `output-0`."""
-
 
 def without_fragment(file: Named) -> str | None:
     """`NO_FRAGMENT`, if a file in a folder has none that is valid in any dialect, and has no name of a log.
@@ -274,7 +274,7 @@ def without_fragment(file: Named) -> str | None:
         DialectError: It is something else, which is known.
     """
     name = file.name
-    if not file.is_in_folder or file.error or _LOG_NAME.fullmatch(os.path.basename(name)):  # noqa: PTH119
+    if not file.is_in_folder or file.error or is_log_name(name):
         return None
     if cordwood.detect(name) is not None:
         return None
@@ -321,8 +321,7 @@ def _attempt(
         check_url(name)
         what = file.what or without_fragment(file)
         if not what and (kind := _other_kind(file, dialect, other_kind)):
-            complain(f"{display_name(name)}: left out: its first record is {kind}")
-            tally.other_kind_count += 1
+            tally.other_kinds.setdefault(kind, []).append(name)
             return
         status = Status.CLEAN if what else work(name)
     except BrokenPipeError:

@@ -18,7 +18,7 @@ from cordwood._text import quantity
 from cordwood.cli._messages import Status
 from cordwood.cli._options import add_source_arguments, processor_count
 from cordwood.cli._output import print_folded, print_json
-from cordwood.cli._payloads import is_named_for, payloads_of
+from cordwood.cli._payloads import is_manifest, payloads_of
 from cordwood.cli._progress import Progress
 from cordwood.cli._sources import Tally, display_name, for_each_source, is_one_file, source_name
 
@@ -74,6 +74,7 @@ def _describe(name: str, *, as_json: bool) -> Status:
     names = ("record_count", "payload_len", "file_len", "damaged_len", "torn_count")
     counts: dict[str, int] = dict.fromkeys(names, 0)
     runs: list[_Run] = []
+    databases: set[str] = set()
     damaged_manifests: list[str] = []
     # Of each log that belongs to another one as a whole: the number that its name says, and that of its fragments.
     numbers: list[tuple[int | None, int]] = []
@@ -91,9 +92,11 @@ def _describe(name: str, *, as_json: bool) -> Status:
             payloads[payload] = payloads.get(payload, 0) + 1
             if payload == "wandb":
                 runs.append(_Run(source_name(path), report.record_count, *_times_of(path, log)))
+            if payload in ("version-edit", "write-batch"):
+                databases.add(os.path.dirname(path))  # noqa: PTH120 - pathlib is slow to import
         else:
             payload = None
-        if not report.ok and (payload == "version-edit" or is_named_for(path, "version-edit")):
+        if not report.ok and is_manifest(path, payload):
             damaged_manifests.append(path)
         dialects[report.dialect] = dialects.get(report.dialect, 0) + 1
         counts["record_count"] += report.record_count
@@ -112,7 +115,7 @@ def _describe(name: str, *, as_json: bool) -> Status:
         return tally.status
     what = "a log" if is_one_file([name]) else "a folder" if os.path.isdir(name) else "several files"  # noqa: PTH112
     if what == "a folder":
-        what = _folder(payloads) or what
+        what = _folder(payloads, len(databases)) or what
     times = [time for run in runs for time in (run.first_time, run.last_time) if time is not None]
     fields: dict[str, Any] = {
         "source": source_name(name),
@@ -172,13 +175,16 @@ def _print(label: str, text: str, *, is_damage: bool = False) -> None:
     print_folded(f"  {label:9}{text}", indent=11, is_damage=is_damage)
 
 
-def _folder(payloads: dict[str, int]) -> str | None:
-    """What a folder is whose logs hold this; `None` if that is several things, or mostly nothing that is known."""
+def _folder(payloads: dict[str, int], database_count: int) -> str | None:
+    """What a folder is whose logs hold this; `None` if that is several things, or mostly nothing that is known.
+
+    A database has all its logs in one folder.
+    """
     known = payloads.keys() - {"other"}
     for payload, (text, held) in FOLDERS.items():
         known_count = sum(payloads[name] for name in known)
         if payload in known and known <= held and known_count > payloads.get("other", 0):
-            return text
+            return f"{database_count:,} databases" if payload == "version-edit" and database_count > 1 else text
     return None
 
 

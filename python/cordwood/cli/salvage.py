@@ -30,8 +30,9 @@ from cordwood.cli._options import (
     reading_options,
 )
 from cordwood.cli._output import check_destination, replacement
+from cordwood.cli._payloads import LOST_EDITS, is_manifest, payload_by_content
 from cordwood.cli._progress import Progress
-from cordwood.cli._reports import Totals, for_each_source_with_totals, other_log_parts, sha256_of
+from cordwood.cli._reports import Totals, for_each_source_with_totals, format_of, other_log_parts, sha256_of
 from cordwood.cli._sources import SourceFailure, display_name, named_files, stdin_or_path
 from cordwood.cli.verify import print_report
 
@@ -102,11 +103,19 @@ def run(options: argparse.Namespace) -> Status:
         )
         if not options.json:
             print(f"  wrote {escaped(destination)}: {quantity(report.record_count, 'record')}")
+        if not report.ok and is_manifest(name, _payload_of(destination, report)):
+            complain(f"{display_name(name)}: {LOST_EDITS}")
         for what in report.not_kept:
             complain(f"{display_name(name)}: {NOT_KEPT[what]}")
         return Status.CLEAN if report.ok else Status.DAMAGE
 
     return for_each_source_with_totals(options, salvage, totals)
+
+
+def _payload_of(path: str, report: cordwood.Report) -> str | None:
+    with cordwood.Reader(path, **format_of(report)._asdict()) as reader:
+        first = next(reader.records(), None)
+    return payload_by_content(path, first.data if first else None, report.dialect)
 
 
 def _new_log(path: str) -> dict[str, object]:

@@ -75,6 +75,7 @@ from cordwood.cli._options import (
 from cordwood.cli._output import check_destination, check_no_log, new_file
 from cordwood.cli._payloads import (
     AUTO,
+    LOST_EDITS,
     hint_at_payload,
     other_kind,
     other_payload,
@@ -572,7 +573,7 @@ def _report_damage(options: argparse.Namespace, batches: _Batches, skipped: Sequ
         )
         complain(f"{display_name(options.source)}: {policy_note(policy, more)}")
     if options.payload == "live-files" and max(status, batches.status) == Status.DAMAGE:
-        complain(f"{display_name(options.source)}: records were lost: the list of live files may be wrong")
+        complain(f"{display_name(options.source)}: {LOST_EDITS}")
     return status
 
 
