@@ -89,7 +89,7 @@ def check_no_log(destination: str, what: str, advice: str = "") -> None:
 
 
 def _may_be_log(path: str) -> bool:
-    """Whether a file in which no dialect was detected may be a log, whose first record is incomplete or has a wrong bit."""
+    """Whether a file that nothing was detected in may be a log: its only record is incomplete, or one bit is wrong."""
     report = cordwood.verify(path, on_corruption="salvage")
     return report.outcome.kind == cordwood.OutcomeKind.TORN_TAIL or _has_flipped_bit(report)
 
