@@ -277,4 +277,4 @@ def test_without_a_log_there_is_no_picture(tmp_path, capsys):
     (tmp_path / "note.txt").write_bytes(b"a text is no log, as can be seen from all of its bytes")
     assert main(["map", "--svg", str(tmp_path / "all.svg"), str(tmp_path / "note.txt")]) == 1
     assert not (tmp_path / "all.svg").exists()
-    assert "no log" in capsys.readouterr().err
+    assert "not a log" in capsys.readouterr().err

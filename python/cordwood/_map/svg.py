@@ -174,8 +174,10 @@ def _headline(y: int, style: str, text: str) -> str:
 
 
 def _shortened(title: str) -> str:
-    half = _TITLE_LEN_MAX // 2
-    return title if len(title) <= _TITLE_LEN_MAX else f"{title[:half]}\N{HORIZONTAL ELLIPSIS}{title[1 - half :]}"
+    """The title within a line. The end of a path says more than its beginning."""
+    begin = _TITLE_LEN_MAX // 4
+    end = _TITLE_LEN_MAX - begin - 1
+    return title if len(title) <= _TITLE_LEN_MAX else f"{title[:begin]}\N{HORIZONTAL ELLIPSIS}{title[-end:]}"
 
 
 def _box(box: Box, row_len: int) -> Iterator[str]:

@@ -17,7 +17,7 @@ from cordwood._native import decode_wandb
 from cordwood._text import quantity
 from cordwood.cli._messages import Status
 from cordwood.cli._options import add_source_arguments, processor_count
-from cordwood.cli._output import print_folded, print_json
+from cordwood.cli._output import print_folded, print_json, red
 from cordwood.cli._payloads import is_manifest, payloads_of
 from cordwood.cli._progress import Progress
 from cordwood.cli._sources import Tally, display_name, for_each_source, is_one_file, source_name
@@ -52,6 +52,8 @@ class _Run(NamedTuple):
     record_count: int
     first_time: float | None
     last_time: float | None
+    state: str
+    """"ok", "torn" or "damaged"."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -91,7 +93,9 @@ def _describe(name: str, *, as_json: bool) -> Status:
             payload = fits[0] if len(fits) == 1 else "other"
             payloads[payload] = payloads.get(payload, 0) + 1
             if payload == "wandb":
-                runs.append(_Run(source_name(path), report.record_count, *_times_of(path, log)))
+                is_torn = report.outcome.kind == cordwood.OutcomeKind.TORN_TAIL
+                state = "torn" if report.ok and is_torn else "ok" if report.ok else "damaged"
+                runs.append(_Run(source_name(path), report.record_count, *_times_of(path, log), state))
             if payload in ("version-edit", "write-batch"):
                 databases.add(os.path.dirname(path))  # noqa: PTH120 - pathlib is slow to import
         else:
@@ -201,8 +205,9 @@ def _held(payloads: dict[str, int], log_count: int) -> str:
 def _print_runs(runs: list[_Run]) -> None:
     for run in runs[:RUNS_MAX]:
         begin = "" if run.first_time is None else f"{_time(run.first_time)}, "
+        state = {"ok": "", "torn": ", with a torn tail", "damaged": f", {red('DAMAGED')}"}[run.state]
         # A name is not folded.
-        print(f"  run      {begin}{quantity(run.record_count, 'record')}: {display_name(run.source)}")
+        print(f"  run      {begin}{quantity(run.record_count, 'record')}{state}: {display_name(run.source)}")
     if len(runs) > RUNS_MAX:
         _print("", f"and {quantity(len(runs) - RUNS_MAX, 'more run')}")
 

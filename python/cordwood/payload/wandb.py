@@ -86,7 +86,8 @@ def history(records: Iterable[bytes] | str | PathLike[str]) -> Iterator[dict[str
 
     Raises:
         PayloadError: A record is not one of wandb, or a value is not what `history_row` needs it to be.
-        CorruptionError: The records come from a reader, and there is damage in the file.
+        CorruptionError: There is damage in the file. `cordwood.open(path, on_corruption="salvage")`, in place of the
+            path, leaves it out.
     """
     for record in _records(records):
         row = history_row(record)
@@ -139,7 +140,8 @@ def metrics(records: Iterable[bytes] | str | PathLike[str]) -> Iterator[dict[str
 
     Raises:
         PayloadError: A record is not one of wandb. A value is not JSON or nested too deep, or two have the same name.
-        CorruptionError: The records come from a reader, and there is damage in the file.
+        CorruptionError: There is damage in the file. `cordwood.open(path, on_corruption="salvage")`, in place of the
+            path, leaves it out.
     """
     row_of = metrics_rows()
     for record in _records(records):
@@ -182,7 +184,8 @@ def output(records: Iterable[bytes] | str | PathLike[str]) -> str:
 
     Raises:
         PayloadError: A record is not one of wandb.
-        CorruptionError: The records come from a reader, and there is damage in the file.
+        CorruptionError: There is damage in the file. `cordwood.open(path, on_corruption="salvage")`, in place of the
+            path, leaves it out.
     """
     pieces = (output_piece(record) for record in _records(records))
     return "".join(piece["text"] for piece in pieces if piece is not None)
@@ -212,7 +215,8 @@ def summary(records: Iterable[bytes] | str | PathLike[str]) -> dict[str, Any]:
 
     Raises:
         PayloadError: A record is not one of wandb, or a value is not JSON or nested too deep.
-        CorruptionError: The records come from a reader, and there is damage in the file.
+        CorruptionError: There is damage in the file. `cordwood.open(path, on_corruption="salvage")`, in place of the
+            path, leaves it out.
     """
     return _changed(records, "summary")
 
@@ -228,7 +232,8 @@ def config(records: Iterable[bytes] | str | PathLike[str]) -> dict[str, Any]:
 
     Raises:
         PayloadError: A record is not one of wandb, or a value is not JSON or nested too deep.
-        CorruptionError: The records come from a reader, and there is damage in the file.
+        CorruptionError: There is damage in the file. `cordwood.open(path, on_corruption="salvage")`, in place of the
+            path, leaves it out.
     """
     return _changed(records, "config")
 
