@@ -71,6 +71,7 @@ CASES = [
     # Not as many digits as bytes have.
     (b"a\0", "~0x0", False),
     (b"0x0", "~0x0", True),
+    (7, "<8 ", True),
     ("0x00", "=0x00", True),
     # Times as times: as texts, 12:00:00.5Z is less than 12:00:00Z.
     (TIME, ">2026-11-21T12:00:00Z", True),
@@ -94,6 +95,25 @@ def test_a_condition(value, text, expected):
     condition = _condition(f"name{text}")
     assert isinstance(condition, Condition)
     assert (condition.column, condition.holds(value, entity.to_json)) == ("name", expected)
+
+
+@pytest.mark.parametrize(
+    ("value", "text", "expected"),
+    [
+        (5, "<abc", "name is a number, and abc is not"),
+        (0.5, "=", "name is a number, and nothing is not"),
+        (TIME, ">2021", "name is a time, such as 2026-11-21 or 2026-11-21T12:00:00Z, and 2021 is not"),
+        (5, "!=abc", None),
+        (5, "~a", None),
+        (5, "< 7 ", None),
+        (TIME, ">2021-01-01 ", None),
+        (True, "=yes", None),
+        ("5", "<abc", None),
+        (None, "=x", None),
+    ],
+)
+def test_a_condition_that_can_never_hold(value, text, expected):
+    assert _condition(f"name{text}").misfit(value) == expected
 
 
 def test_names_of_conditions():

@@ -54,8 +54,8 @@ def add_selection_arguments(parser: argparse.ArgumentParser, row: str, column: s
         default=[],
         metavar="CONDITION",
         help=f"only {row}s of which this holds: COLUMN OP VALUE, where OP is = != < <= > >= or ~ (contains); a number "
-        "is less or greater than numbers only; where a row has bytes, 0x and hexadecimal digits stand for bytes; if "
-        "given several times, all must hold",
+        "is less or greater than numbers only; a time is 2026-11-21 or 2026-11-21T12:00:00Z; where a row has bytes, 0x "
+        "and hexadecimal digits stand for bytes; if given several times, all must hold",
     )
 
 
@@ -103,6 +103,17 @@ class Condition(NamedTuple):
             return False
         return self._compares(text_of(to_json(value)), self.text)
 
+    def misfit(self, value: object) -> str | None:
+        """Why it cannot hold of what a row has in the column, nor of its like; `None` if it can."""
+        if self.operator in ("!=", "~"):
+            return None
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            what = None if self.number is not None else "a number"
+        else:
+            what = "a time, such as 2026-11-21 or 2026-11-21T12:00:00Z" if isinstance(value, datetime) else None
+            what = what if self.time is None else None
+        return what and f"{escaped(self.column)} is {what}, and {escaped(self.text) or 'nothing'} is not"
+
     def _compares(self, value: Any, other: Any) -> bool:
         if other is None:
             # A number or a time, and what is none.
@@ -134,7 +145,7 @@ def _condition(text: str) -> Condition:
             "before it"
         )
     value = value.removeprefix(" ")
-    return Condition(column, comparison, value, _number(value), _time(value), _data(value))
+    return Condition(column, comparison, value, _number(value.strip(" ")), _time(value.strip(" ")), _data(value))
 
 
 def _number(text: str) -> float | None:
@@ -206,6 +217,7 @@ class Selection:
         self._fields_of = fields_of
         self._count = self._held_count = 0
         self._is_reported = self._has_rows = self._is_asked = False
+        self._misfit: str | None = None
         # The names that are asked for and were in no row yet, and those that there were.
         self._wanted = dict.fromkeys([*(self.columns or ()), *(condition.column for condition in self._conditions)])
         self._seen: dict[str, None] = dict.fromkeys(always)
@@ -237,6 +249,7 @@ class Selection:
         for condition in self._conditions:
             value = value_in(row, condition.column, self._fields_of)
             if value is _MISSING or not condition.holds(value, self._to_json):
+                self._misfit = self._misfit or condition.misfit(value)
                 return None
         self._count += 1
         wanted = self.in_columns(row)
@@ -296,6 +309,7 @@ class Selection:
         texts = [condition.text for condition in self._conditions]
         quoted = [text for text in texts if len(text) > 1 and text[0] in "'\"" and text[0] == text[-1]]
         note = f"; the quotation marks are part of the value {escaped(quoted[0])}" if quoted else ""
+        note = f": {self._misfit}{note}" if self._misfit else note
         complain(f"--where selects nothing{note}")
 
     def _check(self, missing: Iterable[str]) -> None:
