@@ -111,6 +111,16 @@ def test_a_flipped_bit_makes_no_log_of_a_folder_something_else(name, tmp_path):
     assert totals["totals"]["other_files"] == []
 
 
+@pytest.mark.parametrize("text", [b"", b"old", b"run_id\n", b"a,b,c\td\n1,2,3\n"])
+def test_overwrite_replaces_a_table(text, tmp_path):
+    """Also a short one, which could be the beginning of a record of which nothing more was written."""
+    log, table = tmp_path / "1.log", tmp_path / "t.csv"
+    log.write_bytes(reference.encode([b"one"]))
+    table.write_bytes(text)
+    subprocess.run([sys.executable, "-m", "cordwood", "convert", "--overwrite", log, table], check=True)
+    assert table.read_text(encoding="ascii") == "offset,end_offset,data\n0,10,b25l\n"
+
+
 FLIPPED = bytearray(reference.encode([b"the only record"]))
 FLIPPED[12] ^= 4
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import stat
 import sys
 from collections.abc import Generator
@@ -91,7 +92,18 @@ def check_no_log(destination: str, what: str, advice: str = "") -> None:
 def _may_be_log(path: str) -> bool:
     """Whether a file that nothing was detected in may be a log: its only record is incomplete, or one bit is wrong."""
     report = cordwood.verify(path, on_corruption="salvage")
-    return report.outcome.kind == cordwood.OutcomeKind.TORN_TAIL or _has_flipped_bit(report)
+    if report.outcome.kind == cordwood.OutcomeKind.TORN_TAIL:
+        # A short text can pass for one: but the header of a record is hardly ever text.
+        with open(path, "rb") as file:  # noqa: PTH123 - pathlib is slow to import
+            return _CONTROL.search(file.read(_HEADER_LEN_MAX)) is not None
+    return _has_flipped_bit(report)
+
+
+_HEADER_LEN_MAX = 11
+"""Of a header with a log number."""
+
+_CONTROL = re.compile(rb"[\0-\x08\x0b\x0e-\x1f]")
+"""Bytes that no text has."""
 
 
 def _has_flipped_bit(report: cordwood.Report) -> bool:
