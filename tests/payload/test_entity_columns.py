@@ -290,6 +290,19 @@ def test_a_new_column_in_one_of_many(at):
             next(made)
 
 
+@pytest.mark.parametrize("values", [{"n": 0.5}, {"m": 1}])
+def test_a_new_column_that_was_learned_for_a_later_batch(values):
+    """Threads make several batches at a time."""
+    begin, other = entities.entity([("T", 1)], {"n": 1}), entities.entity([("T", 1)], values)
+    first, later = (next(cordwood.Reader(written([begin, record])).record_batches()) for record in (begin, other))
+    found = EntityColumns(None)
+    found.learn(first, Left())
+    native = Batches(all_columns("entity", found.settle()), json_of("entity"), SHAPES)
+    found.learn(later, Left())
+    with pytest.raises(NewColumnsError):
+        list(native.of(EntityRecords(later, {}, Left(), learner=found)))
+
+
 def test_names_of_every_length_are_told_apart():
     """Also from those that differ in one letter, at a place where another record has them."""
     for length in range(1, 40):

@@ -201,7 +201,8 @@ class EntityBatches:
     def _made(self, records: EntityRecords, chunk: _Chunk) -> Iterator[Any]:
         """The batches of all records, of which the first is built."""
         while True:
-            if chunk.is_new and records.learner:
+            # What is new may have been learned for another batch before, which comes after this one.
+            if records.learner and (chunk.is_new or chunk.unknown is not None or chunk.misfit is not None):
                 records.learner.check_settled()
             leave_out_all(records.batch, chunk.left_out, records.leave_out)
             if chunk.unknown is not None:
