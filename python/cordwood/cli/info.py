@@ -95,7 +95,8 @@ def _describe(name: str, *, as_json: bool) -> Status:
             if payload == "wandb":
                 is_torn = report.outcome.kind == cordwood.OutcomeKind.TORN_TAIL
                 state = "torn" if report.ok and is_torn else "ok" if report.ok else "damaged"
-                runs.append(_Run(source_name(path), report.record_count, *_times_of(path, log), state))
+                first_time, last_time = _times_of(path, log)
+                runs.append(_Run(source_name(path), report.record_count, first_time, last_time, state))
             if payload in ("version-edit", "write-batch"):
                 databases.add(os.path.dirname(path))  # noqa: PTH120 - pathlib is slow to import
         else:

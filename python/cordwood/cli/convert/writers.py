@@ -327,5 +327,6 @@ def _leaves(batch: Any) -> Iterator[tuple[str, Any]]:
 
 def _repeats(values: Any) -> bool:
     """Whether values come more than once, so that a dictionary makes the column smaller, and no slower to write."""
-    count = len(values) - values.null_count
-    return import_module("pyarrow.compute").count_distinct(values).as_py() * 2 <= count
+    count: int = len(values) - values.null_count
+    distinct_count: int = import_module("pyarrow.compute").count_distinct(values).as_py()
+    return distinct_count * 2 <= count
