@@ -13,7 +13,7 @@ from cordwood._text import quantity
 from cordwood.cli._messages import Status, complain, with_options
 from cordwood.cli._options import processor_count
 from cordwood.cli._output import WIDTH, print_folded, print_json, red
-from cordwood.cli._sources import NO_FRAGMENT, Tally, display_name, for_each_source, is_one_file
+from cordwood.cli._sources import NO_FRAGMENT, Named, Tally, display_name, for_each_source, is_one_file
 
 if TYPE_CHECKING:
     from cordwood.typing import Source
@@ -131,10 +131,12 @@ def salvageable_count(
     record_len_max: int,
     start: int = 0,
     end: int | None = None,
+    on_read: Callable[[int], object] | None = None,
 ) -> int | None:
     """How many more records than `count` the policy "salvage" reads from a log that is damaged.
 
-    The log is read again for this. `None` if that cannot be done, as with a pipe.
+    The log is read again for this. `None` if that cannot be done, as with a pipe. `on_read` is called with the number
+    of bytes of each read.
     """
     if policy == "salvage":
         return 0
@@ -147,13 +149,17 @@ def salvageable_count(
         record_len_max=record_len_max,
         start=start,
         end=end,
+        progress=on_read,
         **log._asdict(),
     )
     return max(0, report.record_count - count)
 
 
-def sha256_of(name: str, length: int | None) -> str | None:
-    """The SHA-256 of the first `length` bytes of a file. `None` if it is no regular file, or not so long any more."""
+def sha256_of(name: str, length: int | None, on_read: Callable[[int], object] | None = None) -> str | None:
+    """The SHA-256 of the first `length` bytes of a file. `None` if it is no regular file, or not so long any more.
+
+    `on_read` is called with the number of bytes of each read.
+    """
     if length is None or name == "-" or not os.path.isfile(name):  # noqa: PTH113 - pathlib is slow to import
         return None
     import hashlib
@@ -164,6 +170,8 @@ def sha256_of(name: str, length: int | None) -> str | None:
             piece = file.read(min(length, _HASHED_LEN))
             if not piece:
                 return None
+            if on_read:
+                on_read(len(piece))
             digest.update(piece)
             length -= len(piece)
     return digest.hexdigest()
@@ -244,11 +252,14 @@ def for_each_source_with_totals(
     work: Callable[[str], Status],
     totals: Totals,
     *,
+    files: Iterable[Named] | None = None,
     names_others: bool = False,
     damaged: str = "damaged",
 ) -> Status:
     """Does the work for each source, and prints the totals, unless the command line names a single file."""
-    tally = for_each_source(options.sources, work, dialect=options.dialect, as_json=options.json, has_totals=True)
+    tally = for_each_source(
+        options.sources, work, files=files, dialect=options.dialect, as_json=options.json, has_totals=True
+    )
     if not is_one_file(options.sources):
         totals.print(tally, as_json=options.json, names_others=names_others, damaged=damaged)
     return tally.status

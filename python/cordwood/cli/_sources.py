@@ -39,6 +39,8 @@ class Named(NamedTuple):
     """What it is, if no look into the file is needed to see that it is not a log."""
     error: OSError | None = None
     """It is a folder that cannot be listed."""
+    file_len: int = 0
+    """Its length in bytes, if it is a regular file."""
 
 
 class Tally:
@@ -128,6 +130,7 @@ def for_each_source(
     names: Sequence[str],
     work: Callable[[str], Status],
     *,
+    files: Iterable[Named] | None = None,
     dialect: str | None = None,
     other_kind: Callable[[str], str | None] | None = None,
     as_json: bool = False,
@@ -141,6 +144,7 @@ def for_each_source(
     Args:
         names: Files, patterns and folders.
         work: What to do with a file.
+        files: What `named_files` returned for the names, if it has been called.
         dialect: The value of `--dialect`.
         other_kind: Of a log in a folder, what it holds if that is not what is asked for: then it is left out, and
             reported. `None` if it is to be read.
@@ -148,7 +152,7 @@ def for_each_source(
         has_totals: The caller says how many files are not logs. Otherwise that is reported on stderr.
     """
     tally = Tally()
-    for file in named_files(names):
+    for file in named_files(names) if files is None else files:
         _attempt(file, work, tally, dialect=dialect, other_kind=other_kind, as_json=as_json)
     for kind, (first, *more) in tally.other_kinds.items():
         if more:
@@ -208,7 +212,8 @@ def _named(name: str, relative: str) -> tuple[Named, _Identity | None]:
     except (OSError, ValueError):
         # It is reported when it is opened.
         return Named(name, relative), None
-    return Named(name, relative), _identity(status)
+    file_len = status.st_size if stat.S_ISREG(status.st_mode) else 0
+    return Named(name, relative, file_len=file_len), _identity(status)
 
 
 def _identity(status: os.stat_result) -> _Identity | None:
@@ -239,6 +244,8 @@ def _in_folder(folder: str, above: str) -> list[tuple[Named, _Identity | None]]:
                 continue
             what = _NO_FILE if not stat.S_ISREG(status.st_mode) else None if status.st_size else "empty"
             file = _file_in(folder, above, path, name, what)
+            if not what:
+                file = file._replace(file_len=status.st_size)
             (links if os.path.islink(full) else found).append((file, _identity(status)))  # noqa: PTH114
     identities = {identity for _, identity in found}
     found += (link for link in links if link[1] is None or link[1] not in identities)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import cordwood
@@ -19,8 +20,8 @@ from cordwood.cli._messages import Status
 from cordwood.cli._options import add_source_arguments, processor_count
 from cordwood.cli._output import print_folded, print_json, red
 from cordwood.cli._payloads import is_manifest, payloads_of
-from cordwood.cli._progress import Progress
-from cordwood.cli._sources import Tally, display_name, for_each_source, is_one_file, source_name
+from cordwood.cli._read_ahead import ReadAhead
+from cordwood.cli._sources import Tally, display_name, for_each_source, is_one_file, named_files, source_name
 
 EXAMPLES = """\
   cordwood info 000003.log
@@ -70,6 +71,10 @@ def run(options: argparse.Namespace) -> Status:
     return Status.FAILURE if Status.FAILURE in statuses else max(statuses)
 
 
+def _verified(path: str, threads: int, progress: Callable[[int], object]) -> cordwood.Report:
+    return cordwood.verify(path, threads=threads, on_corruption="salvage", progress=progress)
+
+
 def _describe(name: str, *, as_json: bool) -> Status:
     dialects: dict[str, int] = {}
     payloads: dict[str, int] = {}
@@ -82,8 +87,7 @@ def _describe(name: str, *, as_json: bool) -> Status:
     numbers: list[tuple[int | None, int]] = []
 
     def look(path: str) -> Status:
-        with Progress(path) as progress:
-            report = cordwood.verify(path, threads=processor_count(), on_corruption="salvage", progress=progress)
+        report = read_ahead.result(path)
         log: dict[str, Any] = {"dialect": report.dialect, "log_number": report.log_number, "on_corruption": "salvage"}
         with cordwood.Reader(path, **log) as reader:
             first = next(iter(reader.records()), None)
@@ -113,7 +117,9 @@ def _describe(name: str, *, as_json: bool) -> Status:
             numbers.append((report.log_number, report.other_log_number))
         return Status.CLEAN if report.ok else Status.DAMAGE
 
-    tally = for_each_source([name], look, as_json=as_json, has_totals=True)
+    files = named_files([name])
+    with ReadAhead(files, _verified, processor_count()) as read_ahead:
+        tally = for_each_source([name], look, files=files, as_json=as_json, has_totals=True)
     if not tally.log_count:
         if as_json and not tally.failed_count:
             print_json({"source": source_name(name), "error": "no log was found"})

@@ -98,9 +98,9 @@ def run(options: argparse.Namespace) -> Status:
             raise SourceFailure("; ".join(parts)) from error
         salvaged[destination] = name
         totals.add(report, report.len_by_severity.get(cordwood.Severity.CORRUPTION, 0))
-        print_report(
-            name, report, options, policy="salvage", more=0, fields=_new_log(destination) if options.json else None
-        )
+        sha256 = sha256_of(name, report.file_len) if options.json else None
+        fields = _new_log(destination) if options.json else None
+        print_report(name, report, options, policy="salvage", more=0, sha256=sha256, fields=fields)
         if not options.json:
             print(f"  wrote {escaped(destination)}: {quantity(report.record_count, 'record')}")
         if not report.ok and is_manifest(name, _payload_of(destination, report)):

@@ -9,6 +9,7 @@ end with their totals.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 
 import cordwood
 from cordwood._text import quantity
@@ -22,7 +23,7 @@ from cordwood.cli._options import (
     reading_options,
 )
 from cordwood.cli._output import print_json, red
-from cordwood.cli._progress import Progress
+from cordwood.cli._read_ahead import ReadAhead
 from cordwood.cli._reports import (
     Totals,
     for_each_source_with_totals,
@@ -33,7 +34,7 @@ from cordwood.cli._reports import (
     salvageable_count,
     state_of_log,
 )
-from cordwood.cli._sources import display_name, source_name, stdin_or_path
+from cordwood.cli._sources import display_name, named_files, source_name, stdin_or_path
 
 EXAMPLES = """\
   cordwood stat 000003.log
@@ -75,17 +76,14 @@ def run(options: argparse.Namespace) -> Status:
     """Counts what is in each source."""
     totals = Totals()
 
-    def count(name: str) -> Status:
-        with Progress(name) as progress:
-            stat = cordwood.stat(
-                stdin_or_path(name),
-                threads=options.threads,
-                on_corruption=options.on_corruption,
-                progress=progress,
-                **reading_options(options),
-            )
-        totals.add(stat, stat.damaged_len)
-        status = Status.DAMAGE if stat.damaged_len else Status.CLEAN
+    def read(name: str, threads: int, progress: Callable[[int], object]) -> tuple[cordwood.Stat, int | None]:
+        stat = cordwood.stat(
+            stdin_or_path(name),
+            threads=threads,
+            on_corruption=options.on_corruption,
+            progress=progress,
+            **reading_options(options),
+        )
         more: int | None = 0
         if stat.damaged_len:
             more = salvageable_count(
@@ -94,7 +92,14 @@ def run(options: argparse.Namespace) -> Status:
                 policy=options.on_corruption,
                 log=format_of(stat),
                 record_len_max=options.record_len_max,
+                on_read=lambda _: progress(0),
             )
+        return stat, more
+
+    def count(name: str) -> Status:
+        stat, more = read_ahead.result(name)
+        totals.add(stat, stat.damaged_len)
+        status = Status.DAMAGE if stat.damaged_len else Status.CLEAN
         counts = {field: getattr(stat, field) for field in COUNTS}
         report_other_log(name, stat.log_number, stat.other_log_number, options)
         if options.json:
@@ -108,7 +113,9 @@ def run(options: argparse.Namespace) -> Status:
             print_policy(options.on_corruption, more)
         return status
 
-    return for_each_source_with_totals(options, count, totals)
+    files = named_files(options.sources)
+    with ReadAhead(files, read, options.threads) as read_ahead:
+        return for_each_source_with_totals(options, count, totals, files=files)
 
 
 def _print_text(name: str, stat: cordwood.Stat) -> None:

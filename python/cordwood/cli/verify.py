@@ -10,7 +10,8 @@ totals.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import cordwood
 from cordwood._text import quantity
@@ -23,7 +24,7 @@ from cordwood.cli._options import (
     reading_options,
 )
 from cordwood.cli._output import print_folded, print_json
-from cordwood.cli._progress import Progress
+from cordwood.cli._read_ahead import ReadAhead
 from cordwood.cli._reports import (
     Totals,
     for_each_source_with_totals,
@@ -39,7 +40,7 @@ from cordwood.cli._reports import (
     sha256_of,
     state_of_log,
 )
-from cordwood.cli._sources import display_name, source_name, stdin_or_path
+from cordwood.cli._sources import display_name, named_files, source_name, stdin_or_path
 
 EXAMPLES = """\
   cordwood verify 000003.log
@@ -66,23 +67,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+class _Read(NamedTuple):
+    """What was read of a log."""
+
+    report: cordwood.Report
+    more: int | None
+    """How many more records the policy "salvage" reads."""
+    sha256: str | None
+    """The SHA-256 of what was read, for JSON."""
+
+
 def run(options: argparse.Namespace) -> Status:
     """Checks each source."""
     check_range(options)
     totals = Totals()
 
-    def check(name: str) -> Status:
-        with Progress(name) as progress:
-            report = cordwood.verify(
-                stdin_or_path(name),
-                threads=options.threads,
-                on_corruption=options.on_corruption,
-                start=options.start,
-                end=options.end,
-                progress=progress,
-                **reading_options(options),
-            )
-        totals.add(report, report.len_by_severity.get(cordwood.Severity.CORRUPTION, 0))
+    def read(name: str, threads: int, progress: Callable[[int], object]) -> _Read:
+        report = cordwood.verify(
+            stdin_or_path(name),
+            threads=threads,
+            on_corruption=options.on_corruption,
+            start=options.start,
+            end=options.end,
+            progress=progress,
+            **reading_options(options),
+        )
         more: int | None = 0
         if not report.ok:
             more = salvageable_count(
@@ -93,13 +102,22 @@ def run(options: argparse.Namespace) -> Status:
                 record_len_max=options.record_len_max,
                 start=options.start,
                 end=options.end,
+                on_read=lambda _: progress(0),
             )
-        print_report(name, report, options, policy=options.on_corruption, more=more)
+        sha256 = sha256_of(name, report.file_len, lambda _: progress(0)) if options.json else None
+        return _Read(report, more, sha256)
+
+    def check(name: str) -> Status:
+        report, more, sha256 = read_ahead.result(name)
+        totals.add(report, report.len_by_severity.get(cordwood.Severity.CORRUPTION, 0))
+        print_report(name, report, options, policy=options.on_corruption, more=more, sha256=sha256)
         is_torn = report.outcome.kind == cordwood.OutcomeKind.TORN_TAIL
         return Status.DAMAGE if not report.ok or (options.strict and is_torn) else Status.CLEAN
 
     damaged = "damaged or incomplete" if options.strict else "damaged"
-    return for_each_source_with_totals(options, check, totals, names_others=True, damaged=damaged)
+    files = named_files(options.sources)
+    with ReadAhead(files, read, options.threads) as read_ahead:
+        return for_each_source_with_totals(options, check, totals, files=files, names_others=True, damaged=damaged)
 
 
 def print_report(
@@ -109,9 +127,13 @@ def print_report(
     *,
     policy: str,
     more: int | None,
+    sha256: str | None,
     fields: Mapping[str, object] | None = None,
 ) -> None:
-    """A report on stdout. `more` is how many more records the policy "salvage" reads; `fields` follow in JSON."""
+    """A report on stdout. `more` is how many more records the policy "salvage" reads.
+
+    In JSON there is the SHA-256 of what was read, too, and `fields` at the end.
+    """
     # Of a range that holds only an older log nothing is wrong.
     other = None if getattr(options, "start", 0) else report.other_log_number
     if options.json:
@@ -134,7 +156,7 @@ def print_report(
                 "on_corruption": policy,
                 "more_with_salvage": more,
                 "skipped": [region_fields(region) for region in report.skipped],
-                "sha256": sha256_of(name, report.file_len),
+                "sha256": sha256,
                 "version": cordwood.__version__,
                 **(fields or {}),
             }

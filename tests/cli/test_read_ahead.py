@@ -1,0 +1,207 @@
+"""Several files at a time: the output is that of one after the other, and nothing is left running."""
+
+import json
+import signal
+import threading
+import time
+
+import pytest
+import reference
+from support import PAYLOAD, written
+
+from cordwood.cli import main
+from cordwood.cli._read_ahead import LEN_MIN, ReadAhead
+from cordwood.cli._sources import Named
+
+SECONDS = 60
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Logs that are long enough to be read ahead and some that are not, whole, damaged and torn, and other files."""
+    log = written([PAYLOAD] * 3)
+    assert len(log) > LEN_MIN
+    damaged = bytearray(log)
+    damaged[100_000] ^= 1
+    for name, file in {
+        "000001.log": log,
+        "000002.log": damaged,
+        "000003.log": reference.encode([b"short"]),
+        "000004.log": log[:-5],
+        "000005.log": b"text " * LEN_MIN,
+        "000006.log": written([PAYLOAD] * 12),
+        "Cookies": b"SQLite format 3\0" + bytes(LEN_MIN),
+        "data": bytes(range(251)) * (2 * LEN_MIN // 251),
+        "history": log,
+        "run-1.wandb": damaged,
+    }.items():
+        (tmp_path / name).write_bytes(file)
+    return tmp_path
+
+
+@pytest.mark.parametrize("verb", [["verify"], ["verify", "--json"], ["stat"], ["stat", "--json"]])
+def test_threads_do_not_change_what_is_printed(verb, folder, capsys):
+    sources = [str(folder), str(folder / "000005.log"), str(folder / "absent.log"), *map(str, folder.glob("*.wandb"))]
+    outputs = set()
+    for threads in (1, 2, 8):
+        status = main([*verb, "--threads", str(threads), *sources])
+        outputs.add((status, *capsys.readouterr()))
+    [(status, out, err)] = outputs
+    # 1: two named files cannot be read.
+    assert (status, err.count("absent.log"), err.count("000005.log")) == (1, 1, 1)
+    if verb[1:]:
+        *logs, totals = map(json.loads, out.splitlines())
+        counts = [log["record_count"] for log in logs if "record_count" in log]
+        # By name: 000001, 2, 3, 4 and 6, history, run-1.
+        assert counts == [3, 2, 1, 2, 12, 3, 2]
+        assert (totals["totals"]["log_count"], totals["totals"]["damaged_count"]) == (7, 2)
+
+
+def test_info_reads_them_as_well(folder, capsys):
+    assert main(["info", "--json", str(folder)]) == 3
+    assert json.loads(capsys.readouterr().out)["record_count"] == 3 + 2 + 1 + 2 + 12 + 3 + 2
+
+
+def named(*lens):
+    return [Named(f"{number:06}.log", "", file_len=length) for number, length in enumerate(lens)]
+
+
+def results(files, threads):
+    """In which thread each file is read, and with how many threads."""
+
+    def read(name, threads, _progress):
+        # A thread that is done at once would take the next file, too.
+        time.sleep(0.05)
+        return name, threads, threading.current_thread() is threading.main_thread()
+
+    with ReadAhead(files, read, threads) as ahead:
+        return [ahead.result(file.name) for file in files]
+
+
+@pytest.fixture(autouse=True)
+def _no_terminal(monkeypatch):
+    # A progress bar would look at the files, and there are none.
+    monkeypatch.setattr("sys.stderr.isatty", lambda: False, raising=False)
+
+
+@pytest.mark.parametrize(
+    ("lens", "threads", "expected"),
+    [
+        # Each its own thread, and the last both: the other one has nothing left to do.
+        ((LEN_MIN, LEN_MIN, LEN_MIN), 2, [(1, False), (1, False), (2, False)]),
+        # One that takes longer than all others together.
+        ((LEN_MIN, 10 * LEN_MIN, LEN_MIN), 2, [(1, False), (2, False), (2, False)]),
+        # Short ones, and a pipe, in turn.
+        ((LEN_MIN, 0, LEN_MIN, LEN_MIN - 1), 2, [(1, False), (2, True), (2, False), (2, True)]),
+        # A single one, and a single thread.
+        ((LEN_MIN, 0), 2, [(2, True), (2, True)]),
+        ((LEN_MIN, LEN_MIN), 1, [(1, True), (1, True)]),
+    ],
+)
+def test_how_many_threads_read_a_file(lens, threads, expected):
+    files = named(*lens)
+    assert results(files, threads) == [(file.name, *how) for file, how in zip(files, expected, strict=True)]
+
+
+def test_what_need_not_be_a_log_is_read_in_turn():
+    files = [file._replace(is_in_folder=True) for file in named(LEN_MIN, LEN_MIN)]
+    other = Named("Cookies", "", is_in_folder=True, file_len=LEN_MIN)
+    assert [is_main for _, _, is_main in results([*files, other], 2)] == [False, False, True]
+
+
+def test_an_error_is_raised_in_turn_and_the_others_go_on():
+    def read(name, _threads, _progress):
+        if "1" in name:
+            raise FileNotFoundError(2, "gone", name)
+        return name
+
+    files = named(*[LEN_MIN] * 20)
+    found = []
+    with ReadAhead(files, read, 3) as ahead:
+        for file in files:
+            try:
+                found.append(ahead.result(file.name))
+            except FileNotFoundError as error:
+                found.append(error.filename)
+    assert found == [file.name for file in files]
+
+
+def test_no_more_are_read_ahead_than_threads_and_one():
+    begun = []
+    files = named(*[LEN_MIN] * 50)
+    with ReadAhead(files, lambda name, _threads, _progress: begun.append(name), 3) as ahead:
+        for count, file in enumerate(files, 1):
+            ahead.result(file.name)
+            assert len(begun) <= count + 4
+    assert sorted(begun) == sorted(file.name for file in files)
+
+
+def test_ctrl_c_ends_all_of_them():
+    count_before = threading.active_count()
+    ended = []
+
+    def read(name, _threads, progress):
+        try:
+            deadline = time.monotonic() + SECONDS
+            while time.monotonic() < deadline:
+                progress(1)
+                time.sleep(0.01)
+        finally:
+            ended.append(name)
+
+    files = named(*[LEN_MIN] * 9)
+    begun = time.monotonic()
+    timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
+    with pytest.raises(KeyboardInterrupt), ReadAhead(files, read, 2) as ahead:  # noqa: PT012 - it is what is tested
+        timer.start()
+        ahead.result(files[0].name)
+    timer.join()
+    assert time.monotonic() - begun < SECONDS / 2
+    # Those that had been begun, and none after that.
+    assert len(ended) == 2
+    assert threading.active_count() == count_before
+
+
+def test_the_progress_is_that_of_the_file_whose_turn_it_is(monkeypatch):
+    shown = []
+
+    class Bar:
+        def __init__(self, name):
+            self.name = name
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+        def __call__(self, done_len):
+            shown.append((self.name, done_len))
+
+    monkeypatch.setattr("cordwood.cli._read_ahead.Progress", Bar)
+
+    def read(_name, _threads, progress):
+        for _ in range(10):
+            progress(7)
+            time.sleep(0.05)
+
+    files = named(LEN_MIN, LEN_MIN)
+    with ReadAhead(files, read, 2) as ahead:
+        for file in files:
+            ahead.result(file.name)
+    first = [done_len for name, done_len in shown if name == files[0].name]
+    assert len(first) > 1
+    assert 0 < sum(first) <= 70
+    assert all(done_len % 7 == 0 for done_len in first)
+
+
+def test_a_caller_that_stops_early_waits_only_for_what_was_begun():
+    done = []
+
+    def slow(name, _threads, _progress):
+        time.sleep(0.05)
+        done.append(name)
+
+    with ReadAhead(named(*[LEN_MIN] * 50), slow, 2):
+        pass
+    assert len(done) <= 3
