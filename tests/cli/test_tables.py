@@ -14,7 +14,8 @@ import pytest
 from real_files import OLD_RUNS
 
 import cordwood
-from cordwood.cli import convert, main
+from cordwood.cli import main
+from cordwood.cli.convert import at_once
 
 pq = pytest.importorskip("pyarrow.parquet")
 
@@ -215,14 +216,16 @@ def test_an_export_is_read_once_if_it_can_be(late, readings, tmp_path, monkeypat
     export_of(tmp_path / "export", seed=7, late=late)
     (tmp_path / "export/readme.txt").write_text("This is not a log. " * 100)
     (tmp_path / "export/zeros").write_bytes(bytes(40_000))
-    at_once = convert._convert_at_once  # noqa: SLF001 - to see what it returns
+    convert_at_once = at_once.convert_at_once
     succeeded = []
-    monkeypatch.setattr(convert, "_convert_at_once", lambda *some: succeeded.append(at_once(*some)) or succeeded[-1])
+    monkeypatch.setattr(
+        at_once, "convert_at_once", lambda *some: succeeded.append(convert_at_once(*some)) or succeeded[-1]
+    )
     arguments = ["convert", "--as", "entity", str(tmp_path / "export")]
     assert main([*arguments, str(tmp_path / "once.parquet")]) == 0
     once = capfd.readouterr().err
     assert succeeded == [readings == 1]
-    monkeypatch.setattr(convert, "_convert_at_once", lambda *_: False)
+    monkeypatch.setattr(at_once, "convert_at_once", lambda *_: False)
     assert main([*arguments, str(tmp_path / "twice.parquet")]) == 0
     assert sorted(capfd.readouterr().err.splitlines()) == sorted(once.splitlines())
     assert "2 files are not logs: no valid fragment (1), text (1)" in once

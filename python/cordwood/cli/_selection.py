@@ -223,8 +223,8 @@ class Selection:
         self._seen: dict[str, None] = dict.fromkeys(always)
         for name in always:
             self._wanted.pop(name, None)
-        self.has_names = bool(self.columns or self._conditions)
-        self.is_active = self.has_names or self._limit is not None
+        self.has_names: bool = bool(self.columns or self._conditions)
+        self.is_active: bool = self.has_names or self._limit is not None
         if known is not None:
             self._seen = dict.fromkeys(known)
             others = [name for name in self._wanted if name not in known]

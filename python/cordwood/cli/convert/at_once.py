@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NoReturn
 
 import cordwood
 from cordwood._tables.entity_batches import EntityColumns, EntityRecords, LeftOutRecord, NewColumnsError, is_native
-from cordwood._tables.rows import all_columns
+from cordwood._tables.rows import all_columns, json_of, shapes_of
 from cordwood._tables.schema import ColumnType, TooManyColumnsError
+from cordwood.cli._messages import complain
+from cordwood.cli._output import new_file
 from cordwood.cli._progress import Progress
 from cordwood.cli._sources import Tally, named_files, without_fragment
+from cordwood.cli.convert.batches import reader_of
+from cordwood.cli.convert.columns import origin_value, report_conflicts
 from cordwood.cli.convert.writers import ArrowTable
 from cordwood.errors import PayloadError
 
@@ -21,11 +26,32 @@ _BEGINNING_LEN = 1 << 16
 """So much of each file is read for its columns."""
 
 
-class Again(Exception):  # noqa: N818 - no error, but a reason to read all of it twice
+def convert_at_once(options: argparse.Namespace, form: str, origin: str) -> bool:
+    """Writes one table of entities in one reading. Returns whether that could be done: else there is no table yet."""
+    # Of a stream, nothing can be taken back.
+    to = options.destination
+    if to == "-" or (os.path.exists(to) and not os.path.isfile(to)):  # noqa: PTH110, PTH113 - pathlib is slow to import
+        return False
+    try:
+        logs = _AtOnce(options, origin)
+        with new_file(options.destination, overwrite=options.overwrite) as file:
+            columns: dict[str, ColumnType] = {origin: "text", **logs.columns}
+            to_json, shapes = json_of(options.payload), shapes_of(options.payload)
+            with contextlib.closing(ArrowTable(form, file, columns, to_json, shapes, is_stream=False)) as table:
+                logs.write(table)
+    except _Again:
+        return False
+    report_conflicts(logs.found, form)
+    if logs.others.others:
+        complain(logs.others.others_text())
+    return True
+
+
+class _Again(Exception):  # noqa: N818 - no error, but a reason to read all of it twice
     """What was found is to be reported, or is not what was expected: it takes two readings."""
 
 
-class AtOnce:
+class _AtOnce:
     """Writes one table of many logs while it learns its columns, which must turn out to be those that it began with.
 
     Attributes:
@@ -34,13 +60,13 @@ class AtOnce:
         others: Files that are not logs, if they were found in folders.
     """
 
-    def __init__(self, options: argparse.Namespace, reader: Callable[[str], cordwood.Reader], origin: str) -> None:
+    def __init__(self, options: argparse.Namespace, origin: str) -> None:
         """Reads the beginnings.
 
         Raises:
-            Again: They are not all logs of entities, or cannot be read.
+            _Again: They are not all logs of entities, or cannot be read.
         """
-        self._reader = reader
+        self._options = options
         self._origin = origin
         self.others: Tally = Tally()
         self.found: EntityColumns = EntityColumns(origin)
@@ -48,10 +74,10 @@ class AtOnce:
         try:
             for file in named_files(options.sources):
                 if file.error or (file.is_in_folder and options.dialect):
-                    raise Again
+                    raise _Again
                 # What is no file can be read once.
                 if not (file.what or os.path.isfile(file.name)):  # noqa: PTH113 - pathlib is slow to import
-                    raise Again
+                    raise _Again
                 try:
                     what = file.what or without_fragment(file)
                     if not what:
@@ -63,45 +89,48 @@ class AtOnce:
                 if what:
                     self.others.add_other(file.name, what)
         except (OSError, TooManyColumnsError, cordwood.CordwoodError) as error:
-            raise Again from error
+            raise _Again from error
         self.columns: dict[str, ColumnType] = all_columns("entity", self.found.settle())
         if not (self._names and is_native(self.columns)):
-            raise Again
+            raise _Again
+
+    def _reader(self, name: str) -> cordwood.Reader:
+        return reader_of(self._options, name, self._options.end)
 
     def _read_beginning(self, name: str) -> None:
         with self._reader(name) as reader:
             batch = next(iter(reader.record_batches(target_len=_BEGINNING_LEN)), None)
             self._names.append(name)
             if batch is not None and not self.found.learn(batch, _refuse):
-                raise Again
+                raise _Again
 
-    def write(self, table: ArrowTable, first_of: Callable[[str], str | None]) -> None:
-        """Writes all rows. `first_of` is what is in the column that says which log a row is from.
+    def write(self, table: ArrowTable) -> None:
+        """Writes all rows.
 
         Raises:
-            Again: There is anything to report, or there are other columns.
+            _Again: There is anything to report, or there are other columns.
         """
         try:
-            table.write_all(self._records(first_of))
+            table.write_all(self._records())
         except (OSError, NewColumnsError, cordwood.CordwoodError) as error:
-            raise Again from error
+            raise _Again from error
         self.found.finish()
 
-    def _records(self, first_of: Callable[[str], str | None]) -> Iterator[EntityRecords]:
+    def _records(self) -> Iterator[EntityRecords]:
         for name in self._names:
             with self._reader(name) as reader, Progress(name, prints_records=False) as progress:
                 position = reader.tell()
-                first = {self._origin: first_of(name)}
+                first = {self._origin: origin_value(name, self._origin)}
                 for batch in reader.record_batches(target_len=BATCH_LEN):
                     yield EntityRecords(batch, first, _refuse, _ignore, self.found)
                     progress(reader.tell() - position)
                     position = reader.tell()
                 if not reader.ok or reader.outcome.kind != "clean":
-                    raise Again
+                    raise _Again
 
 
 def _refuse(_: LeftOutRecord, error: PayloadError) -> NoReturn:
-    raise Again from error
+    raise _Again from error
 
 
 def _ignore(name: str) -> None:

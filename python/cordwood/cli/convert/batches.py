@@ -1,0 +1,251 @@
+"""The rows of one log, many at a time."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import cordwood
+from cordwood._tables.json_text import Streamed
+from cordwood._tables.rows import Row, rows_as
+from cordwood._tables.schema import Columns, TooManyColumnsError
+from cordwood._text import quantity
+from cordwood.cli._messages import Failure, Status, complain
+from cordwood.cli._options import reading_options
+from cordwood.cli._payloads import LOST_EDITS, other_payload, report_engine
+from cordwood.cli._reports import REPORTED_MAX, format_of, policy_note, report_skipped, salvageable_count
+from cordwood.cli._selection import Selection
+from cordwood.cli._sources import display_name
+from cordwood.errors import PayloadError
+
+if TYPE_CHECKING:
+    from cordwood._tables.entity_batches import EntityColumns, EntityRecords, LeftOutRecord
+
+
+# A batch of rows has this many rows, or is made of this many bytes of records, or of a single longer one.
+BATCH_COUNT = 1 << 16
+BATCH_LEN = 4 << 20
+
+
+def reader_of(options: argparse.Namespace, source: Any, end: int | None) -> cordwood.Reader:
+    """Reads the log of `source` as the options say, up to the file offset `end`."""
+    return cordwood.Reader(
+        source, on_corruption=options.on_corruption, start=options.start, end=end, **reading_options(options)
+    )
+
+
+class Read(NamedTuple):
+    """What was read of a log."""
+
+    record_count: int
+    """How many records."""
+    crc: int
+    """Of their offsets and their data."""
+
+
+class Batches:
+    """The rows of a log that are wanted, many at a time. Records that are not of the form are left out, and reported.
+
+    Attributes:
+        source: The name of the log.
+        reader: Where the records come from.
+        selection: Which rows are wanted.
+        read: What was read, after the last of them.
+        end: Where reading stopped because there were enough rows; `None` if it did not.
+    """
+
+    def __init__(
+        self,
+        options: argparse.Namespace,
+        source: str,
+        reader: cordwood.Reader,
+        selection: Selection,
+        found: Columns | None = None,
+        *,
+        first: Row | None = None,
+        is_native: bool = False,
+    ) -> None:
+        """In a first pass, `found` learns the columns of all rows. `first` is what each row begins with.
+
+        If `is_native`, what learns and what writes takes records, and no rows are made of them here.
+        """
+        self.source = source
+        self._name = display_name(source)
+        self._payload: str = options.payload
+        self._first = first or {}
+        self.reader = reader
+        self.selection = selection
+        self.read: Read = Read(0, 0)
+        self.end: int | None = None
+        self._rows = rows_as(
+            options.payload,
+            reader.dialect,
+            self._leave_out_value,
+            lambda text: report_engine(source, text),
+            on_corruption=options.on_corruption,
+        )
+        self._found = found
+        self._is_native = is_native
+        self._is_reporting = found is None
+        # Otherwise, rows are as they come.
+        self._is_selecting = bool(self._first or found is not None or selection.is_active)
+        self._left_out = {"record": 0, "value": 0}
+        self._is_other_kind = False
+        self._reported_max = {"record": REPORTED_MAX, "value": REPORTED_MAX}
+
+    @property
+    def status(self) -> Status:
+        """Whether anything was left out."""
+        return Status.DAMAGE if self._is_other_kind or any(self._left_out.values()) else Status.CLEAN
+
+    def __iter__(self) -> Iterator[Any]:
+        """Lists of rows, or `EntityRecords`."""
+        if not self._is_native:
+            yield from self._lists()
+        elif self._found is None:
+            yield from self._entities()
+        else:
+            self._learn(cast("EntityColumns", self._found))
+        if self._is_reporting:
+            self._report_end()
+
+    def _learn(self, found: EntityColumns) -> None:
+        for records in self._entities():
+            try:
+                if not found.learn(records.batch, self._leave_out):
+                    raise _has_column(*self._first)
+            except TooManyColumnsError as error:
+                raise _no_columns(error) from error
+
+    def _entities(self) -> Iterator[EntityRecords]:
+        from cordwood._native import batch_crc
+        from cordwood._tables.entity_batches import EntityRecords
+
+        for batch in self.reader.record_batches(target_len=BATCH_LEN):
+            self.read = Read(self.read.record_count + len(batch), batch_crc(batch, self.read.crc))
+            yield EntityRecords(batch, self._first, self._leave_out)
+
+    def _lists(self) -> Iterator[list[Row]]:
+        rows: list[Row] = []
+        rows_len = count = crc = 0
+        selected = self._selected if self._is_selecting else None
+        for record in self.reader.records():
+            count += 1
+            crc = cordwood.crc32c(record.data, cordwood.crc32c(record.offset.to_bytes(8, "little"), crc))
+            try:
+                rows_of_record = self._rows.of_record(record)
+            except PayloadError as error:
+                self._leave_out(record, error)
+                continue
+            if count == 1:
+                self._report_other_kind(record)
+            for row in rows_of_record if selected is None else selected(rows_of_record):
+                rows.append(row)
+                if len(rows) >= BATCH_COUNT:
+                    yield rows
+                    rows, rows_len = [], 0
+            if selected is not None and self.selection.is_full:
+                self.end = record.end_offset
+                break
+            rows_len += len(record.data)
+            if rows_len >= BATCH_LEN:
+                if rows:
+                    yield rows
+                rows, rows_len = [], 0
+        if self.end is None:
+            rows.extend(self._rows.at_end() if selected is None else selected(self._rows.at_end()))
+        if rows:
+            yield rows
+        self.read = Read(count, crc)
+
+    def _report_end(self) -> None:
+        if self.end is not None:
+            self.selection.report_stop(self.source, self.end, "row")
+        for noun, count in self._left_out.items():
+            if count > self._reported_max[noun]:
+                complain(f"{self._name}: {quantity(count, noun)} left out in all")
+
+    def _selected(self, rows: Iterable[Row]) -> Iterator[Row]:
+        """Those rows that are wanted, and no more than that."""
+        selection, first, found = self.selection, self._first, self._found
+        for row in rows:
+            if first:
+                for name in first:
+                    if name in row:
+                        raise _has_column(name)
+                row = {**first, **row}  # noqa: PLW2901 - the same, with what it begins with
+            if selection.has_names:
+                row = {name: _all_of(value) for name, value in row.items()}  # noqa: PLW2901
+            if found is not None:
+                # Which rows are wanted has no influence on the columns.
+                try:
+                    found.add(selection.in_columns(row))
+                except TooManyColumnsError as error:
+                    raise _no_columns(error) from error
+            wanted = selection.take(row) if selection.is_active else row
+            if wanted is not None:
+                yield from selection.held_back()
+                yield wanted
+            if selection.is_full:
+                return
+
+    def _report_other_kind(self, first: cordwood.Record) -> None:
+        """Reports a log that is no run: its records may decode as those of a run of which nothing is in the table."""
+        if not self._is_reporting or not self._payload.startswith("wandb-") or self.reader.dialect.startswith("wandb"):
+            return
+        if advice := other_payload(first.data, self._payload, self.reader.dialect):
+            complain(f"{self._name}: the record at offset {first.offset} is {advice}")
+            self._is_other_kind = True
+
+    def _leave_out(self, record: cordwood.Record | LeftOutRecord, error: PayloadError) -> None:
+        is_first = not self._left_out["record"]
+        self._report("record", f"the record at offset {record.offset} is left out: {error}")
+        if (
+            is_first
+            and self._is_reporting
+            and (advice := other_payload(record.data, self._payload, self.reader.dialect))
+        ):
+            complain(f"{self._name}: the record at offset {record.offset} is {advice}")
+            self._reported_max["record"] = 1
+
+    def _leave_out_value(self, record: cordwood.Record, error: PayloadError) -> None:
+        self._report("value", f"a value of the record at offset {record.offset} is left out: {error}")
+
+    def _report(self, noun: str, message: str) -> None:
+        self._left_out[noun] += 1
+        if self._is_reporting and self._left_out[noun] <= self._reported_max[noun]:
+            complain(f"{self._name}: {message}")
+
+
+def _all_of(value: object) -> object:
+    """A value at once, also if it would be made while it is written: to look into it, or to put it anywhere."""
+    return list(value.items) if type(value) is Streamed else value
+
+
+def _has_column(name: str) -> Failure:
+    return Failure(f"the logs have a column {name} of their own: convert each by itself")
+
+
+def _no_columns(error: TooManyColumnsError) -> Failure:
+    return Failure(f"{error}; --to ndjson has no columns")
+
+
+def report_damage(options: argparse.Namespace, batches: Batches, skipped: Sequence[cordwood.SkippedRegion]) -> Status:
+    """Reports what was skipped of a log, and what would return more of it."""
+    status = report_skipped(batches.source, skipped)
+    if status == Status.DAMAGE:
+        reader, policy = batches.reader, options.on_corruption
+        more = salvageable_count(
+            batches.source,
+            batches.read.record_count,
+            policy=policy,
+            log=format_of(reader),
+            record_len_max=options.record_len_max,
+            start=options.start,
+            end=options.end if batches.end is None else batches.end,
+        )
+        complain(f"{display_name(batches.source)}: {policy_note(policy, more)}")
+    if options.payload == "live-files" and max(status, batches.status) == Status.DAMAGE:
+        complain(f"{display_name(batches.source)}: {LOST_EDITS}")
+    return status

@@ -1,0 +1,74 @@
+"""The columns of a table: which are wanted, and which the logs have."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from cordwood._tables.rows import all_columns, json_of, known_columns, origin_of, shapes_of
+from cordwood._tables.schema import Columns, ColumnType
+from cordwood.cli._messages import complain, escaped
+from cordwood.cli._selection import Selection
+from cordwood.cli.convert.writers import BINARY_FORMATS
+
+
+def selection_of(options: argparse.Namespace, first: Sequence[str] = ()) -> Selection:
+    """What is wanted of the rows, which begin with columns `first`: to be made again for each pass."""
+    known = known_columns(options.payload, options.on_corruption)
+    if known is not None:
+        return Selection(options, json_of(options.payload), [*first, *known])
+    return Selection(
+        options,
+        json_of(options.payload),
+        always=[*first, *all_columns(options.payload, {})],
+        fields_of=shapes_of(options.payload).fields_of,
+    )
+
+
+def columns_to_learn(payload: str, selection: Selection, origin: str | None = None) -> Columns:
+    """What learns the columns; `origin` is one that the table has besides."""
+    if not takes_records(payload, selection):
+        return Columns(shapes_of(payload))
+    from cordwood._tables.entity_batches import EntityColumns
+
+    return EntityColumns(origin)
+
+
+def takes_records(payload: str, selection: Selection) -> bool:
+    """Whether the native module takes records: what is wanted of a row is known only to rows of Python."""
+    return payload == "entity" and not selection.is_active
+
+
+def columns_found(payload: str, found: Columns, form: str) -> dict[str, ColumnType]:
+    """All columns of a table, after the first pass."""
+    found.finish()
+    report_conflicts(found, form)
+    return all_columns(payload, found.types())
+
+
+def is_native_table(payload: str, selection: Selection, columns: dict[str, ColumnType], form: str) -> bool:
+    """Whether the native module makes the table."""
+    if form not in BINARY_FORMATS or not takes_records(payload, selection):
+        return False
+    from cordwood._tables.entity_batches import is_native
+
+    return is_native(columns)
+
+
+def report_conflicts(found: Columns, form: str) -> None:
+    """Reports columns that are JSON because their values are of several types, or have too many fields."""
+    # In CSV, all that is within a value is JSON.
+    is_nested = form in BINARY_FORMATS
+    names = found.types()
+    for name, types in found.conflicts().items():
+        if is_nested or name in names:
+            complain(
+                f"the column {escaped(name)} has values of several types, and is JSON in a text: {', '.join(types)}"
+            )
+    for name in found.overfull if is_nested else ():
+        complain(f"the column {escaped(name)} has too many fields, and is JSON in a text")
+
+
+def origin_value(name: str, origin: str) -> str:
+    """What a column `origin` says about where a row is from: the log of this name."""
+    return "<stdin>" if name == "-" else origin_of(name, origin)

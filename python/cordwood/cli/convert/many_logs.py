@@ -1,0 +1,187 @@
+"""One table of many logs. Its first column says which log a row is from."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import cordwood
+from cordwood._tables.rows import Row, origin_column
+from cordwood._tables.schema import Columns, ColumnType
+from cordwood._text import quantity
+from cordwood.cli._messages import Failure, Status, complain
+from cordwood.cli._output import new_file
+from cordwood.cli._payloads import other_kind
+from cordwood.cli._progress import Progress
+from cordwood.cli._reopenable import changed_meanwhile
+from cordwood.cli._reports import REPORTED_MAX
+from cordwood.cli._sources import Tally, display_name, for_each_source, stdin_or_path
+from cordwood.cli.convert.batches import Batches, Read, reader_of, report_damage
+from cordwood.cli.convert.columns import (
+    columns_found,
+    columns_to_learn,
+    is_native_table,
+    origin_value,
+    selection_of,
+    takes_records,
+)
+from cordwood.cli.convert.one_log import open_table_of, write_held_back, write_rows
+from cordwood.cli.convert.writers import BINARY_FORMATS, Table
+
+FILE = "__file__"
+"""The name of the file of a log, for tables whose first column is the ID of a run: several files may have one."""
+
+
+def convert_many(options: argparse.Namespace, form: str, known: dict[str, ColumnType] | None) -> Status:
+    """Writes the table. Where the columns are not `known`, the logs are read twice: first to find them."""
+    logs = _Logs(options)
+    if known is not None:
+        return logs.write(form, known, is_native=False)
+    # A first reading makes rows only for what looks at single columns.
+    is_native = takes_records(options.payload, logs.selection)
+    if is_native and form in BINARY_FORMATS:
+        from cordwood.cli.convert.at_once import convert_at_once
+
+        if convert_at_once(options, form, logs.origin):
+            return Status.CLEAN
+    if "-" in options.sources:
+        raise ValueError("stdin can be converted by itself, or together with other logs to NDJSON: --to ndjson")
+    found = columns_to_learn(options.payload, logs.selection, logs.origin)
+    status = logs.find(found, is_native=is_native)
+    if not logs.firsts:
+        return status
+    columns = columns_found(options.payload, found, form)
+    is_native = is_native_table(options.payload, logs.selection, columns, form)
+    written = logs.write(form, columns, is_native=is_native)
+    # A log that could not be read is worse than a damaged one.
+    return status or written
+
+
+class _First(NamedTuple):
+    """What a first reading found in a log."""
+
+    end: int
+    """How far the log was read: what it has grown by since stays out of the table."""
+    read: Read
+    skipped: Sequence[cordwood.SkippedRegion]
+    """What was torn at that end is damage in the middle for a reader that ends there."""
+
+
+class _Logs:
+    """The logs of one table.
+
+    Attributes:
+        origin: The column that says which log a row is from.
+        selection: Which rows and columns are wanted.
+        firsts: What a first reading found, by the names of the logs that could be read.
+    """
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.origin = origin_column(options.payload)
+        self.firsts: dict[str, _First] = {}
+        self._options = options
+        names = [*(options.columns or ()), *(condition.column for condition in options.where)]
+        self._origins = [self.origin, FILE] if self.origin == "run_id" and FILE in names else [self.origin]
+        self.selection = selection_of(options, self._origins)
+        # The first log that was not read because there were enough rows.
+        self._unread: str | None = None
+
+    def find(self, found: Columns, *, is_native: bool) -> Status:
+        """Reads the logs for their columns."""
+
+        def find(name: str) -> Status:
+            with reader_of(self._options, stdin_or_path(name), self._options.end) as reader:
+                batches = self._batches(name, reader, found, is_native=is_native)
+                for _ in batches:
+                    pass
+                self.firsts[name] = _First(reader.tell(), batches.read, reader.skipped)
+            return Status.CLEAN
+
+        status = self._for_each(find).status
+        if self.firsts:
+            self.selection.check_names()
+        return status
+
+    def write(self, form: str, columns: dict[str, ColumnType], *, is_native: bool) -> Status:
+        """Writes the table, of what a first reading found, if there was one."""
+        options = self._options
+        self.selection = selection_of(options, self._origins)
+        with new_file(options.destination, overwrite=options.overwrite) as file:
+            columns = self.selection.of_columns({**dict.fromkeys(self._origins, "text"), **columns}, "text")
+            with contextlib.closing(open_table_of(options, form, file, columns)) as table:
+                status = self._write_logs(table, is_native=is_native)
+                write_held_back(table, self.selection, options.sources[-1])
+                self.selection.report_nothing()
+                if self._unread is not None:
+                    self.selection.report_stop(self._unread, None, "row")
+        return status
+
+    def _write_logs(self, table: Table, *, is_native: bool) -> Status:
+        # Of each run, the first file.
+        files: dict[str, str] = {}
+        twice: list[tuple[str, str]] = []
+
+        def write(name: str) -> Status:
+            if (same := files.setdefault(origin_value(name, self.origin), name)) != name:
+                twice.append((same, name))
+            return self._write_log(table, name, is_native=is_native)
+
+        if self.firsts:
+            # What cannot be read has been reported.
+            status = max(self._if_more_is_wanted(name, write) for name in self.firsts)
+        else:
+            tally = self._for_each(write)
+            if not tally.log_count:
+                raise Failure("nothing was converted: there is no table")
+            self.selection.check_names()
+            status = tally.status
+        if twice and self._origins == ["run_id"]:
+            _report_files_of_one_run(twice)
+        return status
+
+    def _write_log(self, table: Table, name: str, *, is_native: bool) -> Status:
+        first = self.firsts.get(name)
+        with (
+            reader_of(self._options, stdin_or_path(name), first.end if first else self._options.end) as reader,
+            Progress(name, prints_records=self._options.destination == "-") as progress,
+        ):
+            batches = self._batches(name, reader, is_native=is_native)
+            position = self._options.start
+            for rows in batches:
+                write_rows(table, rows, name)
+                progress(reader.tell() - position)
+                position = reader.tell()
+            if first and batches.read != first.read:
+                raise changed_meanwhile(name, "rewritten")
+            return max(
+                batches.status, report_damage(self._options, batches, first.skipped if first else reader.skipped)
+            )
+
+    def _for_each(self, work: Callable[[str], Status]) -> Tally:
+        return for_each_source(
+            self._options.sources,
+            lambda name: self._if_more_is_wanted(name, work),
+            dialect=self._options.dialect,
+            other_kind=other_kind(self._options, lambda: self.selection.is_full),
+        )
+
+    def _if_more_is_wanted(self, name: str, work: Callable[[str], Status]) -> Status:
+        if not self.selection.is_full:
+            return work(name)
+        self._unread = self._unread or name
+        return Status.CLEAN
+
+    def _batches(self, name: str, reader: cordwood.Reader, found: Columns | None = None, *, is_native: bool) -> Batches:
+        first: Row = {column: origin_value(name, column) for column in self._origins}
+        return Batches(self._options, name, reader, self.selection, found, first=first, is_native=is_native)
+
+
+def _report_files_of_one_run(pairs: list[tuple[str, str]]) -> None:
+    """Reports files whose rows have the `run_id` of another."""
+    for first, second in pairs[:REPORTED_MAX]:
+        complain(f"{display_name(first)} and {display_name(second)} have one run_id, as parts of a run or copies have")
+    if len(pairs) > REPORTED_MAX:
+        complain(f"{quantity(len(pairs) - REPORTED_MAX, 'more file')} with the run_id of another")
+    complain(f"the column {FILE}, if --columns names it, says which file a row is from")

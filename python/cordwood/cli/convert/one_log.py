@@ -1,0 +1,105 @@
+"""The table of one log."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from cordwood._tables.rows import json_of, shapes_of
+from cordwood._tables.schema import ColumnType
+from cordwood.cli._messages import Failure, Status
+from cordwood.cli._output import new_file
+from cordwood.cli._progress import Progress
+from cordwood.cli._reopenable import Reopenable, changed_meanwhile
+from cordwood.cli._selection import Selection
+from cordwood.cli._sources import source_name
+from cordwood.cli.convert.batches import BATCH_COUNT, Batches, Read, reader_of, report_damage
+from cordwood.cli.convert.columns import columns_found, columns_to_learn, is_native_table, selection_of, takes_records
+from cordwood.cli.convert.writers import Table, open_table
+
+if TYPE_CHECKING:
+    from cordwood.cli._output import Output
+
+
+def convert_once(options: argparse.Namespace, form: str, known: dict[str, ColumnType], source: Any) -> Status:
+    """Writes the table of a log whose columns are known."""
+    selection = selection_of(options)
+    with reader_of(options, source, options.end) as reader:
+        batches = Batches(options, options.source, reader, selection)
+        _write_table(options, form, known, batches)
+        return max(batches.status, report_damage(options, batches, reader.skipped))
+
+
+def convert_twice(options: argparse.Namespace, form: str, source: Reopenable) -> Status:
+    """Finds the columns, and writes the table of what was read for that: what a log has grown by stays out."""
+    selection = selection_of(options)
+    found = columns_to_learn(options.payload, selection)
+    with reader_of(options, source.open(), options.end) as reader:
+        first = Batches(
+            options, options.source, reader, selection, found, is_native=takes_records(options.payload, selection)
+        )
+        for _ in first:
+            pass
+        # What was torn here is reported as such.
+        end, skipped = reader.tell(), reader.skipped
+    selection.check_names()
+    columns = columns_found(options.payload, found, form)
+    with reader_of(options, source.open(), end) as reader:
+        source.check_same(end)
+        is_native = is_native_table(options.payload, selection, columns, form)
+        batches = Batches(options, options.source, reader, selection_of(options), is_native=is_native)
+        _write_table(options, form, columns, batches, first.read)
+        return max(batches.status, report_damage(options, batches, skipped))
+
+
+def _write_table(
+    options: argparse.Namespace, form: str, columns: dict[str, ColumnType], batches: Batches, first: Read | None = None
+) -> None:
+    """Writes the rows. Not the same records as in a `first` pass: the file was rewritten, and there is no table."""
+    with (
+        Progress(options.source, prints_records=options.destination == "-") as progress,
+        new_file(options.destination, overwrite=options.overwrite) as file,
+    ):
+        columns = batches.selection.of_columns(columns, "text")
+        with contextlib.closing(open_table_of(options, form, file, columns)) as table:
+            position = options.start
+            for rows in batches:
+                write_rows(table, rows, options.source)
+                progress(batches.reader.tell() - position)
+                position = batches.reader.tell()
+            batches.selection.check_names()
+            write_held_back(table, batches.selection, options.source)
+            batches.selection.report_nothing()
+        if first is not None and batches.read != first:
+            raise changed_meanwhile(options.source, "rewritten")
+
+
+def open_table_of(options: argparse.Namespace, form: str, file: Output, columns: dict[str, ColumnType]) -> Table:
+    """Opens the table of `options`, to be written to `file`."""
+    return open_table(
+        form,
+        file,
+        columns,
+        json_of(options.payload),
+        shapes_of(options.payload),
+        is_stream=options.destination == "-",
+        encoding=options.encoding or "base64",
+        escapes_formulas=options.escape_formulas,
+    )
+
+
+def write_held_back(table: Table, selection: Selection, source: str) -> None:
+    """Writes the empty rows that the selection has held back."""
+    held_back = iter(selection.held_back())
+    while rows := list(islice(held_back, BATCH_COUNT)):
+        write_rows(table, rows, source)
+
+
+def write_rows(table: Table, rows: Any, source: str) -> None:
+    """Writes some rows of the log `source`."""
+    try:
+        table.write(rows)
+    except Failure as error:
+        raise Failure(f"{source_name(source)}: {error}") from error
