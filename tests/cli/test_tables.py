@@ -257,6 +257,7 @@ def test_what_is_reported_takes_two_readings(what, tmp_path, capfd):
     assert lines
     assert pq.read_table(to).num_rows > 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["export", "t.parquet"]
+    assert main(["convert", "--strict", "--overwrite", "--as", "entity", str(tmp_path / "export"), str(to)]) == 3
 
 
 def test_columns_whose_values_repeat_have_a_dictionary_in_parquet(tmp_path):

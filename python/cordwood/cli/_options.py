@@ -106,6 +106,16 @@ def check_range(options: argparse.Namespace) -> None:
         raise ValueError(f"--end {options.end} is before --start {options.start}")
 
 
+def add_strict_argument(parser: argparse.ArgumentParser) -> None:
+    """`--strict`, for verbs whose exit status says whether a log is damaged."""
+    parser.add_argument(
+        "--strict",
+        action="store_true",
+        help="exit status 3 also if a log ends with an incomplete record: for files that must be complete, such as "
+        "exports and copies",
+    )
+
+
 THREADS_MAX = 256
 """The library takes no more."""
 

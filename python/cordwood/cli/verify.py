@@ -19,6 +19,7 @@ from cordwood.cli._messages import Status
 from cordwood.cli._options import (
     add_reading_arguments,
     add_source_arguments,
+    add_strict_argument,
     add_threads_argument,
     check_range,
     reading_options,
@@ -56,12 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_source_arguments(parser)
     add_reading_arguments(parser)
     add_threads_argument(parser)
-    parser.add_argument(
-        "--strict",
-        action="store_true",
-        help="exit status 3 also if a log ends with an incomplete record: for files that must be complete, such as "
-        "exports and copies",
-    )
+    add_strict_argument(parser)
     parser.add_argument(
         "--json", action="store_true", help="one JSON object for each log, and one with the totals of several"
     )

@@ -36,7 +36,7 @@ and JSON __file__; and for wandb run_id, from the name of the file, and __file__
 has the columns of all of them.
 
 What is damaged, or is not of that form, is reported on stderr and left out: of a run, only the value. The exit status
-is then 3.
+is then 3; with --strict also if a log ends with an incomplete record, which is what a file has that was cut.
 """
 
 from __future__ import annotations
@@ -50,7 +50,13 @@ import cordwood
 from cordwood._tables.rows import ROW_KINDS, known_columns
 from cordwood._tables.schema import ColumnType
 from cordwood.cli._messages import Failure, Status
-from cordwood.cli._options import add_reading_arguments, add_source_arguments, check_range, complete_file_names
+from cordwood.cli._options import (
+    add_reading_arguments,
+    add_source_arguments,
+    add_strict_argument,
+    check_range,
+    complete_file_names,
+)
 from cordwood.cli._output import check_destination, check_no_log
 from cordwood.cli._payloads import AUTO, hint_at_payload, payload_by_content, report_payload
 from cordwood.cli._reopenable import reopenable
@@ -64,6 +70,7 @@ from cordwood.cli.convert.writers import BINARY_FORMATS, ENCODINGS, SUFFIXES, TA
 EXAMPLES = """\
   cordwood convert app.log records.parquet
   cordwood convert --as entity output-0 documents.ndjson
+  cordwood convert --as entity --strict export/ entities.parquet
   cordwood convert --as wandb-history run-59kl0f4q.wandb history.csv
   cordwood convert --as wandb-history wandb/ histories.parquet
   cordwood convert --as wandb-summary wandb/ summaries.csv
@@ -109,6 +116,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_selection_arguments(parser, "row", "columns")
     add_reading_arguments(parser)
+    add_strict_argument(parser)
 
 
 def run(options: argparse.Namespace) -> Status:

@@ -248,4 +248,5 @@ def report_damage(options: argparse.Namespace, batches: Batches, skipped: Sequen
         complain(f"{display_name(batches.source)}: {policy_note(policy, more)}")
     if options.payload == "live-files" and max(status, batches.status) == Status.DAMAGE:
         complain(f"{display_name(batches.source)}: {LOST_EDITS}")
-    return status
+    is_torn = any(region.severity == cordwood.Severity.TORN_TAIL for region in skipped)
+    return Status.DAMAGE if options.strict and is_torn else status
