@@ -17,6 +17,18 @@ def log_skipped(region: SkippedRegion, path: str | None) -> None:
     _logger.warning("%s: skipped %s", path or "log", region)
 
 
+def log_other_log(own: int, other: int, path: str | None) -> None:
+    """Logs why a whole file has no record: it was renamed, or recycled and not written since."""
+    _logger.warning(
+        "%s: all of it belongs to log %d, and log %d was looked for, by the file's name or by an option; "
+        "log_number=%d reads it",
+        path or "log",
+        other,
+        own,
+        other,
+    )
+
+
 def log_left(offset: int, length: int, path: str) -> None:
     """Logs what was at the end of a file that is no longer followed, since another one has its name."""
     _logger.warning(

@@ -262,8 +262,8 @@ class Reader:
             `"auto"`: it is detected from what the file begins with.
         log_number: Which log it is, in `"rocksdb"`, `"pebble"` and `"recyclable"`: the number in
             the file's name, its low 32 bits. Fragments with another number are left over from an
-            older log. Default: `None`: the number in the file's name, or else that of the first
-            valid fragment.
+            older log; if that is the whole file, the logger `cordwood` gets a warning. Default:
+            `None`: the number in the file's name, or else that of the first valid fragment.
         compression: How each record is compressed, in `"rocksdb"`: `"zstd"`. Default: `None`: the
             beginning of the log says so.
         on_corruption: What to do with damage. `"raise"`: raise `CorruptionError`; the next step

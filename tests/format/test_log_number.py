@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import crc32c
+import pyarrow as pa
 import pytest
 import reference
 
@@ -112,6 +113,43 @@ def test_all_that_read_follow_the_same_rule(renamed: Path, tmp_path: Path) -> No
     assert list(cordwood.Reader(renamed.read_bytes())) == [b"one", b"two"]
 
 
+def test_why_a_whole_file_has_no_record_is_logged_once(
+    renamed: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    message = (
+        f"{renamed}: all of it belongs to log 6, and log 9 was looked for, by the file's name or by an option; "
+        "log_number=6 reads it"
+    )
+    with cordwood.open(renamed) as reader:
+        assert [*reader, *reader.records(), *reader.record_batches()] == []
+    with cordwood.open(renamed) as reader:
+        assert list(reader.record_batches(threads=2)) == []
+    scan = cordwood.scan([renamed], columns=["offset", "record"])
+    assert list(pa.RecordBatchReader.from_stream(scan)) == []
+    assert list(pa.RecordBatchReader.from_stream(cordwood.scan([renamed], columns=["offset"]))) == []
+    assert [(entry.levelname, entry.message) for entry in caplog.records] == [("WARNING", message)] * 4
+    caplog.clear()
+
+    copy = tmp_path / "000006.log"
+    copy.write_bytes(renamed.read_bytes())
+    # Two records of log 6, and what is left over from an older one.
+    recycled = tmp_path / "000007.log"
+    with cordwood.open(recycled, "x", dialect="rocksdb", log_number=7) as writer:
+        writer.append(b"new")
+    recycled.write_bytes(recycled.read_bytes() + renamed.read_bytes())
+    for path, number, expected in (
+        (copy, None, [b"one", b"two"]),
+        (renamed, 6, [b"one", b"two"]),
+        (recycled, 7, [b"new"]),
+    ):
+        with cordwood.open(path, log_number=number) as reader:
+            assert list(reader) == expected
+    # What comes after a position may well be left over.
+    with cordwood.open(renamed, start=len(renamed.read_bytes()) // 2) as reader:
+        assert list(reader) == []
+    assert caplog.records == []
+
+
 def test_salvage_of_another_log_writes_nothing(renamed: Path, tmp_path: Path) -> None:
     destination = tmp_path / "saved.log"
     with pytest.raises(cordwood.OtherLogError, match=r"000009\.log: all of it belongs to log 6") as raised:
@@ -144,7 +182,7 @@ def test_what_is_replaced_keeps_its_number(renamed: Path, tmp_path: Path) -> Non
 
 def test_the_command_line_says_both_numbers(renamed: Path, tmp_path: Path) -> None:
     text = "all of it belongs to log 6; the name says 9; to read it: --log-number 6\n"
-    for verb in "verify", "verify --json", "stat", "cat", "fragments", "map":
+    for verb in "verify", "verify --json", "stat", "cat", "convert", "convert --to csv", "fragments", "map":
         done = console(*verb.split(), renamed)
         assert (done.returncode, done.stderr) == (0, "" if verb == "verify" else f"cordwood: {renamed}: {text}"), verb
         # What it says helps.

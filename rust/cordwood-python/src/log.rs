@@ -1,8 +1,10 @@
-//! What goes to the logger `cordwood`: damage that is skipped, in bounded number.
+//! What goes to the logger `cordwood`: damage that is skipped, in bounded number, and why a whole file
+//! has no record.
 
 use std::path::Path;
 
 use cordwood::damage::Severity;
+use cordwood::{Reader, read::Source};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
@@ -13,6 +15,8 @@ use crate::skipped_region::SkippedRegion;
 pub(crate) struct Logged {
     count: u64,
     len: u64,
+    /// That the file belongs to another log.
+    has_other_log: bool,
 }
 
 impl Logged {
@@ -44,8 +48,16 @@ impl Logged {
     /// At the end of a reading: how many regions were only counted, and how many bytes they have.
     /// Resets the counters.
     pub(crate) fn summary(&mut self) -> Option<(u64, u64)> {
-        let Logged { count, len } = std::mem::take(self);
+        let (count, len) = (std::mem::take(&mut self.count), std::mem::take(&mut self.len));
         (count > Self::COUNT_MAX).then(|| (count - Self::COUNT_MAX, len))
+    }
+
+    /// At the end of a reading from the beginning of a file: the numbers of its log and of the one to
+    /// which all of it belongs, if that is another one and has not been logged.
+    pub(crate) fn other_log<S: Source>(&mut self, reader: &mut Reader<S>) -> Option<(u32, u32)> {
+        let other = reader.info().other_log_number?;
+        let own = reader.format().ok()?.log_number?;
+        (!std::mem::replace(&mut self.has_other_log, true)).then_some((own, other))
     }
 }
 
@@ -67,6 +79,13 @@ pub(crate) fn log_summary(py: Python<'_>, summary: Option<(u64, u64)>, path: Opt
     let Some((count, len)) = summary else { return Ok(()) };
     let log_summary = py.import("cordwood._log")?.getattr("log_summary")?;
     log_summary.call1((count, len, path.map(Path::as_os_str))).map(drop)
+}
+
+/// Logs that a file belongs to another log.
+pub(crate) fn log_other_log(py: Python<'_>, numbers: Option<(u32, u32)>, path: Option<&Path>) -> PyResult<()> {
+    let Some((own, other)) = numbers else { return Ok(()) };
+    let log_other_log = py.import("cordwood._log")?.getattr("log_other_log")?;
+    log_other_log.call1((own, other, path.map(Path::as_os_str))).map(drop)
 }
 
 /// Logs the incomplete record at the end of a file that is no longer followed.

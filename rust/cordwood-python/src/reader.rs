@@ -19,7 +19,7 @@ use crate::buffer::new_list;
 use crate::error::{closed, sought_to_python, to_python};
 use crate::exclusive::Exclusive;
 use crate::fast_call::{self, FastClass, FastNext, class_with_next};
-use crate::log::{Logged, log_skipped, log_summary};
+use crate::log::{Logged, log_other_log, log_skipped, log_summary};
 use crate::options::{
     compression_name, format_options, number, on_corruption_name, on_corruption_of, optional_number, range_of,
     threads_of,
@@ -69,8 +69,8 @@ use crate::value::not_pickled;
 ///         `"auto"`: it is detected from what the file begins with.
 ///     log_number: Which log it is, in `"rocksdb"`, `"pebble"` and `"recyclable"`: the number in
 ///         the file's name, its low 32 bits. Fragments with another number are left over from an
-///         older log. Default: `None`: the number in the file's name, or else that of the first
-///         valid fragment.
+///         older log; if that is the whole file, the logger `cordwood` gets a warning. Default:
+///         `None`: the number in the file's name, or else that of the first valid fragment.
 ///     compression: How each record is compressed, in `"rocksdb"`: `"zstd"`. Default: `None`: the
 ///         beginning of the log says so.
 ///     on_corruption: What to do with damage. `"raise"`: raise `CorruptionError`; the next step
@@ -621,7 +621,7 @@ impl Reader {
     fn find<T>(&self, py: Python<'_>, mut find_it: impl FnMut(&mut Open) -> Result<T, Next>) -> PyResult<Option<T>> {
         loop {
             let mut is_logged = false;
-            let mut summary = None;
+            let (mut summary, mut other_log) = (None, None);
             let mut is_sought = false;
             let found = self.with_state(py, |state| {
                 let _owner = self.state.may_run_python();
@@ -635,7 +635,12 @@ impl Reader {
                     Err(Next::Skipped(region)) if region.reason.severity() == Severity::Corruption => {
                         is_logged = state.logged.add(region);
                     }
-                    Err(Next::End) => summary = state.logged.summary(),
+                    Err(Next::End) => {
+                        summary = state.logged.summary();
+                        if state.options.start == 0 && state.sought.is_none() {
+                            other_log = state.logged.other_log(&mut state.reader);
+                        }
+                    }
                     _ => {}
                 }
                 Ok(found)
@@ -651,6 +656,7 @@ impl Reader {
                 Err(Next::Failed(error)) => return Err(to_python(py, error, self.path.as_deref())),
                 Err(Next::End | Next::Record(_) | Next::Held(_) | Next::Made(..) | Next::Elsewhere) => {
                     log_summary(py, summary, self.path.as_deref())?;
+                    log_other_log(py, other_log, self.path.as_deref())?;
                     return Ok(None);
                 }
             }

@@ -14,7 +14,15 @@ from cordwood._text import quantity
 from cordwood.cli._messages import Failure, Status, complain
 from cordwood.cli._options import reading_options
 from cordwood.cli._payloads import LOST_EDITS, other_payload, report_engine
-from cordwood.cli._reports import REPORTED_MAX, format_of, policy_note, report_skipped, salvageable_count
+from cordwood.cli._reports import (
+    REPORTED_MAX,
+    format_of,
+    other_log,
+    policy_note,
+    report_other_log,
+    report_skipped,
+    salvageable_count,
+)
 from cordwood.cli._selection import Selection
 from cordwood.cli._sources import display_name
 from cordwood.errors import PayloadError
@@ -246,6 +254,9 @@ def report_damage(options: argparse.Namespace, batches: Batches, skipped: Sequen
             end=options.end if batches.end is None else batches.end,
         )
         complain(f"{display_name(batches.source)}: {policy_note(policy, more)}")
+    if batches.source != "-" and not (batches.read.record_count or options.start):
+        log = format_of(batches.reader)
+        report_other_log(batches.source, log.log_number, other_log(batches.source, log), options)
     if options.payload == "live-files" and max(status, batches.status) == Status.DAMAGE:
         complain(f"{display_name(batches.source)}: {LOST_EDITS}")
     is_torn = any(region.severity == cordwood.Severity.TORN_TAIL for region in skipped)

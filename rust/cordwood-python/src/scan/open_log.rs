@@ -12,7 +12,7 @@ use super::failure::{attached, failure};
 use super::plan::Plan;
 use crate::arrow::Failure;
 use crate::batch_pool::Pool;
-use crate::log::{Logged, log_skipped, log_summary};
+use crate::log::{Logged, log_other_log, log_skipped, log_summary};
 use crate::read_ahead::{Found, ReadAhead, Reading};
 use crate::source::{Input, OpenedReader, SourceReader};
 
@@ -216,9 +216,18 @@ impl OpenLog {
             Step::End(end) => {
                 self.position = end.offset();
                 let summary = self.logged.summary();
-                if summary.is_some() {
+                let is_from_begin = plan.options.start == 0;
+                let other_log = if is_from_begin {
+                    self.logged.other_log(&mut self.reader)
+                } else {
+                    None
+                };
+                if summary.is_some() || other_log.is_some() {
                     let path = self.reader.path();
-                    attached(|py| log_summary(py, summary, path))?;
+                    attached(|py| {
+                        log_summary(py, summary, path)?;
+                        log_other_log(py, other_log, path)
+                    })?;
                 }
                 return Ok(false);
             }
