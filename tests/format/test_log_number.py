@@ -132,11 +132,10 @@ def test_why_a_whole_file_has_no_record_is_logged_once(
 
     copy = tmp_path / "000006.log"
     copy.write_bytes(renamed.read_bytes())
-    # Two records of log 6, and what is left over from an older one.
+    # One record of log 7, and what is left over from log 6.
     recycled = tmp_path / "000007.log"
-    with cordwood.open(recycled, "x", dialect="rocksdb", log_number=7) as writer:
-        writer.append(b"new")
-    recycled.write_bytes(recycled.read_bytes() + renamed.read_bytes())
+    new, old = write(recycled, 7, [b"new"]), write(tmp_path / "old.log", 6, [b"old"] * 5_000)
+    recycled.write_bytes(new + old[len(new) :])
     for path, number, expected in (
         (copy, None, [b"one", b"two"]),
         (renamed, 6, [b"one", b"two"]),
@@ -145,8 +144,12 @@ def test_why_a_whole_file_has_no_record_is_logged_once(
         with cordwood.open(path, log_number=number) as reader:
             assert list(reader) == expected
     # What comes after a position may well be left over.
-    with cordwood.open(renamed, start=len(renamed.read_bytes()) // 2) as reader:
+    with cordwood.open(recycled, start=BLOCK_LEN) as reader:
         assert list(reader) == []
+    with cordwood.open(recycled) as reader:
+        reader.seek(BLOCK_LEN)
+        assert list(reader) == []
+    assert list(pa.RecordBatchReader.from_stream(cordwood.scan([recycled], start=BLOCK_LEN))) == []
     assert caplog.records == []
 
 
