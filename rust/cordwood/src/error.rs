@@ -233,7 +233,7 @@ impl fmt::Display for Error {
             ),
             Error::TornTail { region, .. } => write!(
                 f,
-                "cannot append: the file ends with {region}; records after it would be lost \
+                "cannot append after {region}: later records would be lost \
                  (on_torn_tail: truncate cuts it off, pad leaves every byte and continues in the next block)"
             ),
             Error::WrongDialect { named, found, .. } => write!(
