@@ -78,6 +78,15 @@ def test_no_verb_imports_what_is_slow_and_not_needed(command, tmp_path):
     assert shown == ({"salvage", "verify"} if verb == "salvage" else {verb})
 
 
+def test_the_version_is_printed_without_a_verb(tmp_path):
+    statement = "from cordwood.cli import main\ntry: main(['--version'])\nexcept SystemExit: pass"
+    modules = imported(f"exec({statement!r})", tmp_path)
+    assert "cordwood.cli" in modules
+    assert not {f"cordwood.cli.{name}" for name in VERBS} & modules
+    # argparse folds the text.
+    assert {name.partition(".")[0] for name in modules} & SLOW == {"textwrap"}
+
+
 def test_each_verb_is_among_them():
     # A script is printed once.
     assert {command.split()[0] for command in COMMANDS} == set(VERBS) - {"completion"}

@@ -203,7 +203,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(errors="backslashreplace")
         # One verb is imported, not all: each takes some milliseconds.
-        verbs = arguments[:1] if arguments[:1] and arguments[0] in VERBS else VERBS
+        first = arguments[:1]
+        verbs = () if first == ["--version"] else first if first and first[0] in VERBS else VERBS
         parser = make_parser(verbs)
         if not arguments:
             # Nothing was done, and a script that relies on it is wrong.
