@@ -13,7 +13,6 @@ mod not_yet;
 mod outcome;
 mod read_ahead;
 mod reader;
-mod reader_state;
 mod record;
 mod record_batch;
 mod skipped_region;

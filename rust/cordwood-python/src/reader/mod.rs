@@ -1,10 +1,13 @@
-//! The class `Reader` and its iterators.
+//! The class `Reader`. `state.rs` has what it locks, `iterators.rs` the classes of its iterators.
+
+mod iterators;
+mod state;
 
 use std::ffi::OsStr;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use cordwood::ReadOptions;
 use cordwood::damage::Severity;
@@ -13,7 +16,9 @@ use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::types::{PyBytes, PyCapsule, PyList, PyTuple};
 
-use crate::arrow::{self, Array, Failure, Field, asks_for_binary, stream_capsule};
+use self::iterators::{Batches, ReaderIterator, ReaderStream, RecordBatches, Records, STREAMED};
+use self::state::{BatchState, Made, Next, Open, State, is_interrupt, record_of};
+use crate::arrow::{asks_for_binary, stream_capsule};
 use crate::batch_pool::Pool;
 use crate::buffer::new_list;
 use crate::error::{closed, sought_to_python, to_python};
@@ -26,10 +31,9 @@ use crate::options::{
 };
 use crate::outcome::Outcome;
 use crate::read_ahead::{ReadAhead, StopOnDrop, batch_count_max};
-use crate::reader_state::{BatchState, Made, Next, Open, State, is_interrupt, record_of};
 use crate::record::Record;
-use crate::record_batch::{self, RecordBatch};
-use crate::scan::{TARGET_LEN, attached};
+use crate::record_batch::RecordBatch;
+use crate::scan::TARGET_LEN;
 use crate::skipped_region::Listed;
 use crate::source::{OpenedReader, open_reader};
 use crate::value::not_pickled;
@@ -772,155 +776,3 @@ impl FastNext for Reader {
 
 /// The most records in a batch, however short they are.
 const COUNT_MAX: usize = 1 << 16;
-
-/// What `iter(reader)` returns: the records as `bytes`.
-// The module makes objects of its final subclass, which has a fast path: see `fast_call.rs`.
-#[pyclass(frozen, weakref, subclass, module = "cordwood._native")]
-pub(crate) struct ReaderIterator {
-    reader: Py<Reader>,
-}
-
-impl FastNext for ReaderIterator {
-    fn fast_class() -> &'static FastClass<fast_call::Next> {
-        static CLASS: FastClass<fast_call::Next> = FastClass::new();
-        &CLASS
-    }
-
-    #[inline]
-    fn next_now(&self, py: Python<'_>) -> Option<Py<PyBytes>> {
-        self.reader.get().next_now(py)
-    }
-}
-
-#[pymethods]
-impl ReaderIterator {
-    #[new]
-    fn new(reader: Py<Reader>) -> Self {
-        ReaderIterator { reader }
-    }
-
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.reader)
-    }
-
-    fn __iter__(slf: Py<Self>) -> Py<Self> {
-        slf
-    }
-
-    #[inline]
-    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<PyBytes>>> {
-        self.reader.get().__next__(py)
-    }
-}
-
-/// What `Reader.records` returns.
-#[pyclass(frozen, weakref, module = "cordwood._native")]
-pub(crate) struct Records {
-    reader: Py<Reader>,
-}
-
-#[pymethods]
-impl Records {
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.reader)
-    }
-
-    fn __iter__(slf: Py<Self>) -> Py<Self> {
-        slf
-    }
-
-    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<Record>>> {
-        // The class is not tracked by the garbage collector, so that making an object of it runs no
-        // Python code.
-        self.reader.get().next(py, |record| Py::new(py, record))
-    }
-}
-
-/// What `Reader.batches` returns.
-#[pyclass(frozen, weakref, module = "cordwood._native")]
-pub(crate) struct Batches {
-    reader: Py<Reader>,
-    len_max: usize,
-    /// Empty, and kept to reuse its memory: the system zeroes each new page before it is used.
-    room: Mutex<Vec<Record>>,
-}
-
-#[pymethods]
-impl Batches {
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.reader)
-    }
-
-    fn __iter__(slf: Py<Self>) -> Py<Self> {
-        slf
-    }
-
-    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyList>>> {
-        let room = || self.room.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut records = std::mem::take(&mut *room());
-        let batch = self.reader.get().batch(py, self.len_max, &mut records);
-        // If the reader was closed meanwhile, records may be left that nothing will request.
-        records.clear();
-        *room() = records;
-        batch
-    }
-}
-
-/// What `Reader.record_batches` returns.
-#[pyclass(frozen, weakref, module = "cordwood._native")]
-pub(crate) struct RecordBatches {
-    reader: Py<Reader>,
-    state: BatchState,
-}
-
-#[pymethods]
-impl RecordBatches {
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.reader)
-    }
-
-    fn __iter__(slf: Py<Self>) -> Py<Self> {
-        slf
-    }
-
-    fn __next__(&self, py: Python<'_>) -> PyResult<Option<RecordBatch>> {
-        self.reader.get().record_batch(py, &self.state)
-    }
-}
-
-const STREAMED: &str = "an Arrow stream of this reader has been read, and a reader has one position: \
-                        cordwood.scan(source) makes a table that can be read again";
-
-/// A reader as a stream of Arrow batches.
-struct ReaderStream {
-    reader: Py<Reader>,
-    state: BatchState,
-    is_binary: bool,
-    has_begun: bool,
-    /// How it has failed: each further call fails in the same way.
-    failed: Option<Failure>,
-}
-
-impl arrow::Batches for ReaderStream {
-    fn fields(&self) -> Vec<Field> {
-        record_batch::fields(self.is_binary).to_vec()
-    }
-
-    fn next(&mut self) -> Result<Option<Array>, Failure> {
-        if let Some(failed) = &self.failed {
-            return Err(failed.clone());
-        }
-        let next = attached(|py| {
-            let reader = self.reader.get();
-            // Not before: some consumers open several streams, and read one.
-            if !self.has_begun && reader.is_streamed.swap(true, Ordering::Relaxed) {
-                return Err(PyRuntimeError::new_err(STREAMED));
-            }
-            self.has_begun = true;
-            let batch = reader.record_batch(py, &self.state)?;
-            Ok(batch.map(|batch| record_batch::table(&batch.shared(), self.is_binary)))
-        });
-        self.failed = next.as_ref().err().cloned();
-        next
-    }
-}

@@ -1,0 +1,169 @@
+//! The iterators of a reader, and its records as a stream of Arrow. They have no position of their own.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, PoisonError};
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::pyclass::{PyTraverseError, PyVisit};
+use pyo3::types::{PyBytes, PyList};
+
+use super::Reader;
+use super::state::BatchState;
+use crate::arrow::{self, Array, Failure, Field};
+use crate::fast_call::{self, FastClass, FastNext};
+use crate::record::Record;
+use crate::record_batch::{self, RecordBatch};
+use crate::scan::attached;
+
+/// What `iter(reader)` returns: the records as `bytes`.
+// The module makes objects of its final subclass, which has a fast path: see `fast_call.rs`.
+#[pyclass(frozen, weakref, subclass, module = "cordwood._native")]
+pub(super) struct ReaderIterator {
+    reader: Py<Reader>,
+}
+
+impl FastNext for ReaderIterator {
+    fn fast_class() -> &'static FastClass<fast_call::Next> {
+        static CLASS: FastClass<fast_call::Next> = FastClass::new();
+        &CLASS
+    }
+
+    #[inline]
+    fn next_now(&self, py: Python<'_>) -> Option<Py<PyBytes>> {
+        self.reader.get().next_now(py)
+    }
+}
+
+#[pymethods]
+impl ReaderIterator {
+    #[new]
+    fn new(reader: Py<Reader>) -> Self {
+        ReaderIterator { reader }
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.reader)
+    }
+
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[inline]
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<PyBytes>>> {
+        self.reader.get().__next__(py)
+    }
+}
+
+/// What `Reader.records` returns.
+#[pyclass(frozen, weakref, module = "cordwood._native")]
+pub(super) struct Records {
+    pub(super) reader: Py<Reader>,
+}
+
+#[pymethods]
+impl Records {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.reader)
+    }
+
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<Record>>> {
+        // The class is not tracked by the garbage collector, so that making an object of it runs no
+        // Python code.
+        self.reader.get().next(py, |record| Py::new(py, record))
+    }
+}
+
+/// What `Reader.batches` returns.
+#[pyclass(frozen, weakref, module = "cordwood._native")]
+pub(super) struct Batches {
+    pub(super) reader: Py<Reader>,
+    pub(super) len_max: usize,
+    /// Empty, and kept to reuse its memory: the system zeroes each new page before it is used.
+    pub(super) room: Mutex<Vec<Record>>,
+}
+
+#[pymethods]
+impl Batches {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.reader)
+    }
+
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyList>>> {
+        let room = || self.room.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut records = std::mem::take(&mut *room());
+        let batch = self.reader.get().batch(py, self.len_max, &mut records);
+        // If the reader was closed meanwhile, records may be left that nothing will request.
+        records.clear();
+        *room() = records;
+        batch
+    }
+}
+
+/// What `Reader.record_batches` returns.
+#[pyclass(frozen, weakref, module = "cordwood._native")]
+pub(super) struct RecordBatches {
+    pub(super) reader: Py<Reader>,
+    pub(super) state: BatchState,
+}
+
+#[pymethods]
+impl RecordBatches {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.reader)
+    }
+
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<RecordBatch>> {
+        self.reader.get().record_batch(py, &self.state)
+    }
+}
+
+pub(super) const STREAMED: &str = "an Arrow stream of this reader has been read, and a reader has one position: \
+                        cordwood.scan(source) makes a table that can be read again";
+
+/// A reader as a stream of Arrow batches.
+pub(super) struct ReaderStream {
+    pub(super) reader: Py<Reader>,
+    pub(super) state: BatchState,
+    pub(super) is_binary: bool,
+    pub(super) has_begun: bool,
+    /// How it has failed: each further call fails in the same way.
+    pub(super) failed: Option<Failure>,
+}
+
+impl arrow::Batches for ReaderStream {
+    fn fields(&self) -> Vec<Field> {
+        record_batch::fields(self.is_binary).to_vec()
+    }
+
+    fn next(&mut self) -> Result<Option<Array>, Failure> {
+        if let Some(failed) = &self.failed {
+            return Err(failed.clone());
+        }
+        let next = attached(|py| {
+            let reader = self.reader.get();
+            // Not before: some consumers open several streams, and read one.
+            if !self.has_begun && reader.is_streamed.swap(true, Ordering::Relaxed) {
+                return Err(PyRuntimeError::new_err(STREAMED));
+            }
+            self.has_begun = true;
+            let batch = reader.record_batch(py, &self.state)?;
+            Ok(batch.map(|batch| record_batch::table(&batch.shared(), self.is_binary)))
+        });
+        self.failed = next.as_ref().err().cloned();
+        next
+    }
+}
