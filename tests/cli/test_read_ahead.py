@@ -89,6 +89,8 @@ def _no_terminal(monkeypatch):
     [
         # Each its own thread, and the last both: the other one has nothing left to do.
         ((LEN_MIN, LEN_MIN, LEN_MIN), 2, [(1, False), (1, False), (2, False)]),
+        # As many as a file has of what is left.
+        ((LEN_MIN,) * 8, 4, [(1, False)] * 5 + [(1, False), (2, False), (4, False)]),
         # One that takes longer than all others together.
         ((LEN_MIN, 10 * LEN_MIN, LEN_MIN), 2, [(1, False), (2, False), (2, False)]),
         # Short ones, and a pipe, in turn.

@@ -1,4 +1,4 @@
-"""Several files at a time: each is read in one thread, and what was read is handed over in its turn."""
+"""Several files at a time, each in a thread, with the results in the order of the files."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 LEN_MIN = 1 << 21
-"""A shorter file is read when it is its turn: to hand it to a thread would take longer than to read it."""
+"""A shorter file is read when it is its turn: to hand it to a thread takes longer than to read it."""
 
 _POLL_SECONDS = 0.1
-"""So often the progress of a file whose turn it is is looked at."""
+"""How often the progress bar of the current file is updated."""
 
 
 class ReadAhead(Generic[T]):
-    """Reads files with several threads, if there are several files.
+    """Reads files in several threads, before it is their turn.
 
-    Threads gain most if each reads a file of its own: they then share nothing, and the logs of dialects with log
-    numbers can be read by only one thread each. A file that is longer than what each thread has to do for all that are
-    left is read by all threads together. In turn, and by the caller, are read short files, what is no regular file,
-    and what was found in a folder and need not be a log.
+    Each thread reads a file of its own: it waits for no other thread, and a log with log numbers cannot be split
+    between several. Only a long file has more threads, as many as its share of the bytes that are left to read. Short
+    files, what is no regular file, and files in folders whose name is not that of a log are read when it is their turn,
+    with all threads.
 
     Args:
         files: All files, in their order.
-        read: Reads the file of a name with so many threads, and calls what it is given with the number of bytes of
-            each read. It is called in other threads, too, and must not print.
+        read: Reads the file of a name with a number of threads, and calls its third argument with the number of
+            bytes of each read. It is called in other threads, and must not print.
         threads: The number of threads.
     """
 
@@ -95,9 +95,8 @@ class ReadAhead(Generic[T]):
         if self._waiting and self._pool:
             name = next(iter(self._waiting))
             job = self._waiting.pop(name)
-            has_more_than_its_share = job.file_len * self._threads > self._left_len
+            threads = max(1, round(self._threads * job.file_len / self._left_len))
             self._left_len -= job.file_len
-            threads = self._threads if has_more_than_its_share else 1
             self._begun[name] = job, self._pool.submit(self._read, name, threads, job)
 
 
