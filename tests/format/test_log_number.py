@@ -117,7 +117,7 @@ def test_why_a_whole_file_has_no_record_is_logged_once(
     renamed: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     message = (
-        f"{renamed}: all of it belongs to log 6, and log 9 was looked for, by the file's name or by an option; "
+        f"{renamed}: all of it belongs to log 6, but log 9 was expected, from the file's name or an option; "
         "log_number=6 reads it"
     )
     with cordwood.open(renamed) as reader:
@@ -151,6 +151,18 @@ def test_why_a_whole_file_has_no_record_is_logged_once(
         assert list(reader) == []
     assert list(pa.RecordBatchReader.from_stream(cordwood.scan([recycled], start=BLOCK_LEN))) == []
     assert caplog.records == []
+    # Only a salvaged record is of log 9: the first one of the file is damaged.
+    mixed = tmp_path / "000009.log"
+    file = bytearray(write(tmp_path / "new.log", 9, [b"lost", b"salvaged"]))
+    file[11] ^= 1
+    mixed.write_bytes(bytes(file) + old[len(file) :])
+    with cordwood.open(mixed, on_corruption="salvage") as reader:
+        assert list(reader) == [b"salvaged"]
+    scan = cordwood.scan([mixed], columns=["record"], on_corruption="salvage")
+    assert [batch.to_pylist() for batch in pa.RecordBatchReader.from_stream(scan)] == [[{"record": b"salvaged"}]]
+    assert {entry.message.partition(": ")[2].split()[0] for entry in caplog.records} == {"skipped"}
+    assert cordwood.verify(mixed, on_corruption="salvage").other_log_number is None
+    assert cordwood.stat(mixed, on_corruption="salvage").other_log_number is None
 
 
 def test_salvage_of_another_log_writes_nothing(renamed: Path, tmp_path: Path) -> None:

@@ -22,9 +22,12 @@ impl Decoder {
             }
             if self.recycled.ambiguity.is_none() {
                 self.recycled.is_doubtful &= self.is_salvaged();
-                if matches!(found, Found::Fragment { .. }) && !self.is_salvaged() {
-                    self.recycled.form = Some(form);
+                if matches!(found, Found::Fragment { .. }) {
+                    self.recycled.has_own = true;
                     self.info.other_log_number = None;
+                    if !self.is_salvaged() {
+                        self.recycled.form = Some(form);
+                    }
                 }
                 return false;
             }
@@ -166,7 +169,7 @@ impl Decoder {
     /// Remembers the log of the stale fragment that `bytes` begin with, if it is the first one in
     /// the file.
     fn note_other_log(&mut self, bytes: &[u8]) {
-        if self.recycled.form.is_none() && self.info.other_log_number.is_none() {
+        if !self.recycled.has_own && self.info.other_log_number.is_none() {
             let valid = self.format.dialect.valid(bytes, self.policy.verify_checksums);
             self.info.other_log_number = valid.and_then(|valid| Dialect::log_number_at(bytes, valid.form));
         }

@@ -8,6 +8,8 @@ use crate::dialect::Form;
 pub(super) struct Recycled {
     /// The form of the header of the last fragment of this log.
     pub(super) form: Option<Form>,
+    /// Whether any fragment of this log has been returned, also one that was salvaged.
+    pub(super) has_own: bool,
     /// Damage of which it is not yet clear whether the log continues after it.
     pub(super) ambiguity: Option<Ambiguity>,
     /// Whether an older log may follow damage that was reported at once: damage before the range, or in
@@ -19,7 +21,7 @@ pub(super) struct Recycled {
 }
 
 impl Recycled {
-    /// Forgets all but the form, and whether it must be the same.
+    /// Forgets all but what was learned of the fragments of this log, and whether it must be the same.
     pub(super) fn forget_end(&mut self) {
         self.ambiguity = None;
         self.log_end = None;

@@ -212,7 +212,7 @@ fn count<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
                 };
                 stat.file_len = reader.file_len();
                 stat.end = end;
-                stat.other_log_number = reader.info().other_log_number.filter(|_| stat.record_count == 0);
+                stat.other_log_number = reader.info().other_log_number;
                 return Ok(stat);
             }
             Err(error) => return Err(error),

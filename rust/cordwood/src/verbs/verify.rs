@@ -144,7 +144,7 @@ pub(super) fn report<S: Source>(
             Ok(Step::End(end)) => {
                 report.format = reader.format()?;
                 report.end = end;
-                report.other_log_number = reader.info().other_log_number.filter(|_| report.record_count == 0);
+                report.other_log_number = reader.info().other_log_number;
                 report.file_len = reader.file_len();
                 return Ok(report);
             }
