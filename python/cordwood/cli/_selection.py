@@ -159,7 +159,7 @@ def _number(text: str) -> float | None:
 
 
 def _data(text: str) -> bytes:
-    if re.fullmatch(r"0x([0-9A-Fa-f]{2})+", text):
+    if re.fullmatch(r"0x([0-9A-Fa-f]{2})+ *", text):
         return bytes.fromhex(text[2:])
     return text.encode("utf-8", "surrogateescape")
 
@@ -217,7 +217,8 @@ class Selection:
         self._fields_of = fields_of
         self._count = self._held_count = 0
         self._is_reported = self._has_rows = self._is_asked = False
-        self._misfit: str | None = None
+        # Why a condition has held of no value.
+        self._misfits: dict[Condition, str | None] = {}
         # The names that are asked for and were in no row yet, and those that there were.
         self._wanted = dict.fromkeys([*(self.columns or ()), *(condition.column for condition in self._conditions)])
         self._seen: dict[str, None] = dict.fromkeys(always)
@@ -242,14 +243,20 @@ class Selection:
         return any(name.startswith(beginning) for name in names)
 
     def take(self, row: dict[str, Any]) -> dict[str, Any] | None:
-        """What is wanted of a row, which then counts; `None` if it is not wanted, or is held back: see `held_back`."""
+        """What is wanted of a row, which then counts; `None` if it is not wanted, or if `held_back` will return it."""
         self._is_asked = True
         if self._wanted:
             self._learn(row)
         for condition in self._conditions:
             value = value_in(row, condition.column, self._fields_of)
-            if value is _MISSING or not condition.holds(value, self._to_json):
-                self._misfit = self._misfit or condition.misfit(value)
+            if value is _MISSING:
+                return None
+            holds = condition.holds(value, self._to_json)
+            if value is not None and not self._count:
+                # It is the reason only if it is one for all values that were there.
+                misfit = None if holds else condition.misfit(value)
+                self._misfits[condition] = self._misfits.get(condition, misfit) and misfit
+            if not holds:
                 return None
         self._count += 1
         wanted = self.in_columns(row)
@@ -309,7 +316,8 @@ class Selection:
         texts = [condition.text for condition in self._conditions]
         quoted = [text for text in texts if len(text) > 1 and text[0] in "'\"" and text[0] == text[-1]]
         note = f"; the quotation marks are part of the value {escaped(quoted[0])}" if quoted else ""
-        note = f": {self._misfit}{note}" if self._misfit else note
+        misfit = next(filter(None, self._misfits.values()), None)
+        note = f": {misfit}{note}" if misfit else note
         complain(f"--where selects nothing{note}")
 
     def _check(self, missing: Iterable[str]) -> None:
