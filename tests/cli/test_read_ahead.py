@@ -4,11 +4,15 @@ import json
 import signal
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import reference
 from support import PAYLOAD, written
 
+import cordwood
 from cordwood.cli import main
 from cordwood.cli._read_ahead import LEN_MIN, ReadAhead
 from cordwood.cli._sources import Named
@@ -57,9 +61,33 @@ def test_threads_do_not_change_what_is_printed(verb, folder, capsys):
         assert (totals["totals"]["log_count"], totals["totals"]["damaged_count"]) == (7, 2)
 
 
-def test_info_reads_them_as_well(folder, capsys):
+@pytest.fixture
+def _two_threads(monkeypatch):
+    monkeypatch.setattr("cordwood.cli.info.processor_count", lambda: 2)
+
+
+@pytest.mark.usefixtures("_two_threads")
+def test_info_reads_them_as_well(folder, capsys, monkeypatch):
+    others = set()
+
+    def verify(path, **options):
+        if threading.current_thread() is not threading.main_thread():
+            others.add(Path(path).name)
+        return cordwood.verify(path, **options)
+
+    monkeypatch.setattr("cordwood.cli.info.cordwood", SimpleNamespace(**{**vars(cordwood), "verify": verify}))
     assert main(["info", "--json", str(folder)]) == 3
     assert json.loads(capsys.readouterr().out)["record_count"] == 3 + 2 + 1 + 2 + 12 + 3 + 2
+    long_logs = {"000001.log", "000002.log", "000004.log", "000005.log", "000006.log", "run-1.wandb"}
+    assert others <= long_logs
+    assert {"000001.log", "000002.log", "run-1.wandb"} <= others
+    others.clear()
+    # Also files that are named one by one, in which the same one comes twice.
+    names = [str(folder / name) for name in ("000001.log", "000003.log", "000002.log", "000001.log")]
+    assert main(["info", "--json", *names]) == 3
+    counts = [json.loads(line)["record_count"] for line in capsys.readouterr().out.splitlines()]
+    assert counts == [3, 1, 2, 3]
+    assert others == {"000001.log", "000002.log"}
 
 
 def named(*lens):
@@ -70,8 +98,6 @@ def results(files, threads):
     """In which thread each file is read, and with how many threads."""
 
     def read(name, threads, _progress):
-        # A thread that is done at once would take the next file, too.
-        time.sleep(0.05)
         return name, threads, threading.current_thread() is threading.main_thread()
 
     with ReadAhead(files, read, threads) as ahead:
@@ -93,8 +119,8 @@ def _no_terminal(monkeypatch):
         ((LEN_MIN,) * 8, 4, [(1, False)] * 5 + [(1, False), (2, False), (4, False)]),
         # One that takes longer than all others together.
         ((LEN_MIN, 10 * LEN_MIN, LEN_MIN), 2, [(1, False), (2, False), (2, False)]),
-        # Short ones, and a pipe, in turn.
-        ((LEN_MIN, 0, LEN_MIN, LEN_MIN - 1), 2, [(1, False), (2, True), (2, False), (2, True)]),
+        # Short ones, and a pipe, in turn, with the threads that are free.
+        ((LEN_MIN, 0, LEN_MIN, LEN_MIN - 1), 2, [(1, False), (range(1, 3), True), (2, False), (range(1, 3), True)]),
         # A single one, and a single thread.
         ((LEN_MIN, 0), 2, [(2, True), (2, True)]),
         ((LEN_MIN, LEN_MIN), 1, [(1, True), (1, True)]),
@@ -102,7 +128,9 @@ def _no_terminal(monkeypatch):
 )
 def test_how_many_threads_read_a_file(lens, threads, expected):
     files = named(*lens)
-    assert results(files, threads) == [(file.name, *how) for file, how in zip(files, expected, strict=True)]
+    for file, (count, is_main), found in zip(files, expected, results(files, threads), strict=True):
+        assert found[::2] == (file.name, is_main)
+        assert found[1] in count if isinstance(count, range) else found[1] == count
 
 
 def test_what_need_not_be_a_log_is_read_in_turn():
@@ -206,4 +234,69 @@ def test_a_caller_that_stops_early_waits_only_for_what_was_begun():
 
     with ReadAhead(named(*[LEN_MIN] * 50), slow, 2):
         pass
-    assert len(done) <= 3
+    assert len(done) <= 2
+
+
+def test_few_more_threads_than_asked_for_read_at_a_time():
+    lock, now, most = threading.Lock(), 0, 0
+
+    def read(_name, threads, _progress):
+        nonlocal now, most
+        with lock:
+            now += threads
+            most = max(most, now)
+        time.sleep(0.02)
+        with lock:
+            now -= threads
+
+    for count in (8, 30):
+        files = named(*[LEN_MIN] * count)
+        with ReadAhead(files, read, 8) as ahead:
+            for file in files:
+                ahead.result(file.name)
+    # Fewer than 8 are reading when another file is begun, which may have 8.
+    assert 8 <= most < 16
+
+
+def test_files_that_are_rejected_are_not_waited_for():
+    """Nobody asks for the result of a file that is known to be none of those that are wanted."""
+    read_elsewhere, cancelled = [], []
+
+    def read(name, _threads, progress):
+        read_elsewhere.append((name, threading.current_thread() is not threading.main_thread()))
+        try:
+            for _ in range(5):
+                progress(1)
+                time.sleep(0.01)
+        except Exception:
+            cancelled.append(name)
+            raise
+        return name
+
+    files = named(*[LEN_MIN] * 40)
+    wanted = [files[0], *files[20::5]]
+    with ReadAhead(files, read, 2) as ahead:
+        assert [ahead.result(file.name) for file in wanted] == [file.name for file in wanted]
+    elsewhere = {name for name, is_elsewhere in read_elsewhere if is_elsewhere}
+    # Those that follow the first wanted one had not been begun; what follows any other one had.
+    assert {file.name for file in files[1:3]} <= elsewhere
+    assert {file.name for file in files[36:]} & elsewhere
+    assert cancelled
+    assert len(read_elsewhere) == len({name for name, _ in read_elsewhere})
+
+
+def test_a_system_without_more_threads(monkeypatch):
+    real = ThreadPoolExecutor.submit
+    submitted = []
+
+    def submit(self, *arguments):
+        submitted.append(arguments)
+        if len(submitted) > 3:
+            raise RuntimeError("can't start new thread")
+        return real(self, *arguments)
+
+    monkeypatch.setattr(ThreadPoolExecutor, "submit", submit)
+    files = named(*[LEN_MIN] * 9)
+    with ReadAhead(files, lambda name, _threads, _progress: name, 2) as ahead:
+        assert [ahead.result(file.name) for file in files] == [file.name for file in files]
+    assert len(submitted) == 4

@@ -1,5 +1,6 @@
 """Many files in one table: 200 files of an export, and 50 runs made by wandb, against the values that were written."""
 
+import errno
 import json
 import os
 import random
@@ -260,14 +261,51 @@ def test_what_is_reported_takes_two_readings(what, tmp_path, capfd):
     assert main(["convert", "--strict", "--overwrite", "--as", "entity", str(tmp_path / "export"), str(to)]) == 3
 
 
+def test_a_file_of_another_log_is_reported(tmp_path, capfd):
+    """Nothing of it is in the table: its name says 9, and its records are those of log 6."""
+    export_of(tmp_path / "export", seed=9, file_count=2)
+    with cordwood.open(tmp_path / "log", "x", dialect="rocksdb", log_number=6) as writer:
+        writer.append(entities.entity([("Task", 1)], {"count": 1}))
+    (tmp_path / "log").rename(tmp_path / "export/000009.log")
+    assert main(["convert", "--as", "entity", str(tmp_path / "export"), str(tmp_path / "t.parquet")]) == 0
+    expected = "export/000009.log: all of it belongs to log 6; the name says 9; to read it: --log-number 6\n"
+    assert capfd.readouterr().err.endswith(expected)
+
+
+def test_a_disk_that_is_full_ends_it_at_once(tmp_path, monkeypatch, capfd):
+    """The logs are not read again for a table that cannot be written."""
+    export_of(tmp_path / "export", seed=9, file_count=2)
+
+    def write_all(_, all_records):
+        list(all_records)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(at_once.ArrowTable, "write_all", write_all)
+    assert main(["convert", "--as", "entity", str(tmp_path / "export"), str(tmp_path / "t.parquet")]) == 1
+    assert capfd.readouterr().err == f"cordwood: {tmp_path / 't.parquet'}: No space left on device\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["export"]
+
+
+def test_one_row_says_nothing_of_dictionaries(tmp_path):
+    """The first batch decides on them for all."""
+    (tmp_path / "export").mkdir()
+    for number, count in enumerate([1, 3_000]):
+        with cordwood.open(tmp_path / f"export/output-{number}", "x") as writer:
+            writer.extend(entities.entity([("Task", index + 1)], {"color": "red"}) for index in range(count))
+    assert main(["convert", "--as", "entity", str(tmp_path / "export"), str(tmp_path / "t.parquet")]) == 0
+    group = pq.read_metadata(tmp_path / "t.parquet").row_group(1)
+    columns = {group.column(number).path_in_schema: group.column(number) for number in range(group.num_columns)}
+    assert columns["color"].has_dictionary_page
+
+
 def test_columns_whose_values_repeat_have_a_dictionary_in_parquet(tmp_path):
     """Of others, it would be longer than the column."""
     log, to = tmp_path / "output-0", tmp_path / "t.parquet"
     with cordwood.open(log, "x") as writer:
-        for number in range(100):
+        for number in range(1_000):
             names = [f"red {number % 3}", "blue"]
             place = {"city": "Bern" if number % 2 else "Biel", "id": number}
-            rare = {"rare": 5} if number > 97 else {}
+            rare = {"rare": 5} if number > 997 else {}
             values = {"once": f"text {number}", "often": number % 10, "names": names, "place": place, "none": None}
             writer.append(entities.entity([("Task", f"id{number}")], values | rare))
     assert main(["convert", "--as", "entity", str(log), str(to)]) == 0

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
 from cordwood.cli._names import is_log_name
@@ -27,85 +29,133 @@ class ReadAhead(Generic[T]):
 
     Each thread reads a file of its own: it waits for no other thread, and a log with log numbers cannot be split
     between several. Only a long file has more threads, as many as its share of the bytes that are left to read. Short
-    files, what is no regular file, and files in folders whose name is not that of a log are read when it is their turn,
-    with all threads.
+    files, what is no regular file, and files in folders whose name is not that of a log are read when it is their turn.
 
     Args:
         files: All files, in their order.
         read: Reads the file of a name with a number of threads, and calls its third argument with the number of
             bytes of each read. It is called in other threads, and must not print.
-        threads: The number of threads.
+        threads: The number of threads. Another file is begun while fewer are reading.
     """
 
     def __init__(
         self,
-        files: Iterable[Named],
+        files: Sequence[Named],
         read: Callable[[str, int, Callable[[int], object]], T],
         threads: int,
     ) -> None:
         self._read = read
         self._threads = threads
-        self._waiting = {file.name: _Job(file) for file in files if _is_read_ahead(file)} if threads > 1 else {}
-        self._left_len = sum(job.file_len for job in self._waiting.values())
-        self._begun: dict[str, tuple[_Job, Future[T]]] = {}
+        self._places: dict[str, int] = {}
+        for file in files:
+            self._places.setdefault(file.name, len(self._places))
+        long_files = {file.name: file for file in files if _is_read_ahead(file)} if threads > 1 else {}
+        # All that follows is also used by the threads, if there are any, when they have read a file.
+        self._lock: AbstractContextManager[object] = nullcontext()
+        self._waiting: deque[_Job[T]] = deque(_Job(name, file.file_len) for name, file in long_files.items())
+        self._waiting_len = sum(job.file_len for job in self._waiting)
+        self._begun: dict[str, _Job[T]] = {}
+        self._free_count = threads
         self._pool: ThreadPoolExecutor | None = None
 
     def __enter__(self) -> Self:
         if len(self._waiting) > 1:
             from concurrent.futures import ThreadPoolExecutor
+            from threading import RLock
 
+            self._lock = RLock()
             self._pool = ThreadPoolExecutor(self._threads)
-            # One more than there are threads, so that none is idle while the result of another is printed.
-            for _ in range(self._threads + 1):
-                self._begin_next()
+            try:
+                self._begin()
+            except BaseException:
+                self.__exit__()
+                raise
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._pool is not None:
-            for job, _future in self._begun.values():
+        with self._lock:
+            self._waiting.clear()
+            for job in self._begun.values():
                 job.is_cancelled = True
+        if self._pool:
             self._pool.shutdown(cancel_futures=True)
 
     def result(self, name: str) -> T:
         """What was read from a file, with a progress bar as long as that takes.
 
+        No result is asked for of the files before it, which may have been rejected, any more.
+
         Raises:
             Exception: What `read` raised.
         """
+        place = self._places[name]
+        with self._lock:
+            self._drop_before(place)
+            if self._waiting and self._waiting[0].name == name:
+                self._waiting_len -= self._waiting.popleft().file_len
         with Progress(name) as progress:
-            if name not in self._begun:
-                if job := self._waiting.pop(name, None):
-                    self._left_len -= job.file_len
-                return self._read(name, self._threads, progress)
+            job = self._begun.get(name)
+            if not job or not job.future:
+                return self._read(name, max(1, self._free_count), progress)
             from concurrent.futures import wait
 
-            job, future = self._begun.pop(name)
-            self._begin_next()
             shown_len = 0
             try:
-                while not wait([future], _POLL_SECONDS).done:
+                while not wait([job.future], _POLL_SECONDS).done:
                     done_len = job.done_len
                     progress(done_len - shown_len)
                     shown_len = done_len
+                return job.future.result()
             finally:
+                self._drop_before(place + 1)
+
+    def _drop_before(self, place: int) -> None:
+        """Cancels what is before the file of this place, and begins to read others instead."""
+        with self._lock:
+            while self._waiting and self._places[self._waiting[0].name] < place:
+                self._waiting_len -= self._waiting.popleft().file_len
+            for job in [job for name, job in self._begun.items() if self._places[name] < place]:
                 job.is_cancelled = True
-            return future.result()
+                if job.future and job.future.cancel():
+                    self._free_count += job.threads
+                del self._begun[job.name]
+            self._begin()
 
-    def _begin_next(self) -> None:
-        if self._waiting and self._pool:
-            name = next(iter(self._waiting))
-            job = self._waiting.pop(name)
-            threads = max(1, round(self._threads * job.file_len / self._left_len))
-            self._left_len -= job.file_len
-            self._begun[name] = job, self._pool.submit(self._read, name, threads, job)
+    def _begin(self) -> None:
+        """Begins to read files while there are free threads."""
+        with self._lock:
+            # One result more than there are threads, so that none is idle while another is printed.
+            while self._pool and self._waiting and self._free_count > 0 and len(self._begun) <= self._threads:
+                job = self._waiting.popleft()
+                job.threads = max(1, round(self._threads * job.file_len / self._waiting_len))
+                self._waiting_len -= job.file_len
+                self._begun[job.name] = job
+                self._free_count -= job.threads
+                try:
+                    job.future = self._pool.submit(self._run, job)
+                except RuntimeError:
+                    # The system has no more threads: this file and all others are read in turn.
+                    job.is_cancelled = True
+                    self._free_count += job.threads
+                    self._waiting.clear()
+
+    def _run(self, job: _Job[T]) -> T:
+        try:
+            return self._read(job.name, job.threads, job)
+        finally:
+            with self._lock:
+                self._free_count += job.threads
+                self._begin()
 
 
-class _Job:
+class _Job(Generic[T]):
     """A file that is read in a thread."""
 
-    def __init__(self, file: Named) -> None:
-        self.name = file.name
-        self.file_len = file.file_len
+    def __init__(self, name: str, file_len: int) -> None:
+        self.name = name
+        self.file_len = file_len
+        self.threads = 0
+        self.future: Future[T] | None = None
         self.done_len = 0
         self.is_cancelled = False
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import cordwood
+from cordwood._remote import is_url
 from cordwood._text import quantity
 from cordwood.cli._messages import Status, complain, with_options
-from cordwood.cli._options import processor_count
 from cordwood.cli._output import WIDTH, print_folded, print_json, red
 from cordwood.cli._sources import NO_FRAGMENT, Named, Tally, display_name, for_each_source, is_one_file
 
@@ -73,17 +73,33 @@ REPORTED_MAX = 10
 """So much of what is wrong with a file is reported one by one on stderr, and the rest in one line."""
 
 
-def report_skipped(name: str, regions: Iterable[cordwood.SkippedRegion]) -> Status:
+LISTED_MAX = 100_000
+"""No more regions of a log are listed."""
+
+
+class Skipped(NamedTuple):
+    """What a reader has not returned so far."""
+
+    regions: Sequence[cordwood.SkippedRegion]
+    """The first of them."""
+    ok: bool
+    """Whether none of them is damage, the others included."""
+    is_torn: bool
+    """Whether the log ends with an incomplete record."""
+
+
+def skipped_by(reader: cordwood.Reader) -> Skipped:
+    """What a reader has not returned so far."""
+    return Skipped(reader.skipped, reader.ok, reader.outcome.kind == cordwood.OutcomeKind.TORN_TAIL)
+
+
+def report_skipped(name: str, skipped: Skipped) -> Status:
     """Reports the regions that hold something which was not returned. Damage decides the exit status."""
     # There may be 100,000: what is the same for each is not looked up again.
-    damage, info = cordwood.Severity.CORRUPTION, cordwood.Severity.INFO
-    status = Status.CLEAN
+    info = cordwood.Severity.INFO
     count, rest_len = 0, 0
-    for region in regions:
-        severity = region.severity
-        if severity is damage:
-            status = Status.DAMAGE
-        elif severity is info:
+    for region in skipped.regions:
+        if region.severity is info:
             continue
         count += 1
         if count <= REPORTED_MAX:
@@ -93,7 +109,17 @@ def report_skipped(name: str, regions: Iterable[cordwood.SkippedRegion]) -> Stat
     if count > REPORTED_MAX:
         rest = f"{quantity(count - REPORTED_MAX, 'more region')}, {quantity(rest_len, 'byte')} left out"
         complain(f"{display_name(name)}: {rest}; to list them: cordwood verify")
-    return status
+    if len(skipped.regions) >= LISTED_MAX and (skipped.is_torn or not skipped.ok):
+        complain(
+            f"{display_name(name)}: only the first {LISTED_MAX:,} regions that were skipped are listed; to have the "
+            "sums of all: cordwood verify --json"
+        )
+    return Status.CLEAN if skipped.ok else Status.DAMAGE
+
+
+def can_be_read_again(name: str) -> bool:
+    """Whether a source has the same bytes each time it is opened: a pipe has not, and may never have any again."""
+    return name != "-" and (is_url(name) or os.path.isfile(name))  # noqa: PTH113 - pathlib is slow to import
 
 
 def other_log(source: Source, log: cordwood.LogFormat) -> int | None:
@@ -126,6 +152,7 @@ def salvageable_count(
     name: str,
     count: int,
     *,
+    threads: int,
     policy: str,
     log: cordwood.LogFormat,
     record_len_max: int,
@@ -144,7 +171,7 @@ def salvageable_count(
         return None
     report = cordwood.verify(
         name,
-        threads=processor_count(),
+        threads=threads,
         on_corruption="salvage",
         record_len_max=record_len_max,
         start=start,

@@ -207,6 +207,9 @@ def _without_magic(pattern: str) -> str:
 
 
 def _named(name: str, relative: str) -> tuple[Named, _Identity | None]:
+    if name == "-":
+        # There may be a file of that name.
+        return Named(name, relative), None
     try:
         status = os.stat(name)  # noqa: PTH116
     except (OSError, ValueError):
@@ -214,6 +217,11 @@ def _named(name: str, relative: str) -> tuple[Named, _Identity | None]:
         return Named(name, relative), None
     file_len = status.st_size if stat.S_ISREG(status.st_mode) else 0
     return Named(name, relative, file_len=file_len), _identity(status)
+
+
+def identity_of(name: str) -> _Identity | None:
+    """What all names of a file have in common; `None` if it is missing, or cannot be read twice."""
+    return None if name == "-" else _named(name, "")[1]
 
 
 def _identity(status: os.stat_result) -> _Identity | None:
@@ -271,7 +279,7 @@ def _other_kind(file: Named, dialect: str | None, other_kind: Callable[[str], st
 
 
 NO_FRAGMENT = "no valid fragment"
-"""What a file in a folder is that may be a log, but of which nothing can be read, and whose name is no log's."""
+"""What a file in a folder is that may be a log, but of which nothing can be read, and which has no name of a log."""
 
 
 def without_fragment(file: Named) -> str | None:

@@ -16,12 +16,27 @@ import cordwood
 from cordwood._remote import is_url
 from cordwood.cli._framing import framed
 from cordwood.cli._messages import Status, complain
-from cordwood.cli._options import add_reading_arguments, add_source_arguments, check_range, reading_options
+from cordwood.cli._options import (
+    add_reading_arguments,
+    add_source_arguments,
+    check_range,
+    processor_count,
+    reading_options,
+)
 from cordwood.cli._output import stdout
 from cordwood.cli._payloads import hint_at_payload, other_kind
 from cordwood.cli._printing import add_output_arguments, check_output, end_selection, printer, selection_of
 from cordwood.cli._progress import Progress
-from cordwood.cli._reports import format_of, other_log, policy_note, report_other_log, report_skipped, salvageable_count
+from cordwood.cli._reports import (
+    can_be_read_again,
+    format_of,
+    other_log,
+    policy_note,
+    report_other_log,
+    report_skipped,
+    salvageable_count,
+    skipped_by,
+)
 from cordwood.cli._sources import display_name, for_each_source, stdin_or_path
 
 EXAMPLES = """\
@@ -85,13 +100,20 @@ def run(options: argparse.Namespace) -> Status:
                     count += len(batch)
                     if position >= file_len:
                         break
-            # Of a range that holds only an older log nothing is wrong, and stdin has no name that could be wrong.
-            if name != "-" and not (count or start):
+            # Of a range that holds only an older log nothing is wrong.
+            if not (count or start) and can_be_read_again(name):
                 report_other_log(name, log.log_number, other_log(name, log), options)
-            damage = report_skipped(name, reader.skipped)
+            damage = report_skipped(name, skipped_by(reader))
             if damage == Status.DAMAGE:
                 more = salvageable_count(
-                    name, count, policy=policy, log=log, record_len_max=options.record_len_max, start=start, end=end
+                    name,
+                    count,
+                    threads=processor_count(),
+                    policy=policy,
+                    log=log,
+                    record_len_max=options.record_len_max,
+                    start=start,
+                    end=end,
                 )
                 complain(f"{display_name(name)}: {policy_note(policy, more)}")
         return max(status, damage)

@@ -10,7 +10,8 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import cordwood
@@ -21,7 +22,17 @@ from cordwood.cli._options import add_source_arguments, processor_count
 from cordwood.cli._output import print_folded, print_json, red
 from cordwood.cli._payloads import is_manifest, payloads_of
 from cordwood.cli._read_ahead import ReadAhead
-from cordwood.cli._sources import Tally, display_name, for_each_source, is_one_file, named_files, source_name
+from cordwood.cli._reports import can_be_read_again
+from cordwood.cli._sources import (
+    Named,
+    SourceFailure,
+    Tally,
+    display_name,
+    for_each_source,
+    is_one_file,
+    named_files,
+    source_name,
+)
 
 EXAMPLES = """\
   cordwood info 000003.log
@@ -67,15 +78,19 @@ def run(options: argparse.Namespace) -> Status:
     """Describes each source."""
     if "-" in options.sources:
         raise ValueError("info takes files and folders, not stdin; ./- is a file")
-    statuses = [_describe(name, as_json=options.json) for name in options.sources]
+    files = {name: named_files([name]) for name in options.sources}
+    with ReadAhead(list(chain.from_iterable(files.values())), _verified, processor_count()) as read_ahead:
+        statuses = [_describe(name, files[name], read_ahead, as_json=options.json) for name in options.sources]
     return Status.FAILURE if Status.FAILURE in statuses else max(statuses)
 
 
 def _verified(path: str, threads: int, progress: Callable[[int], object]) -> cordwood.Report:
+    if os.path.exists(path) and not can_be_read_again(path):  # noqa: PTH110 - pathlib is slow to import
+        raise SourceFailure("info reads a log more than once, and this is a pipe or a device: copy it to a file")
     return cordwood.verify(path, threads=threads, on_corruption="salvage", progress=progress)
 
 
-def _describe(name: str, *, as_json: bool) -> Status:
+def _describe(name: str, files: Sequence[Named], read_ahead: ReadAhead[cordwood.Report], *, as_json: bool) -> Status:
     dialects: dict[str, int] = {}
     payloads: dict[str, int] = {}
     names = ("record_count", "payload_len", "file_len", "damaged_len", "torn_count")
@@ -117,14 +132,13 @@ def _describe(name: str, *, as_json: bool) -> Status:
             numbers.append((report.log_number, report.other_log_number))
         return Status.CLEAN if report.ok else Status.DAMAGE
 
-    files = named_files([name])
-    with ReadAhead(files, _verified, processor_count()) as read_ahead:
-        tally = for_each_source([name], look, files=files, as_json=as_json, has_totals=True)
+    tally = for_each_source([name], look, files=files, as_json=as_json, has_totals=True)
     if not tally.log_count:
         if as_json and not tally.failed_count:
             print_json({"source": source_name(name), "error": "no log was found"})
         return tally.status
-    what = "a log" if is_one_file([name]) else "a folder" if os.path.isdir(name) else "several files"  # noqa: PTH112
+    is_one = len(files) == 1 and not files[0].is_in_folder
+    what = "a log" if is_one else "a folder" if os.path.isdir(name) else "several files"  # noqa: PTH112
     if what == "a folder":
         what = _folder(payloads, len(databases)) or what
     times = [time for run in runs for time in (run.first_time, run.last_time) if time is not None]

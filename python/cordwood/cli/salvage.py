@@ -17,7 +17,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 
 import cordwood
 from cordwood._text import quantity
@@ -33,7 +33,7 @@ from cordwood.cli._output import check_destination, replacement
 from cordwood.cli._payloads import LOST_EDITS, is_manifest, payload_by_content
 from cordwood.cli._progress import Progress
 from cordwood.cli._reports import Totals, for_each_source_with_totals, format_of, other_log_parts, sha256_of
-from cordwood.cli._sources import SourceFailure, display_name, named_files, stdin_or_path
+from cordwood.cli._sources import Named, SourceFailure, display_name, identity_of, named_files, stdin_or_path
 from cordwood.cli.verify import print_report
 
 EXAMPLES = """\
@@ -72,7 +72,10 @@ def run(options: argparse.Namespace) -> Status:
     """Salvages each source."""
     if options.destination == "-":
         raise ValueError("a log is salvaged to a file, not to stdout; ./- is a file")
-    destination_of = _destinations(options.sources, options.destination)
+    files = named_files(options.sources)
+    destinations = _destinations(files, options)
+    if options.overwrite and len(files) > 1:
+        _check_no_source(files, destinations.values())
     # Of each new log, the old one.
     salvaged: dict[str, str] = {}
     totals = Totals()
@@ -81,13 +84,15 @@ def run(options: argparse.Namespace) -> Status:
         # No folder is made for what is not a log.
         if name != "-" and not options.dialect:
             cordwood.detect(name)
-        destination = destination_of(name)
+        destination = destinations[name]
         if destination in salvaged:
             raise SourceFailure(
                 f"{salvaged[destination]} has been salvaged to {destination}, where this one would go, too; "
                 "salvage it by itself, to another folder"
             )
         check_destination(name, destination, overwrite=options.overwrite)
+        if destination != options.destination:
+            os.makedirs(os.path.dirname(destination), exist_ok=True)  # noqa: PTH103, PTH120 - pathlib is slow to import
         place = replacement(destination) if options.overwrite else contextlib.nullcontext(destination)
         try:
             with place as new, Progress(name) as progress:
@@ -109,7 +114,7 @@ def run(options: argparse.Namespace) -> Status:
             complain(f"{display_name(name)}: {NOT_KEPT[what]}")
         return Status.CLEAN if report.ok else Status.DAMAGE
 
-    return for_each_source_with_totals(options, salvage, totals)
+    return for_each_source_with_totals(options, salvage, totals, files=files)
 
 
 def _payload_of(path: str, report: cordwood.Report) -> str | None:
@@ -124,16 +129,16 @@ def _new_log(path: str) -> dict[str, object]:
     return {"destination": path, "destination_len": length, "destination_sha256": sha256_of(path, length)}
 
 
-def _destinations(sources: Sequence[str], destination: str) -> Callable[[str], str]:
-    """Which new log there is to be of each source. The folders for it are made when it is asked for.
+def _destinations(files: Sequence[Named], options: argparse.Namespace) -> dict[str, str]:
+    """The new log for each source. Its folder is not made here.
 
     Raises:
         ValueError: Several logs are to go to one file, or into the folder that they are from.
     """
-    files = named_files(sources)
-    folders = [name for name in sources if os.path.isdir(name)]  # noqa: PTH112 - pathlib is slow to import
+    destination: str = options.destination
+    folders = [name for name in options.sources if os.path.isdir(name)]  # noqa: PTH112 - pathlib is slow to import
     if not destination or not (folders or len(files) > 1 or os.path.isdir(destination)):  # noqa: PTH112
-        return lambda _: destination
+        return dict.fromkeys((file.name for file in files), destination)
     if os.path.lexists(destination) and not os.path.isdir(destination):  # noqa: PTH112
         raise ValueError(f"{destination} is not a folder, and several logs need one")
     new = os.path.realpath(destination)
@@ -141,13 +146,18 @@ def _destinations(sources: Sequence[str], destination: str) -> Callable[[str], s
         old = os.path.realpath(folder)
         if os.path.commonpath([new, old]) == old:
             raise ValueError(f"{destination} is in {folder}: the new logs would be among the old ones")
-    relative = {file.name: file.relative for file in files}
+    if any(file.name == "-" for file in files):
+        raise ValueError("a log from stdin has no name to be kept: salvage it to a file")
+    return {file.name: os.path.join(destination, file.relative) for file in files}  # noqa: PTH118
 
-    def destination_of(name: str) -> str:
-        if name == "-":
-            raise ValueError("a log from stdin has no name to be kept: salvage it to a file")
-        path = os.path.join(destination, relative[name])  # noqa: PTH118
-        os.makedirs(os.path.dirname(path), exist_ok=True)  # noqa: PTH103, PTH120
-        return path
 
-    return destination_of
+def _check_no_source(files: Sequence[Named], destinations: Iterable[str]) -> None:
+    """Whether no new log would replace a source, perhaps one that has not been read by then.
+
+    Raises:
+        ValueError: One would.
+    """
+    read = {identity_of(file.name) for file in files} - {None}
+    for destination in destinations:
+        if identity_of(destination) in read:
+            raise ValueError(f"{destination} is one of the logs that are read, and would be overwritten")

@@ -89,6 +89,7 @@ def run(options: argparse.Namespace) -> Status:
             more = salvageable_count(
                 name,
                 stat.record_count,
+                threads=threads,
                 policy=options.on_corruption,
                 log=format_of(stat),
                 record_len_max=options.record_len_max,

@@ -93,6 +93,7 @@ def run(options: argparse.Namespace) -> Status:
             more = salvageable_count(
                 name,
                 report.record_count,
+                threads=threads,
                 policy=options.on_corruption,
                 log=format_of(report),
                 record_len_max=options.record_len_max,
@@ -106,7 +107,17 @@ def run(options: argparse.Namespace) -> Status:
     def check(name: str) -> Status:
         report, more, sha256 = read_ahead.result(name)
         totals.add(report, report.len_by_severity.get(cordwood.Severity.CORRUPTION, 0))
-        print_report(name, report, options, policy=options.on_corruption, more=more, sha256=sha256)
+        print_report(
+            name,
+            report,
+            options,
+            policy=options.on_corruption,
+            more=more,
+            sha256=sha256,
+            # Of a range that holds only an older log nothing is wrong.
+            names_other_log=not options.start,
+            must_be_complete=options.strict,
+        )
         is_torn = report.outcome.kind == cordwood.OutcomeKind.TORN_TAIL
         return Status.DAMAGE if not report.ok or (options.strict and is_torn) else Status.CLEAN
 
@@ -124,14 +135,24 @@ def print_report(
     policy: str,
     more: int | None,
     sha256: str | None,
+    names_other_log: bool = True,
+    must_be_complete: bool = False,
     fields: Mapping[str, object] | None = None,
 ) -> None:
-    """A report on stdout. `more` is how many more records the policy "salvage" reads.
+    """A report on stdout.
 
-    In JSON there is the SHA-256 of what was read, too, and `fields` at the end.
+    Args:
+        name: The name of the log.
+        report: What `verify` or `salvage` returned.
+        options: `json` and `log_number` of them.
+        policy: How damage was treated.
+        more: How many more records the policy "salvage" reads.
+        sha256: That of what was read, for JSON.
+        names_other_log: Whether to say that all of the file belongs to another log.
+        must_be_complete: Whether an incomplete record at the end is an error.
+        fields: More of them, for the end of the JSON object.
     """
-    # Of a range that holds only an older log nothing is wrong.
-    other = None if getattr(options, "start", 0) else report.other_log_number
+    other = report.other_log_number if names_other_log else None
     if options.json:
         report_other_log(name, report.log_number, other, options)
         print_json(
@@ -163,7 +184,6 @@ def print_report(
     payload = quantity(report.payload_len, "byte")
     advice = None
     if other is None:
-        must_be_complete = getattr(options, "strict", False)
         state = state_of_log(report.outcome, ok=report.ok, must_be_complete=must_be_complete)
         print(f"{display_name(name)}: {state}, {records}, {payload}")
     else:

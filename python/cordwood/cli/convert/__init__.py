@@ -36,7 +36,7 @@ and JSON __file__; and for wandb run_id, from the name of the file, and __file__
 has the columns of all of them.
 
 What is damaged, or is not of that form, is reported on stderr and left out: of a run, only the value. The exit status
-is then 3; with --strict also if a log ends with an incomplete record, which is what a file has that was cut.
+is then 3; with --strict also if a log ends with an incomplete record, as a file that was cut off does.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ from cordwood.cli._output import check_destination, check_no_log
 from cordwood.cli._payloads import AUTO, hint_at_payload, payload_by_content, report_payload
 from cordwood.cli._reopenable import reopenable
 from cordwood.cli._selection import add_selection_arguments
-from cordwood.cli._sources import check_url, display_name, is_one_file, named_files, stdin_or_path
+from cordwood.cli._sources import Named, check_url, display_name, identity_of, is_one_file, named_files, stdin_or_path
 from cordwood.cli.convert.batches import reader_of
 from cordwood.cli.convert.many_logs import convert_many
 from cordwood.cli.convert.one_log import convert_once, convert_twice
@@ -139,7 +139,8 @@ def _convert(options: argparse.Namespace) -> Status:
     if form in BINARY_FORMATS and options.destination == "-" and sys.stdout.isatty():
         raise ValueError(f"{form} is nothing for a terminal; name a destination")
     check_installed(form)
-    for file in named_files(options.sources):
+    options.files = _files_to_convert(options)
+    for file in options.files:
         # A file that is missing is reported when it is opened.
         with contextlib.suppress(FileNotFoundError):
             check_destination(file.name, options.destination, overwrite=options.overwrite)
@@ -170,6 +171,13 @@ def _convert(options: argparse.Namespace) -> Status:
         return convert_twice(options, form, source)
 
 
+def _files_to_convert(options: argparse.Namespace) -> list[Named]:
+    """All files that are named. A table of before that is in a folder of logs is none of these, but is replaced."""
+    files = named_files(options.sources)
+    table = identity_of(options.destination) if _suffix(options.destination) in SUFFIXES else None
+    return [file for file in files if not (table and file.is_in_folder and identity_of(file.name) == table)]
+
+
 def _known_columns(options: argparse.Namespace, form: str) -> dict[str, ColumnType] | None:
     """The columns that are known before a log is read; `None` if it has to be read for them."""
     return {} if form == "ndjson" else known_columns(options.payload, options.on_corruption)
@@ -191,7 +199,7 @@ def _payload_of_all(options: argparse.Namespace) -> str:
         raise ValueError("--as auto reads the beginning of each log first, and stdin with others cannot be read twice")
     # The first log of each kind.
     firsts: dict[str | None, str] = {}
-    for file in named_files(options.sources):
+    for file in options.files:
         # What cannot be read is reported later.
         with contextlib.suppress(OSError, cordwood.CordwoodError, Failure):
             if file.what or file.error:
@@ -215,10 +223,14 @@ def _payload_of_all(options: argparse.Namespace) -> str:
 def _form_of(destination: str) -> str:
     if destination == "-":
         return "ndjson"
-    suffix = os.path.splitext(destination)[1].lower()  # noqa: PTH122 - pathlib is slow to import
+    suffix = _suffix(destination)
     if suffix not in SUFFIXES:
         raise ValueError(
             f"{destination}: the last name is the destination, and this says no form: name one that ends in "
             f"{', '.join(SUFFIXES)}, or - for stdout, or name the form with --to"
         )
     return SUFFIXES[suffix]
+
+
+def _suffix(destination: str) -> str:
+    return os.path.splitext(destination)[1].lower()  # noqa: PTH122 - pathlib is slow to import

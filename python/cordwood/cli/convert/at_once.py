@@ -15,13 +15,13 @@ from cordwood._tables.schema import ColumnType, TooManyColumnsError
 from cordwood.cli._messages import complain
 from cordwood.cli._output import new_file
 from cordwood.cli._progress import Progress
-from cordwood.cli._sources import Tally, named_files, without_fragment
-from cordwood.cli.convert.batches import reader_of
+from cordwood.cli._reports import format_of, other_log
+from cordwood.cli._sources import Tally, without_fragment
+from cordwood.cli.convert.batches import BATCH_LEN, reader_of
 from cordwood.cli.convert.columns import origin_value, report_conflicts
 from cordwood.cli.convert.writers import ArrowTable
 from cordwood.errors import PayloadError
 
-BATCH_LEN = 4 << 20
 _BEGINNING_LEN = 1 << 16
 """So much of each file is read for its columns."""
 
@@ -72,7 +72,7 @@ class _AtOnce:
         self.found: EntityColumns = EntityColumns(origin)
         self._names: list[str] = []
         try:
-            for file in named_files(options.sources):
+            for file in options.files:
                 if file.error or (file.is_in_folder and options.dialect):
                     raise _Again
                 # What is no file can be read once.
@@ -101,7 +101,11 @@ class _AtOnce:
         with self._reader(name) as reader:
             batch = next(iter(reader.record_batches(target_len=_BEGINNING_LEN)), None)
             self._names.append(name)
-            if batch is not None and not self.found.learn(batch, _refuse):
+            if batch is None:
+                # Why a whole file has no record is to be reported.
+                if other_log(name, format_of(reader)) is not None:
+                    raise _Again
+            elif not self.found.learn(batch, _refuse):
                 raise _Again
 
     def write(self, table: ArrowTable) -> None:
@@ -112,11 +116,18 @@ class _AtOnce:
         """
         try:
             table.write_all(self._records())
-        except (OSError, NewColumnsError, cordwood.CordwoodError) as error:
+        except (NewColumnsError, cordwood.CordwoodError) as error:
             raise _Again from error
         self.found.finish()
 
     def _records(self) -> Iterator[EntityRecords]:
+        try:
+            yield from self._records_of_all()
+        except OSError as error:
+            # Of a source; a table that cannot be written is an error.
+            raise _Again from error
+
+    def _records_of_all(self) -> Iterator[EntityRecords]:
         for name in self._names:
             with self._reader(name) as reader, Progress(name, prints_records=False) as progress:
                 position = reader.tell()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import cordwood
@@ -12,10 +12,12 @@ from cordwood._tables.rows import Row, rows_as
 from cordwood._tables.schema import Columns, TooManyColumnsError
 from cordwood._text import quantity
 from cordwood.cli._messages import Failure, Status, complain
-from cordwood.cli._options import reading_options
+from cordwood.cli._options import processor_count, reading_options
 from cordwood.cli._payloads import LOST_EDITS, other_payload, report_engine
 from cordwood.cli._reports import (
     REPORTED_MAX,
+    Skipped,
+    can_be_read_again,
     format_of,
     other_log,
     policy_note,
@@ -239,7 +241,7 @@ def _no_columns(error: TooManyColumnsError) -> Failure:
     return Failure(f"{error}; --to ndjson has no columns")
 
 
-def report_damage(options: argparse.Namespace, batches: Batches, skipped: Sequence[cordwood.SkippedRegion]) -> Status:
+def report_damage(options: argparse.Namespace, batches: Batches, skipped: Skipped) -> Status:
     """Reports what was skipped of a log, and what would return more of it."""
     status = report_skipped(batches.source, skipped)
     if status == Status.DAMAGE:
@@ -247,6 +249,7 @@ def report_damage(options: argparse.Namespace, batches: Batches, skipped: Sequen
         more = salvageable_count(
             batches.source,
             batches.read.record_count,
+            threads=processor_count(),
             policy=policy,
             log=format_of(reader),
             record_len_max=options.record_len_max,
@@ -254,10 +257,9 @@ def report_damage(options: argparse.Namespace, batches: Batches, skipped: Sequen
             end=options.end if batches.end is None else batches.end,
         )
         complain(f"{display_name(batches.source)}: {policy_note(policy, more)}")
-    if batches.source != "-" and not (batches.read.record_count or options.start):
+    if not (batches.read.record_count or options.start) and can_be_read_again(batches.source):
         log = format_of(batches.reader)
         report_other_log(batches.source, log.log_number, other_log(batches.source, log), options)
     if options.payload == "live-files" and max(status, batches.status) == Status.DAMAGE:
         complain(f"{display_name(batches.source)}: {LOST_EDITS}")
-    is_torn = any(region.severity == cordwood.Severity.TORN_TAIL for region in skipped)
-    return Status.DAMAGE if options.strict and is_torn else status
+    return Status.DAMAGE if options.strict and skipped.is_torn else status

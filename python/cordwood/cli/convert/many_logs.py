@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 import cordwood
@@ -16,7 +16,7 @@ from cordwood.cli._output import new_file
 from cordwood.cli._payloads import other_kind
 from cordwood.cli._progress import Progress
 from cordwood.cli._reopenable import changed_meanwhile
-from cordwood.cli._reports import REPORTED_MAX
+from cordwood.cli._reports import REPORTED_MAX, Skipped, skipped_by
 from cordwood.cli._sources import Tally, display_name, for_each_source, stdin_or_path
 from cordwood.cli.convert.batches import Batches, Read, reader_of, report_damage
 from cordwood.cli.convert.columns import (
@@ -65,7 +65,7 @@ class _First(NamedTuple):
     end: int
     """How far the log was read: what it has grown by since stays out of the table."""
     read: Read
-    skipped: Sequence[cordwood.SkippedRegion]
+    skipped: Skipped
     """What was torn at that end is damage in the middle for a reader that ends there."""
 
 
@@ -87,6 +87,8 @@ class _Logs:
         self.selection = selection_of(options, self._origins)
         # The first log that was not read because there were enough rows.
         self._unread: str | None = None
+        # Files whose rows have the `run_id` of another, after that other.
+        self._twice: list[tuple[str, str]] = []
 
     def find(self, found: Columns, *, is_native: bool) -> Status:
         """Reads the logs for their columns."""
@@ -96,7 +98,7 @@ class _Logs:
                 batches = self._batches(name, reader, found, is_native=is_native)
                 for _ in batches:
                     pass
-                self.firsts[name] = _First(reader.tell(), batches.read, reader.skipped)
+                self.firsts[name] = _First(reader.tell(), batches.read, skipped_by(reader))
             return Status.CLEAN
 
         status = self._for_each(find).status
@@ -114,6 +116,8 @@ class _Logs:
                 status = self._write_logs(table, is_native=is_native)
                 write_held_back(table, self.selection, options.sources[-1])
                 self.selection.report_nothing()
+                if self._twice and self._origins == ["run_id"]:
+                    _report_files_of_one_run(self._twice)
                 if self._unread is not None:
                     self.selection.report_stop(self._unread, None, "row")
         return status
@@ -121,11 +125,10 @@ class _Logs:
     def _write_logs(self, table: Table, *, is_native: bool) -> Status:
         # Of each run, the first file.
         files: dict[str, str] = {}
-        twice: list[tuple[str, str]] = []
 
         def write(name: str) -> Status:
             if (same := files.setdefault(origin_value(name, self.origin), name)) != name:
-                twice.append((same, name))
+                self._twice.append((same, name))
             return self._write_log(table, name, is_native=is_native)
 
         if self.firsts:
@@ -137,8 +140,6 @@ class _Logs:
                 raise Failure("nothing was converted: there is no table")
             self.selection.check_names()
             status = tally.status
-        if twice and self._origins == ["run_id"]:
-            _report_files_of_one_run(twice)
         return status
 
     def _write_log(self, table: Table, name: str, *, is_native: bool) -> Status:
@@ -155,14 +156,14 @@ class _Logs:
                 position = reader.tell()
             if first and batches.read != first.read:
                 raise changed_meanwhile(name, "rewritten")
-            return max(
-                batches.status, report_damage(self._options, batches, first.skipped if first else reader.skipped)
-            )
+            skipped = first.skipped if first else skipped_by(reader)
+            return max(batches.status, report_damage(self._options, batches, skipped))
 
     def _for_each(self, work: Callable[[str], Status]) -> Tally:
         return for_each_source(
             self._options.sources,
             lambda name: self._if_more_is_wanted(name, work),
+            files=self._options.files,
             dialect=self._options.dialect,
             other_kind=other_kind(self._options, lambda: self.selection.is_full),
         )

@@ -13,6 +13,7 @@ from cordwood.cli._messages import Failure, Status
 from cordwood.cli._output import new_file
 from cordwood.cli._progress import Progress
 from cordwood.cli._reopenable import Reopenable, changed_meanwhile
+from cordwood.cli._reports import skipped_by
 from cordwood.cli._selection import Selection
 from cordwood.cli._sources import source_name
 from cordwood.cli.convert.batches import BATCH_COUNT, Batches, Read, reader_of, report_damage
@@ -29,7 +30,7 @@ def convert_once(options: argparse.Namespace, form: str, known: dict[str, Column
     with reader_of(options, source, options.end) as reader:
         batches = Batches(options, options.source, reader, selection)
         _write_table(options, form, known, batches)
-        return max(batches.status, report_damage(options, batches, reader.skipped))
+        return max(batches.status, report_damage(options, batches, skipped_by(reader)))
 
 
 def convert_twice(options: argparse.Namespace, form: str, source: Reopenable) -> Status:
@@ -43,7 +44,7 @@ def convert_twice(options: argparse.Namespace, form: str, source: Reopenable) ->
         for _ in first:
             pass
         # What was torn here is reported as such.
-        end, skipped = reader.tell(), reader.skipped
+        end, skipped = reader.tell(), skipped_by(reader)
     selection.check_names()
     columns = columns_found(options.payload, found, form)
     with reader_of(options, source.open(), end) as reader:

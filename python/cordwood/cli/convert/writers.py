@@ -289,7 +289,10 @@ class ArrowTable:
         """What writes the table, of which `first` is the first batch, if it has any."""
         schema = self._batches.schema
         if self._form == "parquet":
-            dictionaries = first is not None and [path for path, values in _leaves(first) if _repeats(values)]
+            # Of all batches, the first decides; one of a few rows shows nothing.
+            dictionaries: bool | list[str] = True
+            if first is not None and len(first) >= _ROWS_MIN:
+                dictionaries = [path for path, values in _leaves(first) if _repeats(values)]
             return import_module("pyarrow.parquet").ParquetWriter(self._file, schema, use_dictionary=dictionaries)
         ipc = import_module("pyarrow").ipc
         return (ipc.new_stream if self._form == "stream" else ipc.new_file)(self._file, schema)
@@ -308,6 +311,10 @@ class ArrowTable:
             if self._writer is None:
                 self._writer = self._open()
             self._writer.close()
+
+
+_ROWS_MIN = 1_000
+"""Fewer rows do not show whether the values of a column repeat."""
 
 
 def _leaves(batch: Any) -> Iterator[tuple[str, Any]]:

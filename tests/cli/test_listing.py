@@ -1,0 +1,102 @@
+"""Which files a command reads: pipes, folders that change meanwhile, and logs of which much was left out."""
+
+import os
+import struct
+import subprocess
+import sys
+
+import pytest
+import reference
+from crc32c import crc32c
+
+import cordwood.cli.salvage
+from cordwood.cli import main
+from cordwood.cli._sources import named_files
+
+COMMAND = [sys.executable, "-m", "cordwood"]
+
+
+def recyclable(number, kind, data):
+    covered = bytes([kind]) + struct.pack("<I", number) + data
+    return struct.pack("<IH", reference.mask(crc32c(covered)), len(data)) + covered
+
+
+@pytest.mark.parametrize("verb", [["cat"], ["convert"], ["convert", "--to", "csv"], ["stat"], ["info"], ["map"]])
+def test_a_pipe_is_read_once(verb, tmp_path):
+    """It has the name of log 9, and the records of log 6: to look into it once more would take forever."""
+    pipe = tmp_path / "000009.log"
+    os.mkfifo(pipe)
+    with subprocess.Popen([*COMMAND, *verb, pipe], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as reader:
+        try:
+            if verb != ["info"]:
+                pipe.write_bytes(recyclable(6, 5, b"one"))
+            out, err = reader.communicate(timeout=60)
+        finally:
+            reader.kill()
+    if verb == ["info"]:
+        assert (reader.returncode, out) == (1, "")
+        assert err.endswith("info reads a log more than once, and this is a pipe or a device: copy it to a file\n")
+    else:
+        assert reader.returncode == 0
+        assert "one" not in out
+
+
+def test_stdin_is_not_the_file_of_its_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "-").write_bytes(reference.encode([bytes(40_000)]) * 99)
+    stdin, file = named_files(["-", "./-"])
+    assert (stdin.name, stdin.file_len) == ("-", 0)
+    assert (file.name, file.file_len) == ("./-", (tmp_path / "-").stat().st_size)
+
+
+def test_a_folder_is_listed_once_for_salvage(tmp_path, monkeypatch, capsys):
+    """Else a log that comes in the meantime has no destination."""
+    folder = tmp_path / "db"
+    folder.mkdir()
+    (folder / "000001.log").write_bytes(reference.encode([b"one"]))
+
+    def listed(names):
+        files = named_files(names)
+        (folder / "000002.log").write_bytes(reference.encode([b"two"]))
+        return files
+
+    monkeypatch.setattr(cordwood.cli.salvage, "named_files", listed)
+    assert main(["salvage", str(folder), str(tmp_path / "saved")]) == 0
+    assert [path.name for path in (tmp_path / "saved").iterdir()] == ["000001.log"]
+    assert "total: 1 log, 0 damaged, 0 failed" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("end", ["damage", "torn"])
+@pytest.mark.parametrize("verb", ["cat", "convert", "convert many", "convert twice"])
+def test_what_comes_after_all_that_is_listed_counts(verb, end, tmp_path, capsys):
+    """Of what is skipped, the first 100,000 regions are listed. Damage or a torn end after them counts all the same."""
+    log = bytearray()
+    record = recyclable(4, 5, b'{"a":1}')
+    # What readers may skip, and a record, so that each of them is a region.
+    pair = recyclable(4, 253, b"") + record
+    for _ in range(100_001):
+        left = reference.BLOCK_LEN - len(log) % reference.BLOCK_LEN
+        log += pair if left >= len(pair) else bytes(left) + pair
+    if end == "damage":
+        log += recyclable(4, 5, b"lost")
+        log[-1] ^= 1
+    else:
+        log = log[:-3]
+    path = tmp_path / "000004.log"
+    path.write_bytes(log)
+    other = tmp_path / "000005.log"
+    other.write_bytes(recyclable(5, 5, b'{"a":1}'))
+    command = {
+        "cat": ["cat"],
+        "convert": ["convert", "--strict"],
+        "convert many": ["convert", "--strict", "--as", "json", str(other)],
+        "convert twice": ["convert", "--strict", "--as", "json", "--to", "csv"],
+    }[verb]
+    to = [] if verb == "cat" else ["-"]
+    status = main([*command, "--dialect", "rocksdb", str(path), *to])
+    assert status == (0 if (verb, end) == ("cat", "torn") else 3)
+    [line] = [line for line in capsys.readouterr().err.splitlines() if "are listed" in line]
+    assert line == (
+        f"cordwood: {path}: only the first 100,000 regions that were skipped are listed; to have the sums of all: "
+        "cordwood verify --json"
+    )
