@@ -158,7 +158,7 @@ class EntityBatches:
     """Makes batches of entities, with the columns of a table."""
 
     def __init__(self, pa: Any, schema: Any, columns: Mapping[str, ColumnType | None], cell_count_max: int) -> None:
-        """`columns` with no type are known, but not in the table."""
+        """Of `columns`, those without a type are known, but not in the table."""
         self._pa = pa
         self._schema = schema
         self._columns = columns
@@ -175,7 +175,9 @@ class EntityBatches:
         return self._made(records, _build(self._builder_of(records), records, 0))
 
     def of_all(self, all_records: Iterable[EntityRecords]) -> Iterator[Any]:
-        """The same of many, in their order. Some are made ahead, in threads: the interpreter is free meanwhile.
+        """The rows of all records in batches, in the order of the records.
+
+        Some are made ahead, in threads: the interpreter is free meanwhile.
 
         Raises:
             NewColumnsError: There is a learner, and it found others.
