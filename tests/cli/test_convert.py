@@ -417,6 +417,18 @@ def test_a_file_that_is_changed_meanwhile(what, tmp_path, monkeypatch, capfdbina
     assert not (tmp_path / "a.csv").exists()
 
 
+@pytest.mark.parametrize("what", ["cut", "rewritten"])
+def test_one_of_several_files_that_is_changed_meanwhile(what, tmp_path, monkeypatch, capfdbinary):
+    first, second = tmp_path / "output-0", tmp_path / "output-1"
+    for path in first, second:
+        path.write_bytes(reference.encode([entity(b"a"), entity(b"b")]))
+    between_passes(monkeypatch, lambda: CHANGES[what](second))
+    assert main(["convert", "--as", "entity", str(first), str(second), str(tmp_path / "a.csv")]) == 1
+    [message] = capfdbinary.readouterr().err.decode().splitlines()
+    assert message.startswith(f"cordwood: {second}: the file was rewritten while it was converted")
+    assert not (tmp_path / "a.csv").exists()
+
+
 def test_a_file_that_is_removed_meanwhile(tmp_path, monkeypatch):
     path = tmp_path / "output-0"
     path.write_bytes(reference.encode([entity(b"a"), entity(b"b")]))
