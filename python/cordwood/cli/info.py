@@ -116,10 +116,11 @@ def _describe(name: str, files: Sequence[Named], read_ahead: ReadAhead[cordwood.
                 state = "torn" if report.ok and is_torn else "ok" if report.ok else "damaged"
                 first_time, last_time = _times_of(path, log)
                 runs.append(_Run(source_name(path), report.record_count, first_time, last_time, state))
-            if payload in ("version-edit", "write-batch"):
-                databases.add(os.path.dirname(path))  # noqa: PTH120 - pathlib is slow to import
         else:
             payload = None
+        if is_manifest(path, payload):
+            # Write batches may be elsewhere: RocksDB keeps old ones in a folder `archive`.
+            databases.add(os.path.dirname(path))  # noqa: PTH120 - pathlib is slow to import
         if not report.ok and is_manifest(path, payload):
             damaged_manifests.append(path)
         dialects[report.dialect] = dialects.get(report.dialect, 0) + 1
