@@ -151,6 +151,17 @@ def test_why_a_whole_file_has_no_record_is_logged_once(
         assert list(reader) == []
     assert list(pa.RecordBatchReader.from_stream(cordwood.scan([recycled], start=BLOCK_LEN))) == []
     assert caplog.records == []
+    (tmp_path / "saved").mkdir()
+    # Records without a number, as RocksDB wrote them before it recycled logs.
+    plain = tmp_path / "000009.log"
+    records = [b"plain%d" % index for index in range(20)]
+    plain.write_bytes(reference.encode(records) + write(tmp_path / "six.log", 6, [b"old"] * 5))
+    with cordwood.open(plain, dialect="rocksdb") as reader:
+        assert list(reader) == records
+    assert cordwood.verify(plain, dialect="rocksdb").other_log_number is None
+    assert cordwood.stat(plain, dialect="rocksdb").other_log_number is None
+    assert cordwood.salvage(plain, tmp_path / "saved/000009.log", dialect="rocksdb").record_count == len(records)
+    assert caplog.records == []
     # Only a salvaged record is of log 9: the first one of the file is damaged.
     mixed = tmp_path / "000009.log"
     file = bytearray(write(tmp_path / "new.log", 9, [b"lost", b"salvaged"]))

@@ -23,8 +23,7 @@ impl Decoder {
             if self.recycled.ambiguity.is_none() {
                 self.recycled.is_doubtful &= self.is_salvaged();
                 if matches!(found, Found::Fragment { .. }) {
-                    self.recycled.has_own = true;
-                    self.info.other_log_number = None;
+                    self.note_own();
                     if !self.is_salvaged() {
                         self.recycled.form = Some(form);
                     }
@@ -164,6 +163,12 @@ impl Decoder {
         });
         self.offset = end;
         true
+    }
+
+    /// Remembers that a fragment of this log has been returned.
+    pub(super) fn note_own(&mut self) {
+        self.recycled.has_own = true;
+        self.info.other_log_number = None;
     }
 
     /// Remembers the log of the stale fragment that `bytes` begin with, if it is the first one in

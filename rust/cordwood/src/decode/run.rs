@@ -116,7 +116,7 @@ impl Decoder {
         let first = self.next_of_run()?;
         self.recycled.form = Some(Form::Plain);
         self.info.has_begun = true;
-        self.info.other_log_number = None;
+        self.note_own();
         self.is_inside = false;
         self.ending.torn_since = None;
         Some(first)
