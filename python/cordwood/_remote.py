@@ -50,6 +50,15 @@ def is_url(name: str) -> bool:
     return re.match(r"(?:[\w+.-]{2,}::)*[\w+.-]{2,}://", name) is not None
 
 
+def local_path(name: str) -> str | None:
+    """The path of the file that is read for a path or a URL; `None` for a URL of something elsewhere."""
+    if not is_url(name):
+        return name
+    # The last part of a chain is where the bytes come from.
+    match = re.match(r"(?:file|local)://", last := name.rpartition("::")[2])
+    return last[match.end() :] if match else None
+
+
 def source_of(source: object) -> RangeReadable | None:
     """The source as ranges, or `None` if it is none that can be read so. Nothing is requested.
 

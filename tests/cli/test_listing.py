@@ -49,6 +49,19 @@ def test_stdin_is_not_the_file_of_its_name(tmp_path, monkeypatch):
     assert (file.name, file.file_len) == ("./-", (tmp_path / "-").stat().st_size)
 
 
+def test_a_link_makes_no_table_of_a_log(tmp_path, capsys):
+    """It is damaged so that nothing of it is a log any more, and its name is none that a database gives."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "one.log").write_bytes(reference.encode([b"one"]))
+    (folder / "two.log").write_bytes(damaged := bytes(range(1, 200)))
+    table = tmp_path / "out.csv"
+    table.symlink_to(folder / "two.log")
+    assert main(["convert", "--overwrite", str(folder), str(table)]) == 2
+    assert capsys.readouterr().err == f"cordwood: {table} is the log that is read, and would be overwritten\n"
+    assert (folder / "two.log").read_bytes() == damaged
+
+
 def test_a_folder_is_listed_once_for_salvage(tmp_path, monkeypatch, capsys):
     """Else a log that comes in the meantime has no destination."""
     folder = tmp_path / "db"
@@ -95,8 +108,6 @@ def test_what_comes_after_all_that_is_listed_counts(verb, end, tmp_path, capsys)
     to = [] if verb == "cat" else ["-"]
     status = main([*command, "--dialect", "rocksdb", str(path), *to])
     assert status == (0 if (verb, end) == ("cat", "torn") else 3)
-    [line] = [line for line in capsys.readouterr().err.splitlines() if "are listed" in line]
-    assert line == (
-        f"cordwood: {path}: only the first 100,000 regions that were skipped are listed; to have the sums of all: "
-        "cordwood verify --json"
-    )
+    [line] = [line for line in capsys.readouterr().err.splitlines() if "more than" in line]
+    expected = f"cordwood: {path}: more than 100,000 regions were left out; for the sums: cordwood verify --json"
+    assert line == expected

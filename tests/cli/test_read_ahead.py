@@ -4,7 +4,6 @@ import json
 import signal
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -286,17 +285,25 @@ def test_files_that_are_rejected_are_not_waited_for():
 
 
 def test_a_system_without_more_threads(monkeypatch):
-    real = ThreadPoolExecutor.submit
-    submitted = []
+    start = threading.Thread.start
+    started, calls = [], []
 
-    def submit(self, *arguments):
-        submitted.append(arguments)
-        if len(submitted) > 3:
+    def start_one(thread):
+        started.append(thread)
+        if len(started) > 1:
             raise RuntimeError("can't start new thread")
-        return real(self, *arguments)
+        start(thread)
 
-    monkeypatch.setattr(ThreadPoolExecutor, "submit", submit)
+    def read(name, threads, _progress):
+        calls.append((name, threads, threading.current_thread() is threading.main_thread()))
+        time.sleep(0.02)
+        return name
+
+    monkeypatch.setattr(threading.Thread, "start", start_one)
     files = named(*[LEN_MIN] * 9)
-    with ReadAhead(files, lambda name, _threads, _progress: name, 2) as ahead:
+    with ReadAhead(files, read, 4) as ahead:
         assert [ahead.result(file.name) for file in files] == [file.name for file in files]
-    assert len(submitted) == 4
+    # The first one by the only thread; each of the others once, in turn, with all threads that it leaves.
+    assert sorted(name for name, _, _ in calls) == [file.name for file in files]
+    assert [is_main for _, _, is_main in sorted(calls)] == [False, *[True] * 8]
+    assert max(threads for _, threads, _ in calls) == 4

@@ -272,6 +272,17 @@ def test_a_file_of_another_log_is_reported(tmp_path, capfd):
     assert capfd.readouterr().err.endswith(expected)
 
 
+def test_stdin_is_not_the_file_of_its_name(tmp_path, monkeypatch):
+    """Exports of several files are read twice, which stdin cannot be."""
+    export_of(tmp_path / "export", seed=9, file_count=2)
+    monkeypatch.chdir(tmp_path / "export")
+    shutil.copy("output-001", "-")
+    with Path("output-000").open() as stdin:
+        monkeypatch.setattr("sys.stdin", stdin)
+        assert main(["convert", "--as", "entity", "-", "output-001", str(tmp_path / "t.parquet")]) == 2
+    assert not (tmp_path / "t.parquet").exists()
+
+
 def test_a_disk_that_is_full_ends_it_at_once(tmp_path, monkeypatch, capfd):
     """The logs are not read again for a table that cannot be written."""
     export_of(tmp_path / "export", seed=9, file_count=2)

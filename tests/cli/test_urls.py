@@ -56,6 +56,23 @@ def test_a_url_is_as_its_file(arguments, path):
     assert (status, with_path(out), with_path(err)) == expected
 
 
+def test_the_file_of_a_url_is_not_overwritten(path, tmp_path):
+    before = path.read_bytes()
+    other = tmp_path / "other" / "second.log"
+    other.parent.mkdir()
+    other.write_bytes(before)
+    for url in f"file://{path}", f"local://{path}", f"simplecache::file://{path}":
+        status, out, err = run("salvage", "--overwrite", url, str(path))
+        assert (status, out) == (2, "")
+        assert err.endswith("is the log that is read, and would be overwritten\n")
+        status, out, err = run("salvage", "--overwrite", str(other), url, str(tmp_path))
+        assert (status, out) == (2, "")
+        assert err.endswith("example.log is one of the logs that are read, and would be overwritten\n")
+        status, out, err = run("convert", "--overwrite", "--to", "csv", url, str(path))
+        assert (status, out) == (2, "")
+    assert path.read_bytes() == before
+
+
 def test_salvage(path, tmp_path):
     for name, source in ("a", path), ("b", f"file://{path}"):
         for options in [], ["--overwrite"]:

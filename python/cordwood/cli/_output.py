@@ -12,7 +12,7 @@ from collections.abc import Generator
 from typing import Protocol
 
 import cordwood
-from cordwood._remote import is_url
+from cordwood._remote import local_path
 from cordwood.cli._messages import escaped
 from cordwood.cli._names import is_engine_name
 
@@ -63,9 +63,9 @@ def check_destination(source: str, destination: str, *, overwrite: bool) -> None
         return
     if not overwrite:
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), destination)
-    if is_url(source):
+    if (path := local_path(source)) is None:
         return
-    log = os.fstat(sys.stdin.fileno()) if source == "-" else os.stat(source)  # noqa: PTH116
+    log = os.fstat(sys.stdin.fileno()) if source == "-" else os.stat(path)  # noqa: PTH116
     with contextlib.suppress(FileNotFoundError):  # A link to nothing.
         if os.path.samestat(log, os.stat(destination)):  # noqa: PTH116
             raise ValueError(f"{destination} is the log that is read, and would be overwritten")

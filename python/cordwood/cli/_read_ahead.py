@@ -134,13 +134,16 @@ class ReadAhead(Generic[T]):
                 try:
                     job.future = self._pool.submit(self._run, job)
                 except RuntimeError:
-                    # The system has no more threads: this file and all others are read in turn.
+                    # The system has no more threads: this file and all others are read in turn. The pool has the job
+                    # all the same, and may come to it.
                     job.is_cancelled = True
                     self._free_count += job.threads
+                    job.threads = 0
                     self._waiting.clear()
 
     def _run(self, job: _Job[T]) -> T:
         try:
+            job(0)
             return self._read(job.name, job.threads, job)
         finally:
             with self._lock:

@@ -73,24 +73,22 @@ REPORTED_MAX = 10
 """So much of what is wrong with a file is reported one by one on stderr, and the rest in one line."""
 
 
-LISTED_MAX = 100_000
-"""No more regions of a log are listed."""
-
-
 class Skipped(NamedTuple):
     """What a reader has not returned so far."""
 
     regions: Sequence[cordwood.SkippedRegion]
-    """The first of them."""
+    """The first 100,000 regions."""
+    skipped_len: int
+    """The bytes of all, the others included."""
     ok: bool
-    """Whether none of them is damage, the others included."""
+    """Whether none of all is damage."""
     is_torn: bool
     """Whether the log ends with an incomplete record."""
 
 
 def skipped_by(reader: cordwood.Reader) -> Skipped:
     """What a reader has not returned so far."""
-    return Skipped(reader.skipped, reader.ok, reader.outcome.kind == cordwood.OutcomeKind.TORN_TAIL)
+    return Skipped(reader.skipped, reader.skipped_len, reader.ok, reader.outcome.kind == cordwood.OutcomeKind.TORN_TAIL)
 
 
 def report_skipped(name: str, skipped: Skipped) -> Status:
@@ -109,11 +107,9 @@ def report_skipped(name: str, skipped: Skipped) -> Status:
     if count > REPORTED_MAX:
         rest = f"{quantity(count - REPORTED_MAX, 'more region')}, {quantity(rest_len, 'byte')} left out"
         complain(f"{display_name(name)}: {rest}; to list them: cordwood verify")
-    if len(skipped.regions) >= LISTED_MAX and (skipped.is_torn or not skipped.ok):
-        complain(
-            f"{display_name(name)}: only the first {LISTED_MAX:,} regions that were skipped are listed; to have the "
-            "sums of all: cordwood verify --json"
-        )
+    if (skipped.is_torn or not skipped.ok) and sum(map(len, skipped.regions)) < skipped.skipped_len:
+        regions = quantity(len(skipped.regions), "region")
+        complain(f"{display_name(name)}: more than {regions} were left out; for the sums: cordwood verify --json")
     return Status.CLEAN if skipped.ok else Status.DAMAGE
 
 

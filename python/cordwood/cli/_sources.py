@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, get_args
 
 import cordwood
-from cordwood._remote import is_url, source_of
+from cordwood._remote import is_url, local_path, source_of
 from cordwood._text import quantity
 from cordwood.cli._messages import Failure, Status, complain, escaped, with_options
 from cordwood.cli._names import is_log_name
@@ -221,7 +221,8 @@ def _named(name: str, relative: str) -> tuple[Named, _Identity | None]:
 
 def identity_of(name: str) -> _Identity | None:
     """What all names of a file have in common; `None` if it is missing, or cannot be read twice."""
-    return None if name == "-" else _named(name, "")[1]
+    path = local_path(name)
+    return None if name == "-" or path is None else _named(path, "")[1]
 
 
 def _identity(status: os.stat_result) -> _Identity | None:

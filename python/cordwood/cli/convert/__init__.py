@@ -173,9 +173,17 @@ def _convert(options: argparse.Namespace) -> Status:
 
 def _files_to_convert(options: argparse.Namespace) -> list[Named]:
     """All files that are named. A table of before that is in a folder of logs is none of these, but is replaced."""
-    files = named_files(options.sources)
-    table = identity_of(options.destination) if _suffix(options.destination) in SUFFIXES else None
-    return [file for file in files if not (table and file.is_in_folder and identity_of(file.name) == table)]
+    table = identity_of(options.destination)
+
+    def is_table(file: Named) -> bool:
+        # By both names, else a link could make a table of a log.
+        return (
+            file.is_in_folder
+            and _suffix(file.name) == _suffix(options.destination) in SUFFIXES
+            and identity_of(file.name) == table is not None
+        )
+
+    return [file for file in named_files(options.sources) if not is_table(file)]
 
 
 def _known_columns(options: argparse.Namespace, form: str) -> dict[str, ColumnType] | None:

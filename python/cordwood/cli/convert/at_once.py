@@ -9,13 +9,14 @@ from collections.abc import Iterator
 from typing import NoReturn
 
 import cordwood
+from cordwood._remote import is_url
 from cordwood._tables.entity_batches import EntityColumns, EntityRecords, LeftOutRecord, NewColumnsError, is_native
 from cordwood._tables.rows import all_columns, json_of, shapes_of
 from cordwood._tables.schema import ColumnType, TooManyColumnsError
 from cordwood.cli._messages import complain
 from cordwood.cli._output import new_file
 from cordwood.cli._progress import Progress
-from cordwood.cli._reports import format_of, other_log
+from cordwood.cli._reports import can_be_read_again, format_of, other_log
 from cordwood.cli._sources import Tally, without_fragment
 from cordwood.cli.convert.batches import BATCH_LEN, reader_of
 from cordwood.cli.convert.columns import origin_value, report_conflicts
@@ -75,8 +76,7 @@ class _AtOnce:
             for file in options.files:
                 if file.error or (file.is_in_folder and options.dialect):
                     raise _Again
-                # What is no file can be read once.
-                if not (file.what or os.path.isfile(file.name)):  # noqa: PTH113 - pathlib is slow to import
+                if not (file.what or can_be_read_again(file.name)) or is_url(file.name):
                     raise _Again
                 try:
                     what = file.what or without_fragment(file)
