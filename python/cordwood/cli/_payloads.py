@@ -106,8 +106,10 @@ def is_manifest(name: str, payload: str | None) -> bool:
     return payload == "version-edit" or is_engine_name(name, "version-edit")
 
 
-LOST_EDITS = "records were lost: the list of live files may be wrong"
-"""What damage to a MANIFEST means: each of its records says which files were added, and which removed."""
+LOST_EDITS = (
+    "records were lost: its live files and column families may be wrong, and a database opened with it may lose more"
+)
+"""What damage to a MANIFEST means: its records say which files and column families were added, and which removed."""
 
 
 def hint_at_payload(options: argparse.Namespace) -> None:

@@ -53,9 +53,9 @@ def add_selection_arguments(parser: argparse.ArgumentParser, row: str, column: s
         action="append",
         default=[],
         metavar="CONDITION",
-        help=f"only {row}s of which this holds: COLUMN OP VALUE, where OP is = != < <= > >= or ~ (contains); a number "
-        "is less or greater than numbers only; a time is 2026-11-21 or 2026-11-21T12:00:00Z; where a row has bytes, 0x "
-        "and hexadecimal digits stand for bytes; if given several times, all must hold",
+        help=f"only {row}s of which this holds: COLUMN OP VALUE, where OP is = != < <= > >= or ~ (contains); < and > "
+        "compare numbers with numbers and text with text; a time is 2026-11-21 or 2026-11-21T12:00:00Z; where a row "
+        "has bytes, 0x and hexadecimal digits stand for bytes; if given several times, all must hold",
     )
 
 

@@ -235,10 +235,10 @@ def _print_runs(runs: list[_Run]) -> None:
 
 
 def _live_files_text(manifests: list[str]) -> str:
-    """What damage to a MANIFEST means: each of its records says which files were added, and which removed."""
+    """What damage to a MANIFEST means, as `LOST_EDITS` says it."""
     which = display_name(manifests[0]) if len(manifests) == 1 else f"{len(manifests):,} MANIFEST files"
-    lists = "the list" if len(manifests) == 1 else "their lists"
-    return f"records of {which} were lost: {lists} of live files may be wrong"
+    whose = "its" if len(manifests) == 1 else "their"
+    return f"records of {which} were lost: {whose} live files and column families may be wrong"
 
 
 def _listed(counts: dict[str, int]) -> str:

@@ -9,7 +9,8 @@ is reported. RocksDB and Pebble look for the number of a log in the name of its 
 the old, in another folder: under the name of another log they would find no record in it.
 
 Several logs, or all logs in a folder, are salvaged to a folder, which is made if there is none. They keep their names,
-and their paths below the folder or pattern that was named.
+and their paths below the folder or pattern that was named. Only logs are written there: what else a database has, such
+as its tables and the file CURRENT, is not copied.
 """
 
 from __future__ import annotations

@@ -63,6 +63,7 @@ class Batches:
         selection: Which rows are wanted.
         read: What was read, after the last of them.
         end: Where reading stopped because there were enough rows; `None` if it did not.
+        is_other_kind: Whether it was reported that the log holds something else.
     """
 
     def __init__(
@@ -101,13 +102,13 @@ class Batches:
         # Otherwise, rows are as they come.
         self._is_selecting = bool(self._first or found is not None or selection.is_active)
         self._left_out = {"record": 0, "value": 0}
-        self._is_other_kind = False
+        self.is_other_kind: bool = False
         self._reported_max = {"record": REPORTED_MAX, "value": REPORTED_MAX}
 
     @property
     def status(self) -> Status:
         """Whether anything was left out."""
-        return Status.DAMAGE if self._is_other_kind or any(self._left_out.values()) else Status.CLEAN
+        return Status.DAMAGE if self.is_other_kind or any(self._left_out.values()) else Status.CLEAN
 
     def __iter__(self) -> Iterator[Any]:
         """Lists of rows, or `EntityRecords`."""
@@ -206,7 +207,7 @@ class Batches:
             return
         if advice := other_payload(first.data, self._payload, self.reader.dialect):
             complain(f"{self._name}: the record at offset {first.offset} is {advice}")
-            self._is_other_kind = True
+            self.is_other_kind = True
 
     def _leave_out(self, record: cordwood.Record | LeftOutRecord, error: PayloadError) -> None:
         is_first = not self._left_out["record"]
@@ -218,6 +219,7 @@ class Batches:
         ):
             complain(f"{self._name}: the record at offset {record.offset} is {advice}")
             self._reported_max["record"] = 1
+            self.is_other_kind = True
 
     def _leave_out_value(self, record: cordwood.Record, error: PayloadError) -> None:
         self._report("value", f"a value of the record at offset {record.offset} is left out: {error}")
@@ -260,6 +262,7 @@ def report_damage(options: argparse.Namespace, batches: Batches, skipped: Skippe
     if not (batches.read.record_count or options.start) and can_be_read_again(batches.source):
         log = format_of(batches.reader)
         report_other_log(batches.source, log.log_number, other_log(batches.source, log), options)
-    if options.payload == "live-files" and max(status, batches.status) == Status.DAMAGE:
+    is_lost = max(status, batches.status) == Status.DAMAGE and not batches.is_other_kind
+    if options.payload == "live-files" and is_lost:
         complain(f"{display_name(batches.source)}: {LOST_EDITS}")
     return Status.DAMAGE if options.strict and skipped.is_torn else status
