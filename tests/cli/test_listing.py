@@ -4,6 +4,7 @@ import os
 import struct
 import subprocess
 import sys
+import threading
 
 import pytest
 import reference
@@ -21,24 +22,71 @@ def recyclable(number, kind, data):
     return struct.pack("<IH", reference.mask(crc32c(covered)), len(data)) + covered
 
 
-@pytest.mark.parametrize("verb", [["cat"], ["convert"], ["convert", "--to", "csv"], ["stat"], ["info"], ["map"]])
-def test_a_pipe_is_read_once(verb, tmp_path):
+def read_from_pipe(pipe, log, *arguments):
+    """What a command says that is given a named pipe with this log: its status, stdout and stderr."""
+    os.mkfifo(pipe)
+    # Of a command that does not open it, nobody waits for this thread.
+    threading.Thread(target=pipe.write_bytes, args=[log], daemon=True).start()
+    done = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, timeout=60, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("verb", "expected"),
+    [
+        (["cat"], ""),
+        (["convert"], ""),
+        (["convert", "--to", "csv"], "offset,end_offset,data\n"),
+        (["verify"], "000009.log: 0 records; all of it belongs to log 6"),
+        (["stat"], "  records    0, 0 bytes\n"),
+        (["map"], "no damage"),
+    ],
+    ids=lambda part: " ".join(part) if isinstance(part, list) else "",
+)
+def test_a_pipe_with_another_log_is_read_once(verb, expected, tmp_path):
     """It has the name of log 9, and the records of log 6: to look into it once more would take forever."""
     pipe = tmp_path / "000009.log"
-    os.mkfifo(pipe)
-    with subprocess.Popen([*COMMAND, *verb, pipe], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as reader:
-        try:
-            if verb != ["info"]:
-                pipe.write_bytes(recyclable(6, 5, b"one"))
-            out, err = reader.communicate(timeout=60)
-        finally:
-            reader.kill()
-    if verb == ["info"]:
-        assert (reader.returncode, out) == (1, "")
-        assert err.endswith("info reads a log more than once, and this is a pipe or a device: copy it to a file\n")
-    else:
-        assert reader.returncode == 0
-        assert "one" not in out
+    status, out, _ = read_from_pipe(pipe, recyclable(6, 5, b"one"), *verb, pipe)
+    assert status == 0
+    assert expected in out if verb[0] in {"verify", "stat", "map"} else out == expected
+
+
+@pytest.mark.parametrize("name", ["pipe", "000003.log"])
+def test_all_of_a_pipe_is_read(name, tmp_path):
+    """It is longer than what the dialect is detected by. Whoever has looked into it has taken that."""
+    records = [b'{"a":%d}' % index for index in range(20_000)]
+    log = reference.encode(records)
+    other = tmp_path / "other.log"
+    other.write_bytes(reference.encode([b'{"b":1}']))
+    folder = tmp_path / "pipes"
+    folder.mkdir()
+
+    def read(*arguments):
+        pipe = folder / name
+        done = read_from_pipe(pipe, log, *(pipe if word == "PIPE" else word for word in arguments))
+        pipe.unlink()
+        return done
+
+    length = sum(map(len, records))
+    assert read("verify", "PIPE")[1].endswith(f": ok, 20,000 records, {length:,} bytes\n")
+    status, out, _ = read("stat", "PIPE")
+    assert (status, "records    20,000, " in out) == (0, True)
+    status, out, err = read("salvage", "PIPE", tmp_path / "new.log")
+    assert (status, err, (tmp_path / "new.log").read_bytes() == log) == (0, "", True)
+    for payload in "auto", "raw", "json":
+        status, out, _ = read("convert", "--as", payload, "PIPE")
+        assert (status, out.count("\n")) == (0, 20_000)
+    status, out, _ = read("convert", "--as", "json", "PIPE", other, "-")
+    assert (status, out.count("\n")) == (0, 20_001)
+    # Twice is once too often.
+    for arguments in ["--as", "auto", "PIPE", other, "-"], ["--as", "json", other, "PIPE", tmp_path / "new.csv"]:
+        status, out, err = read("convert", *arguments)
+        assert (status, out) == (2, "")
+        assert f"{name} can" in err
+    assert not (tmp_path / "new.csv").exists()
+    status, out, err = read("info", "PIPE")
+    assert (status, out) == (1, "")
+    assert err.endswith("info reads a log more than once, and this is a pipe or a device: copy it to a file\n")
 
 
 def test_stdin_is_not_the_file_of_its_name(tmp_path, monkeypatch):

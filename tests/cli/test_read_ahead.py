@@ -225,15 +225,19 @@ def test_the_progress_is_that_of_the_file_whose_turn_it_is(monkeypatch):
 
 
 def test_a_caller_that_stops_early_waits_only_for_what_was_begun():
-    done = []
+    begun = []
 
-    def slow(name, _threads, _progress):
-        time.sleep(0.05)
-        done.append(name)
+    def read(name, _threads, progress):
+        begun.append(name)
+        deadline = time.monotonic() + SECONDS
+        while time.monotonic() < deadline:
+            progress(1)
+            time.sleep(0.001)
 
-    with ReadAhead(named(*[LEN_MIN] * 50), slow, 2):
-        pass
-    assert len(done) <= 2
+    with ReadAhead(named(*[LEN_MIN] * 50), read, 2):
+        while len(begun) < 2:
+            time.sleep(0.001)
+    assert len(begun) == 2
 
 
 def test_few_more_threads_than_asked_for_read_at_a_time():
@@ -259,29 +263,28 @@ def test_few_more_threads_than_asked_for_read_at_a_time():
 
 def test_files_that_are_rejected_are_not_waited_for():
     """Nobody asks for the result of a file that is known to be none of those that are wanted."""
-    read_elsewhere, cancelled = [], []
+    files = named(*[LEN_MIN] * 40)
+    wanted = [file.name for file in (files[0], *files[20:36:5])]
+    begun, cancelled = [], []
 
     def read(name, _threads, progress):
-        read_elsewhere.append((name, threading.current_thread() is not threading.main_thread()))
+        """A wanted one ends once one after it has been begun, which is then read until it is cancelled."""
+        begun.append(name)
+        deadline = time.monotonic() + SECONDS
         try:
-            for _ in range(5):
+            while name not in wanted or max(begun) <= name:
                 progress(1)
-                time.sleep(0.01)
+                time.sleep(0.001)
+                assert time.monotonic() < deadline
         except Exception:
             cancelled.append(name)
             raise
         return name
 
-    files = named(*[LEN_MIN] * 40)
-    wanted = [files[0], *files[20::5]]
     with ReadAhead(files, read, 2) as ahead:
-        assert [ahead.result(file.name) for file in wanted] == [file.name for file in wanted]
-    elsewhere = {name for name, is_elsewhere in read_elsewhere if is_elsewhere}
-    # Those that follow the first wanted one had not been begun; what follows any other one had.
-    assert {file.name for file in files[1:3]} <= elsewhere
-    assert {file.name for file in files[36:]} & elsewhere
-    assert cancelled
-    assert len(read_elsewhere) == len({name for name, _ in read_elsewhere})
+        assert [ahead.result(name) for name in wanted] == wanted
+    assert sorted(cancelled) == sorted(set(begun) - set(wanted))
+    assert len(begun) == len(set(begun))
 
 
 def test_a_system_without_more_threads(monkeypatch):

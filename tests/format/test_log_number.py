@@ -117,7 +117,7 @@ def test_why_a_whole_file_has_no_record_is_logged_once(
     renamed: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     message = (
-        f"{renamed}: all of it belongs to log 6, but log 9 was expected, from the file's name or an option; "
+        f"{renamed}: all of it belongs to log 6, but log 9 was expected, going by the file's name or an option; "
         "log_number=6 reads it"
     )
     with cordwood.open(renamed) as reader:

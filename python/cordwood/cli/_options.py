@@ -127,8 +127,8 @@ def add_threads_argument(parser: argparse.ArgumentParser) -> None:
         type=_thread_count,
         default=processor_count(),
         metavar="COUNT",
-        help="read with this many threads: several logs at a time, and a long one with several threads (default: one "
-        "for each core)",
+        help="read with about this many threads: several logs at a time, and several threads for a long one (default: "
+        "one for each core)",
     )
 
 

@@ -29,7 +29,8 @@ class ReadAhead(Generic[T]):
 
     Each thread reads a file of its own: it waits for no other thread, and a log with log numbers cannot be split
     between several. Only a long file has more threads, as many as its share of the bytes that are left to read. Short
-    files, what is no regular file, and files in folders whose name is not that of a log are read when it is their turn.
+    files, anything that is not a regular file, and files in folders that do not have the name of a log are read when it
+    is their turn.
 
     Args:
         files: All files, in their order.
@@ -83,7 +84,7 @@ class ReadAhead(Generic[T]):
     def result(self, name: str) -> T:
         """What was read from a file, with a progress bar as long as that takes.
 
-        No result is asked for of the files before it, which may have been rejected, any more.
+        The files before it, which may have been rejected, are abandoned: a later call for one of them reads it again.
 
         Raises:
             Exception: What `read` raised.
@@ -110,7 +111,7 @@ class ReadAhead(Generic[T]):
                 self._drop_before(place + 1)
 
     def _drop_before(self, place: int) -> None:
-        """Cancels what is before the file of this place, and begins to read others instead."""
+        """Cancels the files before this place, and begins others instead."""
         with self._lock:
             while self._waiting and self._places[self._waiting[0].name] < place:
                 self._waiting_len -= self._waiting.popleft().file_len

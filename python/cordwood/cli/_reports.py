@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import cordwood
-from cordwood._remote import is_url
 from cordwood._text import quantity
 from cordwood.cli._messages import Status, complain, with_options
 from cordwood.cli._output import WIDTH, print_folded, print_json, red
@@ -111,11 +110,6 @@ def report_skipped(name: str, skipped: Skipped) -> Status:
         regions = quantity(len(skipped.regions), "region")
         complain(f"{display_name(name)}: more than {regions} were left out; for the sums: cordwood verify --json")
     return Status.CLEAN if skipped.ok else Status.DAMAGE
-
-
-def can_be_read_again(name: str) -> bool:
-    """Whether a source has the same bytes each time it is opened: a pipe has not, and may never have any again."""
-    return name != "-" and (is_url(name) or os.path.isfile(name))  # noqa: PTH113 - pathlib is slow to import
 
 
 def other_log(source: Source, log: cordwood.LogFormat) -> int | None:

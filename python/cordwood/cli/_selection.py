@@ -217,7 +217,7 @@ class Selection:
         self._fields_of = fields_of
         self._count = self._held_count = 0
         self._is_reported = self._has_rows = self._is_asked = False
-        # Why a condition has held of no value.
+        # For each condition, why it has held for no value so far.
         self._misfits: dict[Condition, str | None] = {}
         # The names that are asked for and were in no row yet, and those that there were.
         self._wanted = dict.fromkeys([*(self.columns or ()), *(condition.column for condition in self._conditions)])
@@ -253,7 +253,7 @@ class Selection:
                 return None
             holds = condition.holds(value, self._to_json)
             if value is not None and not self._count:
-                # It is the reason only if it is one for all values that were there.
+                # This is the reason only if it applies to every value seen.
                 misfit = None if holds else condition.misfit(value)
                 self._misfits[condition] = self._misfits.get(condition, misfit) and misfit
             if not holds:

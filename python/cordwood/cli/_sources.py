@@ -93,6 +93,13 @@ def stdin_or_path(name: str) -> Source:
     return getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)
 
 
+def is_stream(name: str) -> bool:
+    """Whether a source can be read only once: stdin, or a pipe or device, of which to read more may take forever."""
+    if name == "-":
+        return True
+    return not is_url(name) and os.path.exists(name) and not os.path.isfile(name)  # noqa: PTH110, PTH113
+
+
 def source_name(name: str) -> str:
     """The name of a source in JSON: that of the file, character by character."""
     return "<stdin>" if name == "-" else name
@@ -187,7 +194,7 @@ def _expanded(names: Iterable[str]) -> Iterable[tuple[Named, _Identity | None]]:
                     # `**` matches what is in the folder, too.
                     if "**" not in name:
                         yield from _in_folder(match, relative)
-                elif os.path.exists(match) and not os.path.isfile(match):  # noqa: PTH110, PTH113
+                elif match != "-" and is_stream(match):
                     yield Named(match, relative, is_in_folder=True, what=_NO_FILE), None
                 else:
                     # A file of the name `-` is not stdin.
@@ -280,7 +287,7 @@ def _other_kind(file: Named, dialect: str | None, other_kind: Callable[[str], st
 
 
 NO_FRAGMENT = "no valid fragment"
-"""What a file in a folder is that may be a log, but of which nothing can be read, and which has no name of a log."""
+"""A file in a folder that may be a log, but in which nothing can be read, and whose name is not that of a log."""
 
 
 def without_fragment(file: Named) -> str | None:

@@ -28,7 +28,6 @@ from cordwood.cli._payloads import hint_at_payload, other_kind
 from cordwood.cli._printing import add_output_arguments, check_output, end_selection, printer, selection_of
 from cordwood.cli._progress import Progress
 from cordwood.cli._reports import (
-    can_be_read_again,
     format_of,
     other_log,
     policy_note,
@@ -37,7 +36,7 @@ from cordwood.cli._reports import (
     salvageable_count,
     skipped_by,
 )
-from cordwood.cli._sources import display_name, for_each_source, stdin_or_path
+from cordwood.cli._sources import display_name, for_each_source, is_stream, stdin_or_path
 
 EXAMPLES = """\
   cordwood cat app.log
@@ -100,8 +99,8 @@ def run(options: argparse.Namespace) -> Status:
                     count += len(batch)
                     if position >= file_len:
                         break
-            # Of a range that holds only an older log nothing is wrong.
-            if not (count or start) and can_be_read_again(name):
+            # Nothing is wrong with a range that holds only an older log.
+            if not (count or start) and not is_stream(name):
                 report_other_log(name, log.log_number, other_log(name, log), options)
             damage = report_skipped(name, skipped_by(reader))
             if damage == Status.DAMAGE:

@@ -22,7 +22,6 @@ from cordwood.cli._options import add_source_arguments, processor_count
 from cordwood.cli._output import print_folded, print_json, red
 from cordwood.cli._payloads import is_manifest, payloads_of
 from cordwood.cli._read_ahead import ReadAhead
-from cordwood.cli._reports import can_be_read_again
 from cordwood.cli._sources import (
     Named,
     SourceFailure,
@@ -30,6 +29,7 @@ from cordwood.cli._sources import (
     display_name,
     for_each_source,
     is_one_file,
+    is_stream,
     named_files,
     source_name,
 )
@@ -85,7 +85,7 @@ def run(options: argparse.Namespace) -> Status:
 
 
 def _verified(path: str, threads: int, progress: Callable[[int], object]) -> cordwood.Report:
-    if os.path.exists(path) and not can_be_read_again(path):  # noqa: PTH110 - pathlib is slow to import
+    if is_stream(path):
         raise SourceFailure("info reads a log more than once, and this is a pipe or a device: copy it to a file")
     return cordwood.verify(path, threads=threads, on_corruption="salvage", progress=progress)
 

@@ -34,7 +34,7 @@ from cordwood.cli._output import check_destination, replacement
 from cordwood.cli._payloads import LOST_EDITS, is_manifest, payload_by_content
 from cordwood.cli._progress import Progress
 from cordwood.cli._reports import Totals, for_each_source_with_totals, format_of, other_log_parts, sha256_of
-from cordwood.cli._sources import Named, SourceFailure, display_name, identity_of, named_files, stdin_or_path
+from cordwood.cli._sources import Named, SourceFailure, display_name, identity_of, is_stream, named_files, stdin_or_path
 from cordwood.cli.verify import print_report
 
 EXAMPLES = """\
@@ -77,32 +77,34 @@ def run(options: argparse.Namespace) -> Status:
     destinations = _destinations(files, options)
     if options.overwrite and len(files) > 1:
         _check_no_source(files, destinations.values())
-    # Of each new log, the old one.
+    # Of each new log, by its real path, the old one.
     salvaged: dict[str, str] = {}
     totals = Totals()
 
     def salvage(name: str) -> Status:
-        # No folder is made for what is not a log.
-        if name != "-" and not options.dialect:
+        # No folder is made for what is not a log. What can be read only once is not looked at before.
+        if not (options.dialect or is_stream(name)):
             cordwood.detect(name)
         destination = destinations[name]
-        if destination in salvaged:
+        # Two paths may lead to one file.
+        place = os.path.realpath(destination)
+        if place in salvaged:
             raise SourceFailure(
-                f"{salvaged[destination]} has been salvaged to {destination}, where this one would go, too; "
+                f"{salvaged[place]} has been salvaged to {destination}, where this one would go, too; "
                 "salvage it by itself, to another folder"
             )
         check_destination(name, destination, overwrite=options.overwrite)
         if destination != options.destination:
             os.makedirs(os.path.dirname(destination), exist_ok=True)  # noqa: PTH103, PTH120 - pathlib is slow to import
-        place = replacement(destination) if options.overwrite else contextlib.nullcontext(destination)
+        target = replacement(destination) if options.overwrite else contextlib.nullcontext(destination)
         try:
-            with place as new, Progress(name) as progress:
+            with target as new, Progress(name) as progress:
                 report = cordwood.salvage(stdin_or_path(name), new, progress=progress, **reading_options(options))
         except cordwood.OtherLogError as error:
             is_named = options.log_number is not None
             parts = other_log_parts(error.log_number, error.other_log_number, is_named=is_named)
             raise SourceFailure("; ".join(parts)) from error
-        salvaged[destination] = name
+        salvaged[place] = name
         totals.add(report, report.len_by_severity.get(cordwood.Severity.CORRUPTION, 0))
         sha256 = sha256_of(name, report.file_len) if options.json else None
         fields = _new_log(destination) if options.json else None
@@ -153,7 +155,7 @@ def _destinations(files: Sequence[Named], options: argparse.Namespace) -> dict[s
 
 
 def _check_no_source(files: Sequence[Named], destinations: Iterable[str]) -> None:
-    """Whether no new log would replace a source, perhaps one that has not been read by then.
+    """Checks that no new log would replace a source, which might not have been read by then.
 
     Raises:
         ValueError: One would.

@@ -114,7 +114,7 @@ def run(options: argparse.Namespace) -> Status:
             policy=options.on_corruption,
             more=more,
             sha256=sha256,
-            # Of a range that holds only an older log nothing is wrong.
+            # Nothing is wrong with a range that holds only an older log.
             names_other_log=not options.start,
             must_be_complete=options.strict,
         )
@@ -144,13 +144,13 @@ def print_report(
     Args:
         name: The name of the log.
         report: What `verify` or `salvage` returned.
-        options: `json` and `log_number` of them.
+        options: Of these, `json` and `log_number` are used.
         policy: How damage was treated.
         more: How many more records the policy "salvage" reads.
-        sha256: That of what was read, for JSON.
+        sha256: The SHA-256 of what was read, for JSON.
         names_other_log: Whether to say that all of the file belongs to another log.
         must_be_complete: Whether an incomplete record at the end is an error.
-        fields: More of them, for the end of the JSON object.
+        fields: Further fields for the end of the JSON object.
     """
     other = report.other_log_number if names_other_log else None
     if options.json:

@@ -228,8 +228,8 @@ impl fmt::Display for Error {
                 ..
             } => write!(
                 f,
-                "all of it belongs to log {other_log_number}, but log {log_number} was expected, from the file's \
-                 name or an option; to read it, name the log number {other_log_number}"
+                "all of it belongs to log {other_log_number}, but log {log_number} was expected, going by the \
+                 file's name or an option; to read it, name the log number {other_log_number}"
             ),
             Error::TornTail { region, .. } => write!(
                 f,

@@ -61,7 +61,16 @@ from cordwood.cli._output import check_destination, check_no_log
 from cordwood.cli._payloads import AUTO, hint_at_payload, payload_by_content, report_payload
 from cordwood.cli._reopenable import reopenable
 from cordwood.cli._selection import add_selection_arguments
-from cordwood.cli._sources import Named, check_url, display_name, identity_of, is_one_file, named_files, stdin_or_path
+from cordwood.cli._sources import (
+    Named,
+    check_url,
+    display_name,
+    identity_of,
+    is_one_file,
+    is_stream,
+    named_files,
+    stdin_or_path,
+)
 from cordwood.cli.convert.batches import reader_of
 from cordwood.cli.convert.many_logs import convert_many
 from cordwood.cli.convert.one_log import convert_once, convert_twice
@@ -172,11 +181,11 @@ def _convert(options: argparse.Namespace) -> Status:
 
 
 def _files_to_convert(options: argparse.Namespace) -> list[Named]:
-    """All files that are named. A table of before that is in a folder of logs is none of these, but is replaced."""
+    """All files that are named. An earlier table at the destination, in a folder of logs, is not a source."""
     table = identity_of(options.destination)
 
     def is_table(file: Named) -> bool:
-        # By both names, else a link could make a table of a log.
+        # By both names: otherwise a log could be replaced through a link with the name of a table.
         return (
             file.is_in_folder
             and _suffix(file.name) == _suffix(options.destination) in SUFFIXES
@@ -203,8 +212,10 @@ def _payload_of_all(options: argparse.Namespace) -> str:
     Raises:
         Failure: It is not the same in all of them.
     """
-    if "-" in options.sources:
-        raise ValueError("--as auto reads the beginning of each log first, and stdin with others cannot be read twice")
+    if stream := next((file.name for file in options.files if not file.what and is_stream(file.name)), None):
+        raise ValueError(
+            f"--as auto reads the beginning of each log first, and {display_name(stream)} cannot be read twice"
+        )
     # The first log of each kind.
     firsts: dict[str | None, str] = {}
     for file in options.files:

@@ -16,8 +16,8 @@ from cordwood._tables.schema import ColumnType, TooManyColumnsError
 from cordwood.cli._messages import complain
 from cordwood.cli._output import new_file
 from cordwood.cli._progress import Progress
-from cordwood.cli._reports import can_be_read_again, format_of, other_log
-from cordwood.cli._sources import Tally, without_fragment
+from cordwood.cli._reports import format_of, other_log
+from cordwood.cli._sources import Tally, is_stream, without_fragment
 from cordwood.cli.convert.batches import BATCH_LEN, reader_of
 from cordwood.cli.convert.columns import origin_value, report_conflicts
 from cordwood.cli.convert.writers import ArrowTable
@@ -76,7 +76,7 @@ class _AtOnce:
             for file in options.files:
                 if file.error or (file.is_in_folder and options.dialect):
                     raise _Again
-                if not (file.what or can_be_read_again(file.name)) or is_url(file.name):
+                if not file.what and (is_stream(file.name) or is_url(file.name)):
                     raise _Again
                 try:
                     what = file.what or without_fragment(file)
@@ -102,7 +102,7 @@ class _AtOnce:
             batch = next(iter(reader.record_batches(target_len=_BEGINNING_LEN)), None)
             self._names.append(name)
             if batch is None:
-                # Why a whole file has no record is to be reported.
+                # The reason why a file has no record at all has to be reported.
                 if other_log(name, format_of(reader)) is not None:
                     raise _Again
             elif not self.found.learn(batch, _refuse):
@@ -124,7 +124,7 @@ class _AtOnce:
         try:
             yield from self._records_of_all()
         except OSError as error:
-            # Of a source; a table that cannot be written is an error.
+            # It is from a source. A table that cannot be written is an error.
             raise _Again from error
 
     def _records_of_all(self) -> Iterator[EntityRecords]:

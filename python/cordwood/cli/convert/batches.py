@@ -17,7 +17,6 @@ from cordwood.cli._payloads import LOST_EDITS, other_payload, report_engine
 from cordwood.cli._reports import (
     REPORTED_MAX,
     Skipped,
-    can_be_read_again,
     format_of,
     other_log,
     policy_note,
@@ -26,7 +25,7 @@ from cordwood.cli._reports import (
     salvageable_count,
 )
 from cordwood.cli._selection import Selection
-from cordwood.cli._sources import display_name
+from cordwood.cli._sources import display_name, is_stream
 from cordwood.errors import PayloadError
 
 if TYPE_CHECKING:
@@ -259,7 +258,7 @@ def report_damage(options: argparse.Namespace, batches: Batches, skipped: Skippe
             end=options.end if batches.end is None else batches.end,
         )
         complain(f"{display_name(batches.source)}: {policy_note(policy, more)}")
-    if not (batches.read.record_count or options.start) and can_be_read_again(batches.source):
+    if not (batches.read.record_count or options.start) and not is_stream(batches.source):
         log = format_of(batches.reader)
         report_other_log(batches.source, log.log_number, other_log(batches.source, log), options)
     is_lost = max(status, batches.status) == Status.DAMAGE and not batches.is_other_kind

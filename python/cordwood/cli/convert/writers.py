@@ -289,7 +289,7 @@ class ArrowTable:
         """What writes the table, of which `first` is the first batch, if it has any."""
         schema = self._batches.schema
         if self._form == "parquet":
-            # Of all batches, the first decides; one of a few rows shows nothing.
+            # The first batch decides for all; a batch of a few rows shows nothing.
             dictionaries: bool | list[str] = True
             if first is not None and len(first) >= _ROWS_MIN:
                 dictionaries = [path for path, values in _leaves(first) if _repeats(values)]

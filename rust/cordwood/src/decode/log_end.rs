@@ -165,7 +165,7 @@ impl Decoder {
         true
     }
 
-    /// Remembers that a fragment of this log has been returned.
+    /// Remembers that a fragment of this log has been found.
     pub(super) fn note_own(&mut self) {
         self.recycled.has_own = true;
         self.info.other_log_number = None;

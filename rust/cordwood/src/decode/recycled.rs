@@ -8,7 +8,7 @@ use crate::dialect::Form;
 pub(super) struct Recycled {
     /// The form of the header of the last fragment of this log.
     pub(super) form: Option<Form>,
-    /// Whether any fragment of this log has been returned, also one that was salvaged.
+    /// Whether any fragment of this log has been found, even a salvaged one.
     pub(super) has_own: bool,
     /// Damage of which it is not yet clear whether the log continues after it.
     pub(super) ambiguity: Option<Ambiguity>,

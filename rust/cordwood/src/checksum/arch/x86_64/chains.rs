@@ -50,8 +50,8 @@ pub(super) fn one(mut state: u32, data: &[u8]) -> u32 {
             return few(state, odd);
         };
         // The first 1 to 7 bytes in one step: shifted to the top of a word, after zeros, which do not
-        // change a zero state. They come first, since the state is known before the chain begins: at
-        // its end, the step would have to wait for it.
+        // change a zero state. They come first: the state at the beginning of short data is known
+        // already, whereas a last step would have to wait for the whole chain.
         let bits = 8 * odd.len() as u32;
         let bytes = u64::from_le_bytes(*first) ^ u64::from(state);
         let kept = u64::from(state) >> bits;
