@@ -44,24 +44,24 @@ fn long(mut state: u32, mut data: &[u8]) -> u32 {
 #[target_feature(enable = "sse4.2,pclmulqdq")]
 #[inline]
 pub(super) fn one(mut state: u32, data: &[u8]) -> u32 {
-    let (odd, words) = data.as_rchunks::<8>();
-    if !odd.is_empty() {
-        let Some(first) = data.first_chunk::<8>() else {
-            return few(state, odd);
-        };
-        // The first 1 to 7 bytes in one step: shifted to the top of a word, after zeros, which do not
-        // change a zero state. They come first: the state at the beginning of short data is known
-        // already, whereas a last step would have to wait for the whole chain.
-        let bits = 8 * odd.len() as u32;
-        let bytes = u64::from_le_bytes(*first) ^ u64::from(state);
-        let kept = u64::from(state) >> bits;
-        state = (_mm_crc32_u64(0, bytes << (64 - bits)) ^ kept) as u32;
-    }
+    let (words, rest) = data.as_chunks::<8>();
     let mut chain = u64::from(state);
     for word in words {
         chain = _mm_crc32_u64(chain, u64::from_le_bytes(*word));
     }
-    chain as u32
+    state = chain as u32;
+    if rest.is_empty() {
+        return state;
+    }
+    if let Some(last) = data.last_chunk::<8>() {
+        // The last 1 to 7 bytes in one step: shifted to the top of a word, after zeros, which do
+        // not change a zero state.
+        let bits = 8 * rest.len() as u32;
+        let bytes = u64::from_le_bytes(*last) >> (64 - bits);
+        let kept = u64::from(state) >> bits;
+        return (_mm_crc32_u64(0, (bytes ^ u64::from(state)) << (64 - bits)) ^ kept) as u32;
+    }
+    few(state, rest)
 }
 
 /// At most 7 bytes with nothing before them. Not inlined, so that `one` can be.
