@@ -159,8 +159,8 @@ def _number(text: str) -> float | None:
 
 
 def _data(text: str) -> bytes:
-    if re.fullmatch(r"0x([0-9A-Fa-f]{2})+ *", text):
-        return bytes.fromhex(text[2:])
+    if re.fullmatch(r" *0x([0-9A-Fa-f]{2})+ *", text):
+        return bytes.fromhex(text.strip(" ")[2:])
     return text.encode("utf-8", "surrogateescape")
 
 
