@@ -353,7 +353,7 @@ def json_of(form: str) -> Callable[[Any], object]:
         from cordwood.payload.entity import to_json
 
         return to_json
-    from cordwood.payload._json import jsonable
+    from cordwood._jsonable import jsonable
 
     return jsonable
 

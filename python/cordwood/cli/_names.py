@@ -8,16 +8,15 @@ import re
 _ENGINE_NAMES = {"write-batch": r"[0-9]+\.log", "version-edit": r"MANIFEST-[0-9]+"}
 """How databases name their logs, by what the records of these are."""
 
-_LOG_NAME = re.compile(
-    r"(?:.*[^a-z])?(?:log|wal|manifest|wandb|swanlab|export_metadata)(?:[^a-z].*)?|output-[0-9]+(?:[^a-z0-9].*)?",
-    re.IGNORECASE | re.DOTALL,
+_LOG_NAME = (
+    r"(?is)(?:.*[^a-z])?(?:log|wal|manifest|wandb|swanlab|export_metadata)(?:[^a-z].*)?|output-[0-9]+(?:[^a-z0-9].*)?"
 )
 """The names of logs, and of their copies: `000003.log`, `app.log.1`, `MANIFEST-000002`, `run-1.wandb`, `output-0`."""
 
 
 def is_log_name(path: str) -> bool:
     """Whether a file has the name of a log, or of a copy of one."""
-    return _LOG_NAME.fullmatch(os.path.basename(path)) is not None  # noqa: PTH119 - pathlib is slow to import
+    return re.fullmatch(_LOG_NAME, os.path.basename(path)) is not None  # noqa: PTH119 - pathlib is slow to import
 
 
 def is_engine_name(path: str, payload: str | None = None) -> bool:

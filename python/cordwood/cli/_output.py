@@ -95,14 +95,14 @@ def _may_be_log(path: str) -> bool:
     if report.outcome.kind == cordwood.OutcomeKind.TORN_TAIL:
         # A short text can pass for one: but the header of a record is hardly ever text.
         with open(path, "rb") as file:  # noqa: PTH123 - pathlib is slow to import
-            return _CONTROL.search(file.read(_HEADER_LEN_MAX)) is not None
+            return re.search(_CONTROL, file.read(_HEADER_LEN_MAX)) is not None
     return _has_flipped_bit(report)
 
 
 _HEADER_LEN_MAX = 11
 """Of a header with a log number."""
 
-_CONTROL = re.compile(rb"[\0-\x08\x0b\x0e-\x1f]")
+_CONTROL = rb"[\0-\x08\x0b\x0e-\x1f]"
 """Bytes that no text has."""
 
 

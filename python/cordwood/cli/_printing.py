@@ -288,7 +288,7 @@ def _decoder(payload: str, name: str, dialect: str | None) -> Callable[[bytes], 
 
         return decoder(edit)
     if payload.startswith("wandb-"):
-        from cordwood.payload._json import jsonable
+        from cordwood._jsonable import jsonable
 
         wandb_value = wandb_values(payload)
 
@@ -298,7 +298,7 @@ def _decoder(payload: str, name: str, dialect: str | None) -> Callable[[bytes], 
 
         return decoder(of_run)
     if payload == "json":
-        from cordwood.payload._json import jsonable
+        from cordwood._jsonable import jsonable
 
         return decoder(lambda data: (jsonable(module.document(data)), [], None))
     return decoder(lambda data: (module.to_dict(data), [], None))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import os
 import stat
 import sys
@@ -181,12 +180,12 @@ _NO_FILE = "pipe, socket or device"
 
 def _is_pattern(name: str) -> bool:
     # A file of that name comes first.
-    return name != "-" and glob.has_magic(name) and not os.path.lexists(name) and not is_url(name)
+    return name != "-" and _has_magic(name) and not os.path.lexists(name) and not is_url(name)
 
 
 def _expanded(names: Iterable[str]) -> Iterable[tuple[Named, _Identity | None]]:
     for name in names:
-        if _is_pattern(name) and (matches := sorted(glob.glob(name, recursive=True))):  # noqa: PTH207 - keeps names
+        if _is_pattern(name) and (matches := _matches(name)):
             above = _without_magic(name)
             for match in matches:
                 relative = os.path.relpath(match, above)
@@ -205,10 +204,24 @@ def _expanded(names: Iterable[str]) -> Iterable[tuple[Named, _Identity | None]]:
             yield _named(name, os.path.basename(name))  # noqa: PTH119
 
 
+def _has_magic(name: str) -> bool:
+    """As `glob.has_magic`: the module is imported only for patterns."""
+    return not _MAGIC.isdisjoint(name)
+
+
+_MAGIC = frozenset("*?[")
+
+
+def _matches(pattern: str) -> list[str]:
+    import glob
+
+    return sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207 - keeps names
+
+
 def _without_magic(pattern: str) -> str:
     """The folder that holds all that a pattern can match."""
     folder = os.path.dirname(pattern)  # noqa: PTH120
-    while glob.has_magic(folder):
+    while _has_magic(folder):
         folder = os.path.dirname(folder)  # noqa: PTH120
     return folder or os.curdir
 

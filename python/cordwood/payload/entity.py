@@ -18,8 +18,8 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple, TypeAlias
 
+from cordwood._jsonable import jsonable
 from cordwood._native import decode_entity
-from cordwood.payload._json import jsonable
 
 __all__ = ["Entity", "GeoPoint", "Key", "OtherField", "User", "Value", "decode", "other_fields", "to_dict", "to_json"]
 

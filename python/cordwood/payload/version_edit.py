@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from typing import NamedTuple, TypeAlias, cast
 
+from cordwood._jsonable import jsonable
 from cordwood._native import VersionEdit
-from cordwood.payload._json import jsonable
 
 __all__ = [
     "BlobFileAddition",

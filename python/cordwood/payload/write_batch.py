@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import Literal
 
+from cordwood._jsonable import jsonable
 from cordwood._native import Operation, WriteBatch
-from cordwood.payload._json import jsonable
 
 __all__ = ["Operation", "OperationKind", "WriteBatch", "to_dict"]
 

@@ -1,4 +1,4 @@
-"""Values as JSON has them."""
+"""Values as JSON has them. Not among the payloads, since what prints JSON need not import these."""
 
 from __future__ import annotations
 
