@@ -1,4 +1,4 @@
-"""Values as JSON has them. Not among the payloads, since what prints JSON need not import these."""
+"""Values as JSON has them. Outside the package of the payloads, so that printing JSON does not import it."""
 
 from __future__ import annotations
 

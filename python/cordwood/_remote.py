@@ -55,8 +55,8 @@ def local_path(name: str) -> str | None:
     if not is_url(name):
         return name
     # The last part of a chain is where the bytes come from.
-    match = re.match(r"(?:file|local)://", last := name.rpartition("::")[2])
-    return last[match.end() :] if match else None
+    protocol, _, path = name.rpartition("::")[2].partition("://")
+    return path if protocol in ("file", "local") else None
 
 
 def source_of(source: object) -> RangeReadable | None:

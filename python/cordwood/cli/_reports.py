@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import cordwood
 from cordwood._text import quantity
 from cordwood.cli._messages import Status, complain, with_options
+from cordwood.cli._options import processor_count
 from cordwood.cli._output import WIDTH, print_folded, print_json, red
-from cordwood.cli._sources import NO_FRAGMENT, Named, Tally, display_name, for_each_source, is_one_file
+from cordwood.cli._sources import NO_FRAGMENT, Named, Tally, display_name, for_each_source, is_one_file, is_stream
 
 if TYPE_CHECKING:
     from cordwood.typing import Source
@@ -78,9 +79,9 @@ class Skipped(NamedTuple):
     regions: Sequence[cordwood.SkippedRegion]
     """The first 100,000 regions."""
     skipped_len: int
-    """The bytes of all, the others included."""
+    """Bytes in all regions, listed or not."""
     ok: bool
-    """Whether none of all is damage."""
+    """Whether no region is damage, listed or not."""
     is_torn: bool
     """Whether the log ends with an incomplete record."""
 
@@ -195,6 +196,32 @@ def sha256_of(name: str, length: int | None, on_read: Callable[[int], object] | 
 
 
 _HASHED_LEN = 1 << 20
+
+
+def report_left_out(
+    name: str, log: cordwood.LogFormat, count: int, skipped: Skipped, options: argparse.Namespace, *, end: int | None
+) -> Status:
+    """Reports what a verb has left out of a log of which it read `count` records, and what would return more of it.
+
+    Reading ended at the file offset `end`, if that is given. Damage decides the exit status.
+    """
+    status = report_skipped(name, skipped)
+    if status == Status.DAMAGE:
+        more = salvageable_count(
+            name,
+            count,
+            threads=processor_count(),
+            policy=options.on_corruption,
+            log=log,
+            record_len_max=options.record_len_max,
+            start=options.start,
+            end=end,
+        )
+        complain(f"{display_name(name)}: {policy_note(options.on_corruption, more)}")
+    # Nothing is wrong with a range that holds only an older log.
+    if not (count or options.start or is_stream(name)):
+        report_other_log(name, log.log_number, other_log(name, log), options)
+    return status
 
 
 def policy_note(policy: str, more: int | None) -> str:

@@ -99,6 +99,11 @@ def is_stream(name: str) -> bool:
     return not is_url(name) and os.path.exists(name) and not os.path.isfile(name)  # noqa: PTH110, PTH113
 
 
+def first_stream(files: Iterable[Named]) -> str | None:
+    """The first of these that would be read and can be read only once, as lines for people name it."""
+    return next((display_name(file.name) for file in files if not file.what and is_stream(file.name)), None)
+
+
 def source_name(name: str) -> str:
     """The name of a source in JSON: that of the file, character by character."""
     return "<stdin>" if name == "-" else name
@@ -242,7 +247,7 @@ def _named(name: str, relative: str) -> tuple[Named, _Identity | None]:
 def identity_of(name: str) -> _Identity | None:
     """What all names of a file have in common; `None` if it is missing, or cannot be read twice."""
     path = local_path(name)
-    return None if name == "-" or path is None else _named(path, "")[1]
+    return None if path is None else _named(path, "")[1]
 
 
 def _identity(status: os.stat_result) -> _Identity | None:

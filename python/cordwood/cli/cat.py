@@ -15,28 +15,14 @@ import sys
 import cordwood
 from cordwood._remote import is_url
 from cordwood.cli._framing import framed
-from cordwood.cli._messages import Status, complain
-from cordwood.cli._options import (
-    add_reading_arguments,
-    add_source_arguments,
-    check_range,
-    processor_count,
-    reading_options,
-)
+from cordwood.cli._messages import Status
+from cordwood.cli._options import add_reading_arguments, add_source_arguments, check_range, reading_options
 from cordwood.cli._output import stdout
 from cordwood.cli._payloads import hint_at_payload, other_kind
 from cordwood.cli._printing import add_output_arguments, check_output, end_selection, printer, selection_of
 from cordwood.cli._progress import Progress
-from cordwood.cli._reports import (
-    format_of,
-    other_log,
-    policy_note,
-    report_other_log,
-    report_skipped,
-    salvageable_count,
-    skipped_by,
-)
-from cordwood.cli._sources import display_name, for_each_source, is_stream, stdin_or_path
+from cordwood.cli._reports import format_of, report_left_out, skipped_by
+from cordwood.cli._sources import for_each_source, stdin_or_path
 
 EXAMPLES = """\
   cordwood cat app.log
@@ -64,10 +50,10 @@ def run(options: argparse.Namespace) -> Status:
         if selection.is_full:
             selection.report_stop(name, None, "record")
             return Status.CLEAN
-        policy, start, end = options.on_corruption, options.start, options.end
+        start, end = options.start, options.end
         file_len = _file_len(name)
         reader = cordwood.Reader(
-            stdin_or_path(name), on_corruption=policy, start=start, end=end, **reading_options(options)
+            stdin_or_path(name), on_corruption=options.on_corruption, start=start, end=end, **reading_options(options)
         )
         status = Status.CLEAN
         position, count = start, 0
@@ -99,22 +85,7 @@ def run(options: argparse.Namespace) -> Status:
                     count += len(batch)
                     if position >= file_len:
                         break
-            # Nothing is wrong with a range that holds only an older log.
-            if not (count or start) and not is_stream(name):
-                report_other_log(name, log.log_number, other_log(name, log), options)
-            damage = report_skipped(name, skipped_by(reader))
-            if damage == Status.DAMAGE:
-                more = salvageable_count(
-                    name,
-                    count,
-                    threads=processor_count(),
-                    policy=policy,
-                    log=log,
-                    record_len_max=options.record_len_max,
-                    start=start,
-                    end=end,
-                )
-                complain(f"{display_name(name)}: {policy_note(policy, more)}")
+            damage = report_left_out(name, log, count, skipped_by(reader), options, end=end)
         return max(status, damage)
 
     tally = for_each_source(

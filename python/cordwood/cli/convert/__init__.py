@@ -65,9 +65,9 @@ from cordwood.cli._sources import (
     Named,
     check_url,
     display_name,
+    first_stream,
     identity_of,
     is_one_file,
-    is_stream,
     named_files,
     stdin_or_path,
 )
@@ -212,10 +212,8 @@ def _payload_of_all(options: argparse.Namespace) -> str:
     Raises:
         Failure: It is not the same in all of them.
     """
-    if stream := next((file.name for file in options.files if not file.what and is_stream(file.name)), None):
-        raise ValueError(
-            f"--as auto reads the beginning of each log first, and {display_name(stream)} cannot be read twice"
-        )
+    if stream := first_stream(options.files):
+        raise ValueError(f"--as auto reads the beginning of each log first, and {stream} cannot be read twice")
     # The first log of each kind.
     firsts: dict[str | None, str] = {}
     for file in options.files:

@@ -12,20 +12,11 @@ from cordwood._tables.rows import Row, rows_as
 from cordwood._tables.schema import Columns, TooManyColumnsError
 from cordwood._text import quantity
 from cordwood.cli._messages import Failure, Status, complain
-from cordwood.cli._options import processor_count, reading_options
+from cordwood.cli._options import reading_options
 from cordwood.cli._payloads import LOST_EDITS, other_payload, report_engine
-from cordwood.cli._reports import (
-    REPORTED_MAX,
-    Skipped,
-    format_of,
-    other_log,
-    policy_note,
-    report_other_log,
-    report_skipped,
-    salvageable_count,
-)
+from cordwood.cli._reports import REPORTED_MAX, Skipped, format_of, report_left_out
 from cordwood.cli._selection import Selection
-from cordwood.cli._sources import display_name, is_stream
+from cordwood.cli._sources import display_name
 from cordwood.errors import PayloadError
 
 if TYPE_CHECKING:
@@ -244,23 +235,9 @@ def _no_columns(error: TooManyColumnsError) -> Failure:
 
 def report_damage(options: argparse.Namespace, batches: Batches, skipped: Skipped) -> Status:
     """Reports what was skipped of a log, and what would return more of it."""
-    status = report_skipped(batches.source, skipped)
-    if status == Status.DAMAGE:
-        reader, policy = batches.reader, options.on_corruption
-        more = salvageable_count(
-            batches.source,
-            batches.read.record_count,
-            threads=processor_count(),
-            policy=policy,
-            log=format_of(reader),
-            record_len_max=options.record_len_max,
-            start=options.start,
-            end=options.end if batches.end is None else batches.end,
-        )
-        complain(f"{display_name(batches.source)}: {policy_note(policy, more)}")
-    if not (batches.read.record_count or options.start) and not is_stream(batches.source):
-        log = format_of(batches.reader)
-        report_other_log(batches.source, log.log_number, other_log(batches.source, log), options)
+    end = options.end if batches.end is None else batches.end
+    log, count = format_of(batches.reader), batches.read.record_count
+    status = report_left_out(batches.source, log, count, skipped, options, end=end)
     is_lost = max(status, batches.status) == Status.DAMAGE and not batches.is_other_kind
     if options.payload == "live-files" and is_lost:
         complain(f"{display_name(batches.source)}: {LOST_EDITS}")

@@ -17,7 +17,7 @@ from cordwood.cli._payloads import other_kind
 from cordwood.cli._progress import Progress
 from cordwood.cli._reopenable import changed_meanwhile
 from cordwood.cli._reports import REPORTED_MAX, Skipped, skipped_by
-from cordwood.cli._sources import Tally, display_name, for_each_source, is_stream, stdin_or_path
+from cordwood.cli._sources import Tally, display_name, first_stream, for_each_source, stdin_or_path
 from cordwood.cli.convert.batches import Batches, Read, reader_of, report_damage
 from cordwood.cli.convert.columns import (
     columns_found,
@@ -46,10 +46,9 @@ def convert_many(options: argparse.Namespace, form: str, known: dict[str, Column
 
         if convert_at_once(options, form, logs.origin):
             return Status.CLEAN
-    if stream := next((file.name for file in options.files if not file.what and is_stream(file.name)), None):
+    if stream := first_stream(options.files):
         raise ValueError(
-            f"{display_name(stream)} can be read only once: convert it by itself, or together with other logs to "
-            "NDJSON: --to ndjson"
+            f"{stream} can be read only once: convert it by itself, or together with other logs to NDJSON: --to ndjson"
         )
     found = columns_to_learn(options.payload, logs.selection, logs.origin)
     status = logs.find(found, is_native=is_native)
