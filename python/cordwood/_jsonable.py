@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from base64 import b64encode
 from typing import cast
+
+from cordwood._text import base64_text
 
 
 def jsonable(value: object) -> object:  # noqa: PLR0911 - one for each type
@@ -18,7 +19,7 @@ def jsonable(value: object) -> object:  # noqa: PLR0911 - one for each type
         try:
             return value.decode()
         except UnicodeDecodeError:
-            return {"base64": b64encode(value).decode("ascii")}
+            return {"base64": base64_text(value)}
     if isinstance(value, str):
         return str(value)  # Of an enum, the word alone.
     if isinstance(value, float) and not math.isfinite(value):

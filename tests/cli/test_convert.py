@@ -16,7 +16,8 @@ import reference
 from support import HELPERS
 
 import cordwood
-from cordwood._tables.schema import Columns, ListOf, StructOf, TooManyColumnsError
+from cordwood._tables.learner import Columns
+from cordwood._tables.schema import ListOf, StructOf, TooManyColumnsError
 from cordwood.cli import main
 from cordwood.cli.convert.writers import open_table
 

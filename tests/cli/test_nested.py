@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 import cordwood
 from cordwood._tables.arrow import Batches
-from cordwood._tables.schema import FIELD_COUNT_MAX, Columns, ListOf, StructOf, TooManyColumnsError
+from cordwood._tables.learner import FIELD_COUNT_MAX, Columns
+from cordwood._tables.schema import ListOf, StructOf, TooManyColumnsError
 from cordwood.cli import main
 
 pa = pytest.importorskip("pyarrow")

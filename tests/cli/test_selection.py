@@ -7,7 +7,7 @@ import pytest
 
 import cordwood
 from cordwood.cli import main
-from cordwood.cli._selection import Condition, _condition
+from cordwood.cli._conditions import Condition, parse
 from cordwood.payload import entity
 
 TIME = datetime(2026, 11, 21, 12, 0, 0, 500_000, tzinfo=UTC)
@@ -91,8 +91,8 @@ CASES = [
 
 
 @pytest.mark.parametrize(("value", "text", "expected"), CASES, ids=lambda part: repr(part)[:40])
-def test_a_condition(value, text, expected):
-    condition = _condition(f"name{text}")
+def test_aparse(value, text, expected):
+    condition = parse(f"name{text}")
     assert isinstance(condition, Condition)
     assert (condition.column, condition.holds(value, entity.to_json)) == ("name", expected)
 
@@ -113,13 +113,13 @@ def test_a_condition(value, text, expected):
     ],
 )
 def test_a_condition_that_can_never_hold(value, text, expected):
-    assert _condition(f"name{text}").misfit(value) == expected
+    assert parse(f"name{text}").misfit(value) == expected
 
 
 def test_names_of_conditions():
-    assert _condition("a.b >= 1")[:3] == ("a.b", ">=", "1")
-    assert _condition("a b=  c")[:3] == ("a b", "=", " c")
-    assert _condition("a~x\ny")[:3] == ("a", "~", "x\ny")
+    assert parse("a.b >= 1")[:3] == ("a.b", ">=", "1")
+    assert parse("a b=  c")[:3] == ("a b", "=", " c")
+    assert parse("a~x\ny")[:3] == ("a", "~", "x\ny")
 
 
 @pytest.fixture

@@ -15,12 +15,13 @@ from hypothesis import strategies as st
 from support import written
 
 import cordwood
-from cordwood._tables import arrow, entity_batches, schema
+from cordwood._tables import arrow, entity_batches, learner
 from cordwood._tables.arrow import Batches
 from cordwood._tables.entities import SHAPES
 from cordwood._tables.entity_batches import EntityColumns, EntityRecords, NewColumnsError, is_native
+from cordwood._tables.learner import Columns
 from cordwood._tables.rows import all_columns, json_of, rows_as
-from cordwood._tables.schema import Columns, TooManyColumnsError
+from cordwood._tables.schema import ListOf, TooManyColumnsError
 from cordwood.errors import PayloadError
 
 pa = pytest.importorskip("pyarrow")
@@ -170,7 +171,7 @@ def by_records(log, target_len):
 def limited(fields, columns, levels, cells):
     """What is too much, at less than it is."""
     limits = {"FIELD_COUNT_MAX": fields, "COLUMN_COUNT_MAX": columns, "LEVEL_COUNT_MAX": levels}
-    stack = mock.patch.multiple(schema, **limits), mock.patch.multiple(entity_batches, **limits)
+    stack = mock.patch.multiple(learner, **limits), mock.patch.multiple(entity_batches, **limits)
     return *stack, mock.patch.multiple(arrow, _CELL_COUNT_MAX=cells)
 
 
@@ -340,7 +341,7 @@ def test_many_records_are_left_out():
 
 def test_a_value_that_its_column_cannot_have():
     """Only of a file that was changed since its columns were found."""
-    types = {"n": "int", "m": schema.ListOf("text"), "f": "float", "t": "text", "b": "bytes", "d": "time"}
+    types = {"n": "int", "m": ListOf("text"), "f": "float", "t": "text", "b": "bytes", "d": "time"}
     columns = all_columns("entity", types)
     time = datetime(2020, 1, 1, tzinfo=UTC)
     numbers = [{"n": "one"}, {"n": 0.5}, {"n": time}, {"f": 2**53 + 1}, {"f": time}, {"d": 5}]

@@ -9,12 +9,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cordwood._tables.json_text import Streamed, json_pieces, json_text
-from cordwood._tables.schema import ColumnType, ListOf, Shapes, StructOf, leaf_count
+from cordwood._tables.schema import ColumnType, ListOf, Shapes, StructOf, ToJson, leaf_count
 
 if TYPE_CHECKING:
     from cordwood._tables.entity_batches import EntityBatches, EntityRecords
 
-ToJson: TypeAlias = Callable[[Any], object]
 _Cell: TypeAlias = Callable[[Any], object]
 
 _SAME = frozenset(("bool", "int", "uint", "float", "bytes", "time"))

@@ -1,6 +1,6 @@
 """Entities as batches of Arrow, made of records by the native module: no row of Python is made of them.
 
-The rows of `rows`, the columns of `schema` and the batches of `arrow` are the naive counterpart: the tables are equal.
+The rows of `rows`, the columns of `learner` and the batches of `arrow` are the naive counterpart: the tables are equal.
 """
 
 from __future__ import annotations
@@ -12,16 +12,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from cordwood._native import EntityBuilder, EntityLearner, RecordBatch
 from cordwood._tables.entities import SHAPES, reserved_name
-from cordwood._tables.schema import (
-    COLUMN_COUNT_MAX,
-    FIELD_COUNT_MAX,
-    LEVEL_COUNT_MAX,
-    Columns,
-    ColumnType,
-    ListOf,
-    StructOf,
-    TooManyColumnsError,
-)
+from cordwood._tables.learner import COLUMN_COUNT_MAX, FIELD_COUNT_MAX, LEVEL_COUNT_MAX, Columns
+from cordwood._tables.schema import ColumnType, ListOf, StructOf, TooManyColumnsError
 from cordwood.errors import PayloadError
 
 ROW_COUNT_MAX = 1 << 16

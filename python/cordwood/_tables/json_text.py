@@ -1,14 +1,25 @@
-"""JSON in one line. A module of its own, since `json` is loaded only where it is asked for."""
+"""JSON in one line."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator
+import functools
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
-json_text = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-"""A value as JSON, in one line. One encoder for all: making one takes as long as a line."""
+
+@functools.cache
+def _encode() -> Callable[[object], str]:
+    """One encoder for all: making one takes as long as a line."""
+    # Of those who import this module, many write no JSON.
+    import json
+
+    return json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+def json_text(value: object) -> str:
+    """A value as JSON, in one line."""
+    return _encode()(value)
 
 
 class Streamed(NamedTuple):

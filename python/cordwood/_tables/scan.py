@@ -17,8 +17,9 @@ from cordwood.typing import DecoderName
 if TYPE_CHECKING:
     from cordwood._tables.arrow import Batches
     from cordwood._tables.entity_batches import EntityRecords, LeftOutRecord
+    from cordwood._tables.learner import Columns
     from cordwood._tables.rows import Row
-    from cordwood._tables.schema import Columns, ColumnType
+    from cordwood._tables.schema import ColumnType
 
 _BATCH_COUNT = 1 << 16
 _BATCH_LEN = 1 << 20
@@ -163,8 +164,8 @@ class DecodedScan:
 
     def _learned(self) -> Columns:
         """The columns of all logs."""
+        from cordwood._tables.learner import Columns
         from cordwood._tables.rows import shapes_of
-        from cordwood._tables.schema import Columns
 
         if self._decode == "entity":
             from cordwood._tables.entity_batches import EntityColumns

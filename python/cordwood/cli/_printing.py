@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import base64
 import importlib
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import cordwood
+from cordwood._tables.json_text import Streamed, json_pieces, json_text
+from cordwood._text import base64_text
 from cordwood.cli._framing import framed
 from cordwood.cli._messages import Status, complain
 from cordwood.cli._output import stdout
@@ -28,8 +29,6 @@ from cordwood.cli._sources import display_name, source_name
 
 if TYPE_CHECKING:
     from typing import TypeAlias
-
-    from cordwood._tables.json_text import Streamed
 
     # The data of a record as JSON has it; the last array of that, and what is to be in it, if it is not there yet.
     _Encoded: TypeAlias = tuple[dict[str, Any], list[object], Streamed | None]
@@ -151,9 +150,6 @@ class JsonPrinter:
     """
 
     def __init__(self, options: argparse.Namespace, name: str, dialect: str | None, selection: Selection) -> None:
-        from cordwood._tables.json_text import json_pieces, json_text
-
-        self._json_pieces, self._json_text = json_pieces, json_text
         self._out = stdout()
         self._name = name
         self._source = source_name(name)
@@ -200,9 +196,9 @@ class JsonPrinter:
         if wanted is not None:
             print_held_back(self._selection)
             if streamed is None or "value" not in wanted:
-                self._out.write((self._json_text(wanted) + "\n").encode("utf-8", "backslashreplace"))
+                self._out.write((json_text(wanted) + "\n").encode("utf-8", "backslashreplace"))
             else:
-                for piece in self._json_pieces(wanted, array, streamed):
+                for piece in json_pieces(wanted, array, streamed):
                     self._out.write(piece.encode("utf-8", "backslashreplace"))
                 self._out.write(b"\n")
         if "error" in data:
@@ -250,8 +246,6 @@ def printer(
 
 def _decoder(payload: str, name: str, dialect: str | None) -> Callable[[bytes], _Encoded | None]:
     """What decodes a record. `None` stands for one that is not printed: of a run, it is not what `--as` is about."""
-    from cordwood._tables.json_text import Streamed
-
     as_text = _encoder(None)
 
     def decoder(value_of: Callable[[bytes], _Value | None]) -> Callable[[bytes], _Encoded | None]:
@@ -309,7 +303,7 @@ def _encoder(encoding: str | None) -> Callable[[bytes], _Encoded]:
         return {"hex": data.hex()}, [], None
 
     def as_base64(data: bytes) -> _Encoded:
-        return {"base64": base64.b64encode(data).decode()}, [], None
+        return {"base64": base64_text(data)}, [], None
 
     def as_text(data: bytes) -> _Encoded:
         try:

@@ -3,29 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-import math
-import operator
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from datetime import UTC, datetime
 from itertools import islice, repeat
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from cordwood._text import quantity
 from cordwood.cli._messages import complain, escaped, guess
 from cordwood.cli._sources import display_name
 
-_COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
-    "=": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
-
-_ORDERS = ("<", "<=", ">", ">=")
+if TYPE_CHECKING:
+    from cordwood.cli._conditions import Condition
 
 _LISTED_MAX = 50
 """A message names at most this many columns."""
@@ -74,102 +62,11 @@ def _names(text: str) -> list[str]:
     return names
 
 
-class Condition(NamedTuple):
-    """`COLUMN OP VALUE`."""
-
-    column: str
-    operator: str
-    text: str
-    number: float | None
-    """The value as a number, if it is one."""
-    time: datetime | None
-    """The value as a time, if it is one."""
-    data: bytes
-    """The value as bytes: those of the text, or of the hexadecimal digits after `0x`."""
-
-    def holds(self, value: object, to_json: Callable[[Any], object]) -> bool:
-        """Whether it holds of what a row has in the column; never of a row that has nothing there."""
-        if value is None:
-            return False
-        if isinstance(value, bytes):
-            return self._compares(value, self.data)
-        if self.operator != "~":
-            if isinstance(value, int | float) and not isinstance(value, bool):
-                return self._compares(value, self.number)
-            if isinstance(value, datetime):
-                return self._compares(value, self.time)
-        if self.number is not None and self.operator in _ORDERS:
-            # 900 is neither before nor after a text.
-            return False
-        return self._compares(text_of(to_json(value)), self.text)
-
-    def misfit(self, value: object) -> str | None:
-        """Why it cannot hold of what a row has in the column, nor of its like; `None` if it can."""
-        if self.operator in ("!=", "~"):
-            return None
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            what = None if self.number is not None else "a number"
-        else:
-            what = "a time, such as 2026-11-21 or 2026-11-21T12:00:00Z" if isinstance(value, datetime) else None
-            what = what if self.time is None else None
-        return what and f"{escaped(self.column)} is {what}, and {escaped(self.text) or 'nothing'} is not"
-
-    def _compares(self, value: Any, other: Any) -> bool:
-        if other is None:
-            # A number or a time, and what is none.
-            return self.operator == "!="
-        if self.operator == "~":
-            return other in value
-        if self.operator in ("=", "!=") and value != value and other != other:  # noqa: PLR0124 - NaN
-            return self.operator == "="
-        return _COMPARISONS[self.operator](value, other)
-
-
-def text_of(value: object) -> str:
-    """A value that JSON has as text: a text itself, of anything else its JSON."""
-    from cordwood._tables.json_text import json_text
-
-    return value if isinstance(value, str) else json_text(value)
-
-
 def _condition(text: str) -> Condition:
-    match = re.fullmatch(r"([^=!<>~]+?) *(!=|<=|>=|=|<|>|~)(.*)", text, re.DOTALL)
-    if match is None:
-        raise argparse.ArgumentTypeError(
-            f"COLUMN OP VALUE is needed, where OP is one of = != < <= > >= ~, not {text!r}; for example 'loss<0.5'"
-        )
-    column, comparison, value = match.groups()
-    if (wrong := comparison + value[:1]) in ("==", "!==", "=~", "=<", "=>", "<>", "<<", ">>"):
-        raise argparse.ArgumentTypeError(
-            f"there is no operator {wrong}, only = != < <= > >= ~; a value that begins with {value[0]} takes a space "
-            "before it"
-        )
-    value = value.removeprefix(" ")
-    return Condition(column, comparison, value, _number(value.strip(" ")), _time(value.strip(" ")), _data(value))
+    # Few commands have one, and what it takes is slow to import.
+    from cordwood.cli._conditions import parse
 
-
-def _number(text: str) -> float | None:
-    if re.fullmatch(r"[+-]?[0-9]+", text):
-        with contextlib.suppress(ValueError):  # Too many digits.
-            return int(text)
-    if re.fullmatch(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", text):
-        return float(text)
-    # As JSON has them here.
-    return {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}.get(text)
-
-
-def _data(text: str) -> bytes:
-    if re.fullmatch(r" *0x([0-9A-Fa-f]{2})+ *", text):
-        return bytes.fromhex(text.strip(" ")[2:])
-    return text.encode("utf-8", "surrogateescape")
-
-
-def _time(text: str) -> datetime | None:
-    try:
-        time = datetime.fromisoformat(text)
-        return time.replace(tzinfo=time.tzinfo or UTC)
-    except ValueError:
-        return None
+    return parse(text)
 
 
 def fields_of_object(value: object) -> Mapping[str, Any] | None:

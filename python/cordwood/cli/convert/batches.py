@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import cordwood
 from cordwood._tables.json_text import Streamed
 from cordwood._tables.rows import Row, rows_as
-from cordwood._tables.schema import Columns, TooManyColumnsError
+from cordwood._tables.schema import TooManyColumnsError
 from cordwood._text import quantity
 from cordwood.cli._messages import Failure, Status, complain
 from cordwood.cli._options import reading_options
@@ -21,6 +21,7 @@ from cordwood.errors import PayloadError
 
 if TYPE_CHECKING:
     from cordwood._tables.entity_batches import EntityColumns, EntityRecords, LeftOutRecord
+    from cordwood._tables.learner import Columns
 
 
 # A batch of rows has this many rows, or is made of this many bytes of records, or of a single longer one.

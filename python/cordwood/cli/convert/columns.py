@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from cordwood._tables.rows import all_columns, json_of, known_columns, origin_of, shapes_of
-from cordwood._tables.schema import Columns, ColumnType
+from cordwood._tables.schema import ColumnType
 from cordwood.cli._messages import complain, escaped
 from cordwood.cli._selection import Selection
 from cordwood.cli.convert.writers import BINARY_FORMATS
+
+if TYPE_CHECKING:
+    from cordwood._tables.learner import Columns
 
 
 def selection_of(options: argparse.Namespace, first: Sequence[str] = ()) -> Selection:
@@ -28,6 +32,8 @@ def selection_of(options: argparse.Namespace, first: Sequence[str] = ()) -> Sele
 def columns_to_learn(payload: str, selection: Selection, origin: str | None = None) -> Columns:
     """What learns the columns; `origin` is one that the table has besides."""
     if not takes_records(payload, selection):
+        from cordwood._tables.learner import Columns
+
         return Columns(shapes_of(payload))
     from cordwood._tables.entity_batches import EntityColumns
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import contextlib
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import cordwood
 from cordwood._tables.rows import Row, origin_column
-from cordwood._tables.schema import Columns, ColumnType
+from cordwood._tables.schema import ColumnType
 from cordwood._text import quantity
 from cordwood.cli._messages import Failure, Status, complain
 from cordwood.cli._output import new_file
@@ -29,6 +29,9 @@ from cordwood.cli.convert.columns import (
 )
 from cordwood.cli.convert.one_log import open_table_of, write_held_back, write_rows
 from cordwood.cli.convert.writers import BINARY_FORMATS, Table
+
+if TYPE_CHECKING:
+    from cordwood._tables.learner import Columns
 
 FILE = "__file__"
 """The name of the file of a log, for tables whose first column is the ID of a run: several files may have one."""

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import re
-from base64 import b64encode
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
-from cordwood._tables.arrow import Batches, ToJson
 from cordwood._tables.json_text import Streamed, json_pieces, json_text
-from cordwood._tables.schema import ColumnType, Shapes
+from cordwood._tables.schema import ColumnType, Shapes, ToJson
+from cordwood._text import base64_text
 from cordwood.cli._messages import Failure
 
 if TYPE_CHECKING:
-    from cordwood._tables.entity_batches import EntityRecords
     from cordwood._tables.rows import Row
     from cordwood.cli._output import Output
 
@@ -64,7 +62,7 @@ def check_installed(form: str) -> None:
 
 
 ENCODINGS: dict[str, Callable[[bytes], str]] = {
-    "base64": lambda data: b64encode(data).decode("ascii"),
+    "base64": base64_text,
     "hex": bytes.hex,
     "text": bytes.decode,
 }
@@ -91,6 +89,8 @@ def open_table(
         return _Ndjson(file, to_json)
     if form == "csv":
         return _Csv(file, columns, to_json, ENCODINGS[encoding], escapes_formulas=escapes_formulas)
+    from cordwood.cli.convert.arrow_table import ArrowTable
+
     return ArrowTable(form, file, columns, to_json, shapes or Shapes(), is_stream=is_stream)
 
 
@@ -245,95 +245,3 @@ _PLAIN = re.compile(r'[^",\r\n\s](?:[^",\r\n]*[^",\r\n\s])?')
 
 def _quoted(text: str) -> str:
     return text if _PLAIN.fullmatch(text) else '"' + text.replace('"', '""') + '"'
-
-
-class ArrowTable:
-    """Parquet, or one of Arrow's two IPC formats. A batch of rows is a row group, or a record batch.
-
-    One batch is written in another thread while the next is made: pyarrow holds the interpreter for neither.
-    """
-
-    def __init__(
-        self,
-        form: str,
-        file: Output,
-        columns: dict[str, ColumnType],
-        to_json: ToJson,
-        shapes: Shapes,
-        *,
-        is_stream: bool,
-    ) -> None:
-        self._batches = Batches(columns, to_json, shapes)
-        self._threads: Any = import_module("concurrent.futures").ThreadPoolExecutor(1)
-        self._pending: Any = None
-        self._form = "stream" if form == "arrow" and is_stream else form
-        self._file = file
-        self._writer: Any = None
-
-    def write(self, rows: list[Row] | EntityRecords) -> None:
-        """Writes some rows."""
-        self._write(self._batches.of(rows))
-
-    def write_all(self, all_records: Iterable[EntityRecords]) -> None:
-        """Writes the rows of all records, of which batches are made in threads, too."""
-        self._write(self._batches.of_all(all_records))
-
-    def _write(self, batches: Iterable[Any]) -> None:
-        for batch in batches:
-            self._wait()
-            if self._writer is None:
-                self._writer = self._open(batch)
-            self._pending = self._threads.submit(self._writer.write_batch, batch)
-
-    def _open(self, first: Any = None) -> Any:
-        """What writes the table, of which `first` is the first batch, if it has any."""
-        schema = self._batches.schema
-        if self._form == "parquet":
-            # The first batch decides for all; a batch of a few rows shows nothing.
-            dictionaries: bool | list[str] = True
-            if first is not None and len(first) >= _ROWS_MIN:
-                dictionaries = [path for path, values in _leaves(first) if _repeats(values)]
-            return import_module("pyarrow.parquet").ParquetWriter(self._file, schema, use_dictionary=dictionaries)
-        ipc = import_module("pyarrow").ipc
-        return (ipc.new_stream if self._form == "stream" else ipc.new_file)(self._file, schema)
-
-    def _wait(self) -> None:
-        pending, self._pending = self._pending, None
-        if pending is not None:
-            pending.result()
-
-    def close(self) -> None:
-        """Writes the end of the file."""
-        try:
-            self._wait()
-        finally:
-            self._threads.shutdown()
-            if self._writer is None:
-                self._writer = self._open()
-            self._writer.close()
-
-
-_ROWS_MIN = 1_000
-"""Fewer rows do not show whether the values of a column repeat."""
-
-
-def _leaves(batch: Any) -> Iterator[tuple[str, Any]]:
-    """The columns that Parquet makes of a batch: the path of each, and its values."""
-    arrays = list(zip(batch.schema.names, batch.columns, strict=True))
-    types = import_module("pyarrow").types
-    while arrays:
-        path, array = arrays.pop()
-        if types.is_struct(array.type):
-            names = [f"{path}.{field.name}" for field in array.type]
-            arrays.extend(zip(names, array.flatten(), strict=True))
-        elif types.is_list(array.type):
-            arrays.append((f"{path}.list.element", array.flatten()))
-        else:
-            yield path, array
-
-
-def _repeats(values: Any) -> bool:
-    """Whether values come more than once, so that a dictionary makes the column smaller, and no slower to write."""
-    count: int = len(values) - values.null_count
-    distinct_count: int = import_module("pyarrow.compute").count_distinct(values).as_py()
-    return distinct_count * 2 <= count

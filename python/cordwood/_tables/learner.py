@@ -1,0 +1,204 @@
+"""What learns the columns of a table from its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any, TypeAlias
+
+from cordwood._tables.schema import ColumnType, ListOf, Shapes, StructOf, TooManyColumnsError
+
+COLUMN_COUNT_MAX = 10_000
+"""No more columns: BigQuery has no more either, and what has is not of one form. Fields in columns count, too."""
+
+FIELD_COUNT_MAX = 1_000
+"""No more fields within one column: that is a mapping whose keys are data."""
+
+LEVEL_COUNT_MAX = 20
+"""No more levels of lists and structures in a column. Datastore itself has no more."""
+
+# An integer up to this size is a floating-point number, too, without loss.
+_EXACT_MAX = 1 << 53
+_INT64 = range(-(1 << 63), 1 << 63)
+
+
+_KINDS: dict[type, str] = {
+    bool: "bool",
+    str: "text",
+    float: "float",
+    bytes: "bytes",
+    datetime: "time",
+    list: "list",
+}
+
+
+class _Node:
+    """What was seen in a column, in the items of its lists, or in a field of its structures."""
+
+    __slots__ = ("fields", "item", "seen")
+
+    def __init__(self) -> None:
+        self.seen: set[str] = set()
+        self.item: _Node | None = None
+        self.fields: dict[str, _Node] = {}
+
+    def nodes(self) -> Iterator[_Node]:
+        """What is in it."""
+        if self.item is not None:
+            yield self.item
+        yield from self.fields.values()
+
+
+_Found: TypeAlias = tuple[list[str], Any, dict[str, Any]]
+"""What was seen, in items and in fields, too: what a `_Node` has."""
+
+
+def _node_of(found: _Found) -> _Node:
+    node = _Node()
+    seen, item, fields = found
+    node.seen = set(seen)
+    node.item = None if item is None else _node_of(item)
+    node.fields = {name: _node_of(inside) for name, inside in fields.items()}
+    return node
+
+
+class Columns:
+    """Learns the columns of a table from its rows.
+
+    A column in which all values are of one type has this type. Integers and floating-point numbers together are
+    floating-point, if no integer is too large for that. Lists are lists of one such type, and objects are structures of
+    all the fields that they have. Anything else is JSON in a text. It keeps numbers, texts and bytes apart, but not
+    what JSON has no form for: a time and NaN are texts there.
+    """
+
+    def __init__(self, shapes: Shapes | None = None) -> None:
+        self._fields_of, self._fixed = shapes or Shapes()
+        self._roots: dict[str, _Node] = {}
+        # Of the columns that have fields, how many; of those that have too many, nothing more is learned.
+        self._field_counts: dict[str, int] = {}
+        self._field_count = 0
+        self._overfull: set[str] = set()
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Takes a row into account.
+
+        Raises:
+            TooManyColumnsError: There are too many columns.
+        """
+        for name, value in row.items():
+            root = self._roots.get(name)
+            if root is None:
+                root = self._roots[name] = _Node()
+            if value is not None and name not in self._overfull:
+                kind = self._kind_of(value)
+                root.seen.add(kind)
+                if kind in ("list", "object") and not self._learn(name, root, value, LEVEL_COUNT_MAX):
+                    self._overfull.add(name)
+                    self._field_count -= self._field_counts.pop(name, 0)
+                    root.fields, root.item = {}, None
+        if len(self._roots) > COLUMN_COUNT_MAX:
+            raise TooManyColumnsError(f"more than {COLUMN_COUNT_MAX:,} columns")
+
+    def _learn(self, name: str, node: _Node, value: Any, level_count: int) -> bool:
+        """Learns what is in a list or an object. Returns whether there is room for it in this column."""
+        fields = self._fields_of(value)
+        if fields is None:
+            if node.item is None:
+                node.item = _Node()
+            return all(self._learn_one(name, node.item, item, level_count) for item in value)
+        for key, item in fields.items():
+            inside = node.fields.get(key)
+            if inside is None:
+                count = self._field_counts[name] = self._field_counts.get(name, 0) + 1
+                self._field_count += 1
+                if count > FIELD_COUNT_MAX or len(self._roots) + self._field_count > COLUMN_COUNT_MAX:
+                    return False
+                inside = node.fields[key] = _Node()
+            if not self._learn_one(name, inside, item, level_count):
+                return False
+        return True
+
+    def _learn_one(self, name: str, node: _Node, value: Any, level_count: int) -> bool:
+        if value is None:
+            return True
+        kind = self._kind_of(value)
+        if kind in ("list", "object"):
+            if level_count == 1:
+                kind = "json"
+            elif not self._learn(name, node, value, level_count - 1):
+                return False
+        node.seen.add(kind)
+        return True
+
+    def load(self, columns: Mapping[str, _Found | None]) -> None:
+        """Takes over what was learned elsewhere. A column with nothing has too many fields."""
+        self._roots = {name: _Node() if node is None else _node_of(node) for name, node in columns.items()}
+        self._overfull = {name for name, node in columns.items() if node is None}
+
+    def finish(self) -> None:
+        """To be called after the last row, before the columns are asked for."""
+
+    def types(self) -> dict[str, ColumnType]:
+        """The columns by name, in the order in which they were first seen."""
+        return {name: "json" if name in self._overfull else self._type_of(node) for name, node in self._roots.items()}
+
+    def conflicts(self) -> dict[str, list[str]]:
+        """The types of the columns that have several, and none for all of them.
+
+        `a.b` is a field of `a`, and `a[]` are its items.
+        """
+        found: dict[str, list[str]] = {}
+        # Nothing here calls itself: there may be thousands.
+        nodes = [(name, node) for name, node in self._roots.items() if name not in self._overfull]
+        while nodes:
+            name, node = nodes.pop(0)
+            if len(node.seen) > 1 and _common(node.seen) == "json":
+                found[name] = sorted({"int" if kind == "large" else kind for kind in node.seen})
+            elif node.item is not None:
+                nodes.insert(0, (f"{name}[]", node.item))
+            else:
+                nodes[:0] = [(f"{name}.{key}", inside) for key, inside in node.fields.items()]
+        return found
+
+    @property
+    def overfull(self) -> list[str]:
+        """The columns that are JSON since they would have too many fields."""
+        return sorted(self._overfull)
+
+    def _kind_of(self, value: object) -> str:
+        if (kind := _KINDS.get(type(value))) is not None:
+            return kind
+        # A bool is an int to Python, and is among those.
+        if isinstance(value, int):
+            return "int" if -_EXACT_MAX <= value <= _EXACT_MAX else "large" if value in _INT64 else "json"
+        # An enumeration, say.
+        for known, kind in _KINDS.items():
+            if isinstance(value, known):
+                return kind
+        if fixed := self._fixed.get(type(value)):
+            return fixed[0]
+        return "json" if self._fields_of(value) is None else "object"
+
+    def _type_of(self, node: _Node) -> ColumnType:
+        kind = _common(node.seen)
+        if kind == "list":
+            return ListOf("text" if node.item is None else self._type_of(node.item))
+        if kind == "object":
+            # Parquet has no structure without fields.
+            fields = tuple((name, self._type_of(inside)) for name, inside in node.fields.items())
+            return StructOf(fields) if fields else "json"
+        return next((fixed for name, fixed in self._fixed.values() if name == kind), kind)
+
+
+def _common(seen: set[str]) -> str:
+    match sorted(seen):
+        case []:
+            return "text"
+        case ["int" | "large"] | ["int", "large"]:
+            return "int"
+        case ["float", "int"]:
+            return "float"
+        case [alone]:
+            return alone
+        case _:
+            return "json"
