@@ -12,6 +12,7 @@ from pathlib import Path
 
 import entities
 import pytest
+import reference
 from real_files import OLD_RUNS
 
 import cordwood
@@ -217,6 +218,7 @@ def test_an_export_is_read_once_if_it_can_be(late, readings, tmp_path, monkeypat
     export_of(tmp_path / "export", seed=7, late=late)
     (tmp_path / "export/readme.txt").write_text("This is not a log. " * 100)
     (tmp_path / "export/zeros").write_bytes(bytes(40_000))
+    (tmp_path / "export/x.overall_export_metadata").write_bytes(reference.encode([b"3", b""]))
     convert_at_once = at_once.convert_at_once
     succeeded = []
     monkeypatch.setattr(
@@ -229,7 +231,7 @@ def test_an_export_is_read_once_if_it_can_be(late, readings, tmp_path, monkeypat
     monkeypatch.setattr(at_once, "convert_at_once", lambda *_: False)
     assert main([*arguments, str(tmp_path / "twice.parquet")]) == 0
     assert sorted(capfd.readouterr().err.splitlines()) == sorted(once.splitlines())
-    assert "2 files are not logs: no valid fragment (1), text (1)" in once
+    assert "3 files are not logs: metadata of an export (1), no valid fragment (1), text (1)" in once
     tables = [pq.read_table(tmp_path / f"{name}.parquet") for name in ("once", "twice")]
     assert tables[0].schema.equals(tables[1].schema)
     assert tables[0].num_rows > 1_000

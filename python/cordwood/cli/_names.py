@@ -23,3 +23,13 @@ def is_engine_name(path: str, payload: str | None = None) -> bool:
     """Whether a file has the name that a database gives to its logs, or to those with this payload."""
     base = os.path.basename(path)  # noqa: PTH119
     return any(re.fullmatch(name, base) for kind, name in _ENGINE_NAMES.items() if payload in (None, kind))
+
+
+def is_list_of_export(path: str) -> bool:
+    """Whether a file has the name of the list of files that a folder of an export of Datastore or Firestore has."""
+    return path.endswith(".export_metadata")
+
+
+def is_metadata_of_export(path: str) -> bool:
+    """Whether a file has the name of the log that describes such an export as a whole."""
+    return path.endswith(".overall_export_metadata")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import sys
@@ -12,7 +13,7 @@ import cordwood
 from cordwood._remote import is_url, local_path, source_of
 from cordwood._text import quantity
 from cordwood.cli._messages import Failure, Status, complain, escaped, with_options
-from cordwood.cli._names import is_log_name
+from cordwood.cli._names import is_list_of_export, is_log_name, is_metadata_of_export
 from cordwood.cli._output import has_flipped_bit, print_json
 from cordwood.typing import DialectName
 
@@ -81,6 +82,10 @@ class Tally:
             what if len(self.others) == 1 else f"{what} ({count:,})" for what, count in sorted(self.others.items())
         )
         return f"{quantity(count, 'file')} {'is not a log' if count == 1 else 'are not logs'}: {kinds}"
+
+
+METADATA = "metadata of an export"
+"""A file in the folder of an export that describes it, in place of holding entities."""
 
 
 def stdin_or_path(name: str) -> Source:
@@ -277,6 +282,12 @@ def _in_folder(folder: str, above: str) -> list[tuple[Named, _Identity | None]]:
                 found.append((_file_in(folder, above, path, name, None), None))
                 continue
             what = _NO_FILE if not stat.S_ISREG(status.st_mode) else None if status.st_size else "empty"
+            if not what and is_list_of_export(name):
+                what, missing = _list_of_files(full)
+                found += (
+                    (_file_in(folder, above, path, listed, None)._replace(error=error), None)
+                    for listed, error in missing
+                )
             file = _file_in(folder, above, path, name, what)
             if not what:
                 file = file._replace(file_len=status.st_size)
@@ -284,6 +295,25 @@ def _in_folder(folder: str, above: str) -> list[tuple[Named, _Identity | None]]:
     identities = {identity for _, identity in found}
     found += (link for link in links if link[1] is None or link[1] not in identities)
     return sorted(found, key=lambda file: file[0].name)
+
+
+def _list_of_files(path: str) -> tuple[str, list[tuple[str, OSError]]]:
+    """What the list of an export's files is, and those files in it that are missing, each with the error."""
+    from cordwood.cli._exports import listed_files
+
+    folder, name = os.path.split(path)
+    try:
+        listed = [(file, os.path.join(folder, file)) for file in listed_files(path)]  # noqa: PTH118
+    except (OSError, ValueError):
+        return f"{METADATA} that cannot be read", []
+    text = f"missing, and {name} lists it"
+    missing = [(file, full) for file, full in listed if not os.path.lexists(full)]
+    return METADATA, [(file, FileNotFoundError(errno.ENOENT, text, full)) for file, full in missing]
+
+
+def metadata_of_export(file: Named) -> str | None:
+    """What a file in a folder is, if that is the log that describes an export: it has no records to be decoded."""
+    return METADATA if file.is_in_folder and is_metadata_of_export(file.name) else None
 
 
 def _file_in(folder: str, above: str, path: str, name: str, what: str | None) -> Named:
@@ -360,7 +390,7 @@ def _attempt(
         if file.error:
             raise file.error
         check_url(name)
-        what = file.what or without_fragment(file)
+        what = file.what or (metadata_of_export(file) if other_kind else None) or without_fragment(file)
         if not what and (kind := _other_kind(file, dialect, other_kind)):
             tally.other_kinds.setdefault(kind, []).append(name)
             return

@@ -17,12 +17,15 @@ from typing import Any, NamedTuple
 import cordwood
 from cordwood._native import decode_wandb
 from cordwood._text import quantity
+from cordwood.cli._exports import Entities, stated, total
 from cordwood.cli._messages import Status
+from cordwood.cli._names import is_metadata_of_export
 from cordwood.cli._options import add_source_arguments, processor_count
 from cordwood.cli._output import print_folded, print_json, red
 from cordwood.cli._payloads import is_manifest, payloads_of
 from cordwood.cli._read_ahead import ReadAhead
 from cordwood.cli._sources import (
+    METADATA,
     Named,
     SourceFailure,
     Tally,
@@ -44,13 +47,14 @@ HOLDS = {
     "version-edit": "version edits",
     "entity": "entities of Datastore or Firestore",
     "wandb": "records of Weights & Biases",
+    "export-metadata": METADATA,
     "other": "other records",
 }
-"""What the records of a log hold, by the names of `--as`."""
+"""What the records of a log hold, by the names of `--as` where there is one."""
 
 FOLDERS = {
     "version-edit": ("a database", {"version-edit", "write-batch"}),
-    "entity": ("an export of Datastore or Firestore", {"entity"}),
+    "entity": ("an export of Datastore or Firestore", {"entity", "export-metadata"}),
     "wandb": ("runs of Weights & Biases", {"wandb"}),
 }
 """What a folder is in which a log holds this, and what the others in it hold."""
@@ -90,50 +94,84 @@ def _verified(path: str, threads: int, progress: Callable[[int], object]) -> cor
     return cordwood.verify(path, threads=threads, on_corruption="salvage", progress=progress)
 
 
-def _describe(name: str, files: Sequence[Named], read_ahead: ReadAhead[cordwood.Report], *, as_json: bool) -> Status:
-    dialects: dict[str, int] = {}
-    payloads: dict[str, int] = {}
-    names = ("record_count", "payload_len", "file_len", "damaged_len", "torn_count")
-    counts: dict[str, int] = dict.fromkeys(names, 0)
-    runs: list[_Run] = []
-    databases: set[str] = set()
-    damaged_manifests: list[str] = []
-    # Of each log that belongs to another one as a whole: the number that its name says, and that of its fragments.
-    numbers: list[tuple[int | None, int]] = []
+class _Logs:
+    """What the logs of a source hold, together.
 
-    def look(path: str) -> Status:
-        report = read_ahead.result(path)
-        log: dict[str, Any] = {"dialect": report.dialect, "log_number": report.log_number, "on_corruption": "salvage"}
-        with cordwood.Reader(path, **log) as reader:
-            first = next(iter(reader.records()), None)
-        # Of a log without records it is known only if the dialect says it.
-        fits = payloads_of(first.data if first else b"", report.dialect)
-        if first or fits:
-            payload = fits[0] if len(fits) == 1 else "other"
-            payloads[payload] = payloads.get(payload, 0) + 1
-            if payload == "wandb":
-                is_torn = report.outcome.kind == cordwood.OutcomeKind.TORN_TAIL
-                state = "torn" if report.ok and is_torn else "ok" if report.ok else "damaged"
-                first_time, last_time = _times_of(path, log)
-                runs.append(_Run(source_name(path), report.record_count, first_time, last_time, state))
-        else:
-            payload = None
+    Attributes:
+        counts: The sums over all logs, as `--json` names them.
+        dialects: How many logs are in each dialect.
+        payloads: How many hold what, by the keys of `HOLDS`.
+        runs: The runs of Weights & Biases.
+        entities: How many entities each log of an export holds.
+        stated_entities: How many an export should hold, by its metadata.
+        databases: The folders that hold a MANIFEST. Write batches may be elsewhere: RocksDB keeps old ones in a folder
+            `archive`.
+        damaged_manifests: The paths of damaged ones.
+        numbers: Of each log that belongs to another one as a whole: the number that its name says, and that of its
+            fragments.
+    """
+
+    def __init__(self, read_ahead: ReadAhead[cordwood.Report]) -> None:
+        self._read_ahead = read_ahead
+        names = ("record_count", "payload_len", "file_len", "damaged_len", "torn_count")
+        self.counts: dict[str, int] = dict.fromkeys(names, 0)
+        self.dialects: dict[str, int] = {}
+        self.payloads: dict[str, int] = {}
+        self.runs: list[_Run] = []
+        self.entities: list[Entities] = []
+        self.stated_entities: list[Entities] = []
+        self.databases: set[str] = set()
+        self.damaged_manifests: list[str] = []
+        self.numbers: list[tuple[int | None, int]] = []
+
+    def add(self, path: str) -> Status:
+        """Reads a log, and adds what it holds."""
+        report = self._read_ahead.result(path)
+        payload = self._payload(path, report)
+        if payload:
+            self.payloads[payload] = self.payloads.get(payload, 0) + 1
+        if payload == "entity":
+            self.entities.append(Entities(report.record_count, report.file_len or 0))
         if is_manifest(path, payload):
-            # Write batches may be elsewhere: RocksDB keeps old ones in a folder `archive`.
-            databases.add(os.path.dirname(path))  # noqa: PTH120 - pathlib is slow to import
-        if not report.ok and is_manifest(path, payload):
-            damaged_manifests.append(path)
-        dialects[report.dialect] = dialects.get(report.dialect, 0) + 1
+            self.databases.add(os.path.dirname(path))  # noqa: PTH120 - pathlib is slow to import
+            if not report.ok:
+                self.damaged_manifests.append(path)
+        if report.other_log_number is not None:
+            self.numbers.append((report.log_number, report.other_log_number))
+        self.dialects[report.dialect] = self.dialects.get(report.dialect, 0) + 1
+        counts = self.counts
         counts["record_count"] += report.record_count
         counts["payload_len"] += report.payload_len
         counts["file_len"] += report.file_len or 0
         counts["damaged_len"] += report.len_by_severity.get(cordwood.Severity.CORRUPTION, 0)
         counts["torn_count"] += report.outcome.kind == cordwood.OutcomeKind.TORN_TAIL
-        if report.other_log_number is not None:
-            numbers.append((report.log_number, report.other_log_number))
         return Status.CLEAN if report.ok else Status.DAMAGE
 
-    tally = for_each_source([name], look, files=files, as_json=as_json, has_totals=True)
+    def _payload(self, path: str, report: cordwood.Report) -> str | None:
+        """What the records hold, by the keys of `HOLDS`; `None` if there are none and nothing else says it."""
+        log: dict[str, Any] = {"dialect": report.dialect, "log_number": report.log_number, "on_corruption": "salvage"}
+        with cordwood.Reader(path, **log) as reader:
+            first, second = (next(reader.records(), None) for _ in range(2))
+        if second and is_metadata_of_export(path):
+            with contextlib.suppress(ValueError):
+                self.stated_entities.append(stated(second.data))
+                return "export-metadata"
+        # Of a log without records it is known only if the dialect says it.
+        fits = payloads_of(first.data if first else b"", report.dialect)
+        if not (first or fits):
+            return None
+        payload = fits[0] if len(fits) == 1 else "other"
+        if payload == "wandb":
+            is_torn = report.outcome.kind == cordwood.OutcomeKind.TORN_TAIL
+            state = "torn" if report.ok and is_torn else "ok" if report.ok else "damaged"
+            first_time, last_time = _times_of(path, log)
+            self.runs.append(_Run(source_name(path), report.record_count, first_time, last_time, state))
+        return payload
+
+
+def _describe(name: str, files: Sequence[Named], read_ahead: ReadAhead[cordwood.Report], *, as_json: bool) -> Status:
+    logs = _Logs(read_ahead)
+    tally = for_each_source([name], logs.add, files=files, as_json=as_json, has_totals=True)
     if not tally.log_count:
         if as_json and not tally.failed_count:
             print_json({"source": source_name(name), "error": "no log was found"})
@@ -141,59 +179,56 @@ def _describe(name: str, files: Sequence[Named], read_ahead: ReadAhead[cordwood.
     is_one = len(files) == 1 and not files[0].is_in_folder
     what = "a log" if is_one else "a folder" if os.path.isdir(name) else "several files"  # noqa: PTH112
     if what == "a folder":
-        what = _folder(payloads, len(databases)) or what
-    times = [time for run in runs for time in (run.first_time, run.last_time) if time is not None]
+        what = _folder(logs.payloads, len(logs.databases)) or what
+    times = [time for run in logs.runs for time in (run.first_time, run.last_time) if time is not None]
     fields: dict[str, Any] = {
         "source": source_name(name),
         "what": what,
         "log_count": tally.log_count,
-        "log_count_by_dialect": dialects,
-        "log_count_by_payload": payloads,
-        **counts,
-        "other_log_count": len(numbers),
+        "log_count_by_dialect": logs.dialects,
+        "log_count_by_payload": logs.payloads,
+        **logs.counts,
+        "other_log_count": len(logs.numbers),
         "first_time": min(times, default=None),
         "last_time": max(times, default=None),
-        "runs": [run._asdict() for run in runs],
-        "damaged_manifest_count": len(damaged_manifests),
+        "runs": [run._asdict() for run in logs.runs],
+        "entities": total(logs.entities)._asdict() if logs.entities else None,
+        "stated_entities": total(logs.stated_entities)._asdict() if logs.stated_entities else None,
+        "damaged_manifest_count": len(logs.damaged_manifests),
         "damaged_count": tally.damaged_count,
         "failed_count": tally.failed_count,
         "other_file_count_by_format": tally.others,
     }
     if as_json:
         print_json(fields)
-        return tally.status
-    _print_text(name, fields, tally, numbers, runs=runs, damaged_manifests=damaged_manifests)
+    else:
+        _print_text(name, fields, tally, logs)
     return tally.status
 
 
-def _print_text(
-    name: str,
-    fields: dict[str, Any],
-    tally: Tally,
-    numbers: list[tuple[int | None, int]],
-    *,
-    runs: list[_Run],
-    damaged_manifests: list[str],
-) -> None:
+def _print_text(name: str, fields: dict[str, Any], tally: Tally, logs: _Logs) -> None:
     """Prints what `--json` has as `fields`."""
-    dialects, payloads = fields["log_count_by_dialect"], fields["log_count_by_payload"]
     print(f"{display_name(name)}: {fields['what']}")
-    _print("logs", f"{tally.log_count:,}: {_listed(dialects)}; {quantity(fields['file_len'], 'byte')}")
+    _print("logs", f"{tally.log_count:,}: {_listed(logs.dialects)}; {quantity(fields['file_len'], 'byte')}")
     records = f"{fields['record_count']:,}, {quantity(fields['payload_len'], 'byte')}"
-    _print("records", f"{records}: {_held(payloads, tally.log_count)}" if payloads else records)
+    _print("records", f"{records}: {_held(logs.payloads, tally.log_count)}" if logs.payloads else records)
     if fields["first_time"] is not None:
         _print("time", f"{_time(fields['first_time'])} to {_time(fields['last_time'])}")
     if tally.log_count > 1:
-        _print_runs(runs)
+        _print_runs(logs.runs)
+    if logs.stated_entities:
+        found, should = total(logs.entities), total(logs.stated_entities)
+        _print("export", _export(found, should), is_damage=found != should)
     _print("damage", _damage(tally.damaged_count, fields), is_damage=tally.damaged_count > 0)
-    if damaged_manifests:
-        _print("files", _live_files_text(damaged_manifests), is_damage=True)
-    if numbers:
-        _print("number", _numbers(numbers))
+    if logs.damaged_manifests:
+        _print("files", _live_files_text(logs.damaged_manifests), is_damage=True)
+    if logs.numbers:
+        _print("number", _numbers(logs.numbers))
     if tally.others:
         _print("others", tally.others_text())
     # They are to be copied, and not folded.
-    for label, command in zip(("more", ""), _commands(name, tally.damaged_count, payloads, numbers), strict=False):
+    commands = _commands(name, tally.damaged_count, logs.payloads, logs.numbers)
+    for label, command in zip(("more", ""), commands, strict=False):
         print(f"  {label:9}{command}")
 
 
@@ -232,6 +267,18 @@ def _print_runs(runs: list[_Run]) -> None:
         print(f"  run      {begin}{quantity(run.record_count, 'record')}{state}: {display_name(run.source)}")
     if len(runs) > RUNS_MAX:
         _print("", f"and {quantity(len(runs) - RUNS_MAX, 'more run')}")
+
+
+def _export(found: Entities, should: Entities) -> str:
+    """How much an export holds, and how much it should hold."""
+
+    def text(entities: Entities) -> str:
+        noun = "entity" if entities.entity_count == 1 else "entities"
+        return f"{entities.entity_count:,} {noun} in {quantity(entities.file_len, 'byte')}"
+
+    if found == should:
+        return f"{text(found)}, as its metadata states"
+    return f"{text(found)}; its metadata states {text(should)}"
 
 
 def _live_files_text(manifests: list[str]) -> str:
@@ -275,6 +322,7 @@ def _commands(
     if numbers and is_one_file([name]):
         return [f"cordwood cat --log-number {numbers[0][1]} {path}"]
     verify = f"cordwood verify {path}"
+    payloads = {payload: count for payload, count in payloads.items() if payload != "export-metadata"}
     if numbers or len(payloads) > 1:
         return [verify]
     damage = [verify] if damaged_count else []

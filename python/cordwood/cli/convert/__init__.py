@@ -68,6 +68,7 @@ from cordwood.cli._sources import (
     first_stream,
     identity_of,
     is_one_file,
+    metadata_of_export,
     named_files,
     stdin_or_path,
 )
@@ -219,7 +220,7 @@ def _payload_of_all(options: argparse.Namespace) -> str:
     for file in options.files:
         # What cannot be read is reported later.
         with contextlib.suppress(OSError, cordwood.CordwoodError, Failure):
-            if file.what or file.error:
+            if file.what or file.error or metadata_of_export(file):
                 continue
             check_url(file.name)
             with reader_of(options, file.name, options.end) as reader:

@@ -1,0 +1,181 @@
+"""Whole exports of Datastore or Firestore, with the metadata that Google's emulator writes into them."""
+
+import json
+
+import entities
+import pytest
+import reference
+from entities import field, varint
+
+from cordwood.cli import main
+from cordwood.cli._exports import listed_files, stated
+
+FILE_COUNT = 3
+ENTITY_COUNT = 5
+KINDS = ("Task", "User")
+
+
+def number(index, value):
+    return varint(index << 3) + varint(value)
+
+
+def list_of_files(names):
+    times = field(1, b"an_export") + number(2, 1_700_000_000_000_000) + number(3, 1_700_000_000_500_000)
+    return field(1, times) + b"".join(field(2, field(1, b"") + field(2, name.encode())) for name in names)
+
+
+def overall(folders):
+    """What states, for each folder of an export, its list, the number of entities, and the length of its files."""
+    records = (
+        field(1, number(1, 2) + number(2, 3)) + field(2, path.encode()) + number(3, entity_count) + number(4, file_len)
+        for path, entity_count, file_len in folders
+    )
+    return b"".join(field(1, record) for record in records)
+
+
+@pytest.fixture
+def export(tmp_path):
+    """Two kinds, of three files each, of five entities each."""
+    root = tmp_path / "2026-11-23"
+    folders = []
+    for kind in KINDS:
+        folder = root / f"all_namespaces/kind_{kind}"
+        folder.mkdir(parents=True)
+        files = [
+            reference.encode(
+                [
+                    entities.entity([(kind, file * ENTITY_COUNT + index + 1)], {"name": f"{kind} {index}"})
+                    for index in range(ENTITY_COUNT)
+                ]
+            )
+            for file in range(FILE_COUNT)
+        ]
+        for file, data in enumerate(files):
+            (folder / f"output-{file}").write_bytes(data)
+        metadata = folder / f"all_namespaces_kind_{kind}.export_metadata"
+        metadata.write_bytes(list_of_files([f"output-{file}" for file in range(FILE_COUNT)]))
+        folders.append((str(metadata.relative_to(root)), FILE_COUNT * ENTITY_COUNT, sum(map(len, files))))
+    (root / f"{root.name}.overall_export_metadata").write_bytes(reference.encode([b"3", overall(folders)]))
+    return root
+
+
+ALL = [f"{kind} {index % ENTITY_COUNT}" for kind in KINDS for index in range(FILE_COUNT * ENTITY_COUNT)]
+
+
+@pytest.mark.parametrize("form", ["ndjson", "csv", "parquet"])
+@pytest.mark.parametrize("payload", ["entity", "auto"])
+def test_a_whole_export_is_one_table_of_its_entities(form, payload, export, tmp_path, capfd):
+    to = tmp_path / f"table.{form}"
+    assert main(["convert", "--as", payload, "--columns", "name", str(export), str(to)]) == 0
+    lines = capfd.readouterr().err.splitlines()
+    first = export / "all_namespaces/kind_Task/output-0"
+    read_as = [f"cordwood: {first}: read with --as entity"] if payload == "auto" else []
+    assert lines == [*read_as, "cordwood: 3 files are not logs: metadata of an export"]
+    if form == "parquet":
+        names = pytest.importorskip("pyarrow.parquet").read_table(to)["name"].to_pylist()
+    elif form == "csv":
+        names = to.read_text().splitlines()[1:]
+    else:
+        names = [json.loads(line)["name"] for line in to.read_text().splitlines()]
+    assert names == ALL
+
+
+def test_the_entities_of_a_whole_export_are_printed(export, capfd):
+    assert main(["cat", "--as", "entity", "--columns", "value.properties.name", str(export)]) == 0
+    printed = capfd.readouterr()
+    assert [json.loads(line)["value.properties.name"] for line in printed.out.splitlines()] == ALL
+    assert printed.err == "cordwood: 3 files are not logs: metadata of an export\n"
+
+
+def test_the_metadata_of_an_export_is_verified(export, capfd):
+    """The log that describes all of it is one; the lists of files are none."""
+    assert main(["verify", "--json", str(export)]) == 0
+    *logs, totals = map(json.loads, capfd.readouterr().out.splitlines())
+    assert len(logs) == FILE_COUNT * len(KINDS) + 1
+    assert totals["totals"]["other_file_count_by_format"] == {"metadata of an export": len(KINDS)}
+
+
+@pytest.mark.parametrize("verb", ["verify", "stat", "info", "cat --as entity", "convert --as entity", "salvage"])
+def test_a_missing_file_of_an_export_is_a_failure(verb, export, tmp_path, capfd):
+    missing = export / "all_namespaces/kind_User/output-1"
+    missing.unlink()
+    to = {"convert --as entity": [tmp_path / "t.ndjson"], "salvage": [tmp_path / "salvaged"]}.get(verb, [])
+    assert main([*verb.split(), str(export), *map(str, to)]) == 1
+    lines = capfd.readouterr().err.splitlines()
+    assert f"cordwood: {missing}: missing, and all_namespaces_kind_User.export_metadata lists it" in lines
+    if verb.startswith("convert"):
+        names = [json.loads(line)["name"] for line in to[0].read_text().splitlines()]
+        assert names == ALL[:-ENTITY_COUNT]
+
+
+def test_a_list_of_files_that_is_damaged_is_reported(export, capfd):
+    path = export / "all_namespaces/kind_User/all_namespaces_kind_User.export_metadata"
+    path.write_bytes(path.read_bytes()[:-1])
+    assert main(["verify", str(export)]) == 0
+    assert f"    {path}: metadata of an export that cannot be read\n" in capfd.readouterr().out
+
+
+def test_info_compares_an_export_with_its_metadata(export, capfd):
+    assert main(["info", str(export)]) == 0
+    printed = capfd.readouterr().out
+    file_len = sum(path.stat().st_size for path in export.rglob("output-*"))
+    assert printed.startswith(f"{export}: an export of Datastore or Firestore\n")
+    assert f"\n  export   30 entities in {file_len:,} bytes, as its metadata states\n" in printed
+    # Cut between two records, which leaves no trace in the file.
+    cut = export / "all_namespaces/kind_User/output-2"
+    cut_len = cut.stat().st_size
+    cut.write_bytes(reference.encode([entities.entity([("User", 11)], {"name": "User 0"})]))
+    cut_len -= cut.stat().st_size
+    assert main(["info", str(export)]) == 0
+    printed = " ".join(capfd.readouterr().out.split())
+    expected = (
+        f"export 26 entities in {file_len - cut_len:,} bytes; its metadata states 30 entities in {file_len:,} bytes"
+    )
+    assert expected in printed
+    assert main(["info", "--json", str(export)]) == 0
+    fields = json.loads(capfd.readouterr().out)
+    assert fields["entities"] == {"entity_count": 26, "file_len": file_len - cut_len}
+    assert fields["stated_entities"] == {"entity_count": 30, "file_len": file_len}
+    assert fields["log_count_by_payload"] == {"entity": 6, "export-metadata": 1}
+
+
+def test_a_log_only_named_as_the_metadata_of_an_export_is_none(export, capfd):
+    path = next(export.glob("*.overall_export_metadata"))
+    path.write_bytes(reference.encode([b"3", b"\xff"]))
+    assert main(["info", "--json", str(path)]) == 0
+    fields = json.loads(capfd.readouterr().out)
+    assert fields["log_count_by_payload"] == {"other": 1}
+    assert fields["stated_entities"] is None
+
+
+def test_metadata_cut_anywhere_is_an_error_or_shorter(tmp_path):
+    names = ["output-0", "output-1"]
+    path = tmp_path / "x.export_metadata"
+    message = list_of_files(names)
+    for end in range(len(message) + 1):
+        path.write_bytes(message[:end])
+        try:
+            found = listed_files(str(path))
+        except ValueError:
+            continue
+        # Fields may be missing at the end: that is a message, too.
+        assert found == names[: len(found)]
+    assert found == names
+    record = overall([("a", 300, 70_000), ("b", 1, 2)])
+    assert stated(record) == (301, 70_002)
+    for end in range(len(record)):
+        try:
+            assert stated(record[:end]).entity_count in (0, 300)
+        except ValueError:
+            continue
+
+
+@pytest.mark.parametrize("message", [b"\x80" * 11, b"\x0b", b"\x0a\x02\x18", b"\x0a\x02\x1a\x00"])
+def test_what_is_no_message_is_an_error(message):
+    with pytest.raises(ValueError, match=r"cut off|wire type|number"):
+        stated(message)
+
+
+def test_fields_that_are_not_known_are_skipped():
+    fixed = varint(9 << 3 | 1) + bytes(8) + varint(10 << 3 | 5) + bytes(4)
+    assert stated(fixed + field(1, fixed + number(3, 7)) + field(8, b"x")) == (7, 0)
