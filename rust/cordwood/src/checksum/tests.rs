@@ -1,3 +1,6 @@
+use std::io::Write;
+
+use super::kernel::Kernel;
 use super::*;
 
 /// Fixed pseudo-random bytes (xorshift).
@@ -10,6 +13,28 @@ fn noise(len: usize) -> Vec<u8> {
         (x >> 9) as u8
     };
     std::iter::repeat_with(next).take(len).collect()
+}
+
+/// The other tests leave out a kernel whose instructions this processor lacks: that is printed.
+#[test]
+fn kernels_that_cannot_be_tested_are_reported() {
+    let mut tested: Vec<_> = dispatch::Available::all()
+        .map(|kernel| kernel.run(dispatch::Name))
+        .collect();
+    assert_eq!(tested.pop(), Some(portable::Portable::NAME));
+    for name in arch::Kernels::NAMES {
+        if tested.first() == Some(name) {
+            tested.remove(0);
+        } else {
+            // Of `eprintln!`, nothing is shown if a test passes.
+            writeln!(
+                std::io::stderr(),
+                "not tested, for want of a processor: the kernel {name}"
+            )
+            .unwrap();
+        }
+    }
+    assert_eq!(tested, [""; 0], "kernels that are not listed, or not in this order");
 }
 
 #[test]

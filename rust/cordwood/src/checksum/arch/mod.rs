@@ -23,6 +23,10 @@ macro_rules! kernels {
         }
 
         impl Kernels {
+            /// The names of all kernels, those among them that this machine cannot run.
+            #[cfg(test)]
+            pub(in crate::checksum) const NAMES: &[&str] = &[$($name),+];
+
             /// The kernels that this machine can run, the best first.
             pub(in crate::checksum) fn all() -> impl Iterator<Item = Kernels> {
                 [$($kernel::new().map(Kernels::$kernel)),+].into_iter().flatten()
@@ -97,6 +101,9 @@ pub(super) enum Kernels {}
 
 #[cfg(not(any(all(target_arch = "aarch64", target_endian = "little"), target_arch = "x86_64")))]
 impl Kernels {
+    #[cfg(test)]
+    pub(super) const NAMES: &[&str] = &[];
+
     pub(super) fn all() -> impl Iterator<Item = Kernels> {
         std::iter::empty()
     }
