@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
-
-@functools.cache
-def _encode() -> Callable[[object], str]:
-    """One encoder for all: making one takes as long as a line."""
-    # Of those who import this module, many write no JSON.
-    import json
-
-    return json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+# One encoder for all values: making one takes as long as a line.
+_encode: list[Callable[[object], str]] = []
 
 
 def json_text(value: object) -> str:
     """A value as JSON, in one line."""
-    return _encode()(value)
+    if not _encode:
+        # Much that imports this module writes no JSON.
+        import json
+
+        _encode.append(json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode)
+    return _encode[0](value)
 
 
 class Streamed(NamedTuple):
